@@ -1,0 +1,37 @@
+# make run   the main job, with figures to look at     make test   the test suite
+# make lint  style and types                           make bench  speed, as ratios measured side by side
+# Each creates .venv with known-good versions first; nothing but Python ≥ 3.11 and make is needed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: run test lint format bench clean
+
+run: $(READY)
+	$(BIN)/python examples/fit_barenblatt.py --out out
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/fit.py
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "rannpde needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf .venv out build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,125 @@
+"""The random network as a function: features times output weights, with exact derivatives, kept in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rannpde.errors import FileError, InputError, choose, finite_array, finite_points, reject
+from rannpde.network import storage
+from rannpde.network.activations import as_activation
+from rannpde.network.features import FourierFeatures, MultiIndex, RandomFeatures, multi_index
+
+Array = np.ndarray
+
+BLOCK_BYTES = 32 * 2**20
+"""Memory for one block of a design matrix: large enough for full speed, small enough to stay in the cache's reach."""
+
+
+def block_rows(columns: int, block_bytes: int = BLOCK_BYTES) -> int:
+    """Rows of a block of that many float64 columns."""
+    return max(64, block_bytes // (8 * columns))
+
+
+def row_blocks(count: int, rows: int) -> Iterator[slice]:
+    """Consecutive slices that cover range(count)."""
+    for start in range(0, count, rows):
+        yield slice(start, min(start + rows, count))
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """u(z) = Σ_j coefficients_j column_j(z). Call it, differentiate it, save it.
+
+    coefficients : (columns,) for a scalar function, (columns, outputs) for several fields
+    about : facts about how it came to be (for fits: path, condition, errors, seconds), kept in the file
+
+    >>> features = FourierFeatures.sample(width=3, dim=2, scale=1.0, rng=0)
+    >>> network = Network(features, np.ones(features.columns))
+    >>> network(np.zeros((4, 2))).shape, network.derivative(np.zeros((4, 2)), (1, 0)).shape
+    ((4,), (4,))
+    """
+
+    features: RandomFeatures | FourierFeatures
+    coefficients: Array
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        coefficients = finite_array("coefficients", self.coefficients, (1, 2))
+        if len(coefficients) != self.features.columns:
+            reject("coefficients with shape", coefficients.shape, f"of {self.features.columns} rows, one a column")
+
+    @property
+    def dim(self) -> int:
+        """Number of input coordinates n."""
+        return self.features.dim
+
+    @property
+    def outputs(self) -> int:
+        """Number of fields."""
+        return 1 if self.coefficients.ndim == 1 else self.coefficients.shape[1]
+
+    def __call__(self, points: Array) -> Array:
+        """Values at the points (M, dim): shape (M,), or (M, outputs). Memory is bounded whatever M is."""
+        return self.derivative(points, None)
+
+    def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
+        """The partial derivative of that multi-index at the points, shaped like the values."""
+        points = finite_points("points", points, self.dim)
+        index: MultiIndex = multi_index(derivative, self.dim)
+        coefficients = self.coefficients
+        if any(index):
+            factor = self.features.factor(index)
+            coefficients = (coefficients.T * factor).T
+        values = np.empty((len(points), *coefficients.shape[1:]))
+        rows = min(block_rows(self.features.columns), max(len(points), 1))
+        buffer = np.empty((rows, self.features.columns))
+        for block in row_blocks(len(points), rows):
+            design = self.features.ridge(points[block], sum(index), buffer[: block.stop - block.start])
+            np.matmul(design, coefficients, out=values[block])
+        return values
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the network to one file that ``rannpde.load`` reads back bit for bit."""
+        header, arrays = pack_features(self.features)
+        return storage.write(
+            path,
+            "network",
+            {"features": header, "about": dict(self.about)},
+            {**arrays, "coefficients": self.coefficients},
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """The network in that file; FileError for anything that is not one, with the reason."""
+    _, header, arrays = storage.read(path, "network")
+    try:
+        features = unpack_features(header["features"], arrays)
+        return Network(features, arrays["coefficients"], header.get("about", {}))
+    except FileError:
+        raise
+    except (InputError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{path} does not hold a consistent network: {error}") from None
+
+
+def pack_features(features: RandomFeatures | FourierFeatures) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Features as a JSON header and named arrays."""
+    arrays = {"weights": features.weights, "centre": features.centre, "halfwidth": features.halfwidth}
+    if isinstance(features, FourierFeatures):
+        return {"kind": "fourier", "constant": features.constant}, arrays | {"phases": features.phases}
+    header = {"kind": "random", "constant": features.constant, "activation": features.activation.name}
+    return header, arrays | {"biases": features.biases}
+
+
+def unpack_features(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> RandomFeatures | FourierFeatures:
+    """The inverse of ``pack_features``."""
+    kind = choose("kind of features", header["kind"], {"fourier": FourierFeatures, "random": RandomFeatures})
+    shared = (arrays["centre"], arrays["halfwidth"], bool(header["constant"]))
+    if kind is FourierFeatures:
+        return FourierFeatures(arrays["weights"], arrays["phases"], *shared)
+    return RandomFeatures(arrays["weights"], arrays["biases"], as_activation(header["activation"]), *shared)
