@@ -1,0 +1,69 @@
+"""Random neural networks for functions and partial differential equations.
+
+Fit a function in closed form:
+
+>>> import numpy as np, rannpde as rp
+>>> domain = rp.SpaceTime(t=(0, 1), x=(-1, 1))
+>>> points = domain.sample(2000, rng=0)
+>>> features = rp.RandomFeatures.sample(width=200, law=rp.Uniform(2.0), activation="tanh", domain=domain, rng=0)
+>>> network = rp.fit(features, points, np.exp(-points[:, 0]) * np.sin(3 * points[:, 1]), penalty=0)
+>>> network.about["training_error"] < 1e-7
+True
+>>> network.derivative(points, (0, 2)).shape
+(2000,)
+"""
+
+from rannpde.domains import (
+    Ball,
+    Box,
+    Difference,
+    Interval,
+    SpaceTime,
+    gauss_rule,
+    l2_norm,
+    mixture,
+    relative_l2,
+    sobolev_norm,
+)
+from rannpde.errors import FileError, InputError
+from rannpde.fitting import NormalEquations, OrthogonalEquations, fit
+from rannpde.network import (
+    Activation,
+    FourierFeatures,
+    Gaussian,
+    HeavyTailed,
+    Network,
+    RandomFeatures,
+    Uniform,
+    WeightLaw,
+    load,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Activation",
+    "Ball",
+    "Box",
+    "Difference",
+    "FileError",
+    "FourierFeatures",
+    "Gaussian",
+    "HeavyTailed",
+    "InputError",
+    "Interval",
+    "Network",
+    "NormalEquations",
+    "OrthogonalEquations",
+    "RandomFeatures",
+    "SpaceTime",
+    "Uniform",
+    "WeightLaw",
+    "fit",
+    "gauss_rule",
+    "l2_norm",
+    "load",
+    "mixture",
+    "relative_l2",
+    "sobolev_norm",
+]
