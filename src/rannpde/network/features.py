@@ -69,6 +69,7 @@ class RandomFeatures:
 
     weights (dim, width), biases (width,), centre and halfwidth (dim,): the inputs enter as (z - centre)/halfwidth.
 
+    >>> from rannpde.network.laws import Gaussian
     >>> features = RandomFeatures.sample(width=3, dim=2, law=Gaussian(1.0), activation="tanh", rng=0)
     >>> features(np.zeros((4, 2)), derivative=(0, 2)).shape
     (4, 3)
