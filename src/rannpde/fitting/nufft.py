@@ -10,7 +10,7 @@ and the right-hand side is another with the values as strengths at w_i. The cost
 
 from __future__ import annotations
 
-from math import log2, pi, prod
+from math import isqrt, log2, pi, prod
 
 import finufft
 import numpy as np
@@ -86,7 +86,7 @@ def _gram(
     norm = np.append(np.full(width, width**-0.5), 1.0)
     start = 0
     while start < rows:
-        stop = min(rows, start + max(1, _TARGETS // (2 * (start + 1))))
+        stop = min(rows, max(start + 1, isqrt(start**2 + _TARGETS)))  # rows start … stop have stop² - start² targets
         i, j = _lower_pairs(start, stop)
         targets = np.concatenate([frequencies[:, i] - frequencies[:, j], frequencies[:, i] + frequencies[:, j]], axis=1)
         sums = _transform(axes, strengths, targets, tol)
