@@ -47,8 +47,8 @@ class Data:
 
     def _count_outside(self, points: Array) -> int:
         centre, halfwidth = self._features.centre, self._features.halfwidth
-        if not centre.any() and (halfwidth == 1).all():
-            return 0  # raw coordinates: no domain was declared
+        if self._features.raw:  # no domain was declared
+            return 0
         return int((np.abs(points - centre) > halfwidth * (1 + 1e-12)).any(axis=1).sum())
 
 

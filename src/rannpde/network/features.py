@@ -11,10 +11,11 @@ Solvers that need many derivatives at the same points evaluate ``ridge`` once fo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -63,8 +64,77 @@ class Features(Protocol):
         ...
 
 
+class RidgeLayer(ABC):
+    """What both kinds of layer share: scaled inputs, the chain rule, a constant column at the end."""
+
+    weights: Array
+    centre: Array
+    halfwidth: Array
+    constant: bool
+
+    @property
+    @abstractmethod
+    def copies(self) -> int:
+        """How many columns share one ridge direction w_j: blocks of ``width`` columns, one after the other."""
+
+    @abstractmethod
+    def _fill(self, scaled: Array, order: int, out: Array) -> None:
+        """Write the profile's derivative of that order at the scaled points into the leading columns of out."""
+
+    @property
+    def dim(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def columns(self) -> int:
+        return self.copies * self.width + self.constant
+
+    @property
+    def raw(self) -> bool:
+        """Whether the coordinates enter as they are."""
+        return not self.centre.any() and bool((self.halfwidth == 1.0).all())
+
+    def __call__(self, points: Array, derivative: Sequence[int] | None = None, out: Array | None = None) -> Array:
+        points = finite_points("points", points, self.dim)
+        index = multi_index(derivative, self.dim)
+        out = self.ridge(points, sum(index), out)
+        if any(index):
+            out *= self.factor(index)
+        return out
+
+    def ridge(self, points: Array, order: int, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty((len(points), self.columns))
+        elif out.shape != (len(points), self.columns):
+            reject("out with shape", out.shape, f"of shape {(len(points), self.columns)}")
+        scaled = np.ascontiguousarray(points, dtype=float) if self.raw else (points - self.centre) / self.halfwidth
+        self._fill(scaled, order, out)
+        if self.constant:
+            out[:, -1] = 0.0 if order else 1.0
+        return out
+
+    def factor(self, derivative: Sequence[int]) -> Array:
+        index = np.array(multi_index(derivative, self.dim))
+        factor = np.tile(np.prod((self.weights / self.halfwidth[:, None]) ** index[:, None], axis=0), self.copies)
+        return np.append(factor, 1.0) if self.constant else factor
+
+    def _check(self, argument: str, biases: Array) -> None:
+        """Shapes that fit together and finite numbers: a layer is also built from files."""
+        dim, width = finite_array("weights", self.weights, 2).shape
+        require(dim >= 1 and width >= 1, "weights with shape", (dim, width), "at least 1 × 1")
+        lengths = {argument: (biases, width), "centre": (self.centre, dim), "halfwidth": (self.halfwidth, dim)}
+        for name, (array, length) in lengths.items():
+            shape = finite_array(name, array, 1).shape
+            require(shape == (length,), f"{name} with shape", shape, f"of shape ({length},)")
+        require(bool((np.asarray(self.halfwidth) > 0).all()), "halfwidth", self.halfwidth, "> 0 in every coordinate")
+
+
 @dataclass(frozen=True, eq=False)
-class RandomFeatures:
+class RandomFeatures(RidgeLayer):
     """Columns σ(w_j·z + b_j), the random network of Definition 1, with an optional constant column at the end.
 
     weights (dim, width), biases (width,), centre and halfwidth (dim,): the inputs enter as (z - centre)/halfwidth.
@@ -83,7 +153,7 @@ class RandomFeatures:
     constant: bool = False
 
     def __post_init__(self) -> None:
-        _check_layer(self, self.biases, "biases")
+        self._check("biases", self.biases)
 
     @classmethod
     def sample(
@@ -103,33 +173,17 @@ class RandomFeatures:
         return cls(weights, biases, as_activation(activation), centre, halfwidth, constant)
 
     @property
-    def dim(self) -> int:
-        return self.weights.shape[0]
+    def copies(self) -> int:
+        return 1
 
-    @property
-    def width(self) -> int:
-        return self.weights.shape[1]
-
-    @property
-    def columns(self) -> int:
-        return self.width + self.constant
-
-    def __call__(self, points: Array, derivative: Sequence[int] | None = None, out: Array | None = None) -> Array:
-        return _design_matrix(self, points, derivative, out)
-
-    def ridge(self, points: Array, order: int, out: Array | None = None) -> Array:
-        out = _output(points, self.columns, out)
-        phase = _scaled(self, points) @ self.weights
+    def _fill(self, scaled: Array, order: int, out: Array) -> None:
+        phase = scaled @ self.weights
         phase += self.biases
         out[:, : self.width] = self.activation(phase, order)
-        return _fill_constant(self, order, out)
-
-    def factor(self, derivative: Sequence[int]) -> Array:
-        return _chain_rule(self, derivative, copies=1)
 
 
 @dataclass(frozen=True, eq=False)
-class FourierFeatures:
+class FourierFeatures(RidgeLayer):
     """Columns N^(-1/2) cos(w_j·z + b_j), N^(-1/2) sin(w_j·z + b_j), and 1 (appendix "Random Feature Neural Networks").
 
     weights (dim, width), phases (width,) in [0, 2π), centre and halfwidth (dim,) as for RandomFeatures.
@@ -146,7 +200,7 @@ class FourierFeatures:
     constant: bool = True
 
     def __post_init__(self) -> None:
-        _check_layer(self, self.phases, "phases")
+        self._check("phases", self.phases)
 
     @classmethod
     def sample(
@@ -168,37 +222,17 @@ class FourierFeatures:
         return cls(weights, rng.uniform(0.0, 2 * pi, width), centre, halfwidth, constant)
 
     @property
-    def dim(self) -> int:
-        return self.weights.shape[0]
+    def copies(self) -> int:
+        return 2
 
-    @property
-    def width(self) -> int:
-        return self.weights.shape[1]
-
-    @property
-    def columns(self) -> int:
-        return 2 * self.width + self.constant
-
-    def __call__(self, points: Array, derivative: Sequence[int] | None = None, out: Array | None = None) -> Array:
-        return _design_matrix(self, points, derivative, out)
-
-    def ridge(self, points: Array, order: int, out: Array | None = None) -> Array:
-        out = _output(points, self.columns, out)
-        scaled, phases = _scaled(self, points), self.phases
+    def _fill(self, scaled: Array, order: int, out: Array) -> None:
         reach = np.abs(scaled).max(axis=0, initial=0.0) @ np.abs(self.weights).max(axis=1, initial=0.0)
         if reach + 2 * pi < REDUCTION_LIMIT:
-            cosine_sine_block(scaled, self.weights, phases, 1 / sqrt(self.width), float(order % 4), out)
-        else:
-            phase = scaled @ self.weights + (phases + 0.5 * pi * (order % 4))
-            out[:, : self.width] = np.cos(phase) / sqrt(self.width)
-            out[:, self.width : 2 * self.width] = np.sin(phase) / sqrt(self.width)
-        return _fill_constant(self, order, out)
-
-    def factor(self, derivative: Sequence[int]) -> Array:
-        return _chain_rule(self, derivative, copies=2)
-
-
-# ------------------------------------------------------------------------------- shared by both kinds of layer
+            cosine_sine_block(scaled, self.weights, self.phases, 1 / sqrt(self.width), float(order % 4), out)
+            return
+        phase = scaled @ self.weights + (self.phases + 0.5 * pi * (order % 4))
+        out[:, : self.width] = np.cos(phase) / sqrt(self.width)
+        out[:, self.width : 2 * self.width] = np.sin(phase) / sqrt(self.width)
 
 
 def multi_index(derivative: Sequence[int] | None, dim: int) -> MultiIndex:
@@ -213,41 +247,6 @@ def multi_index(derivative: Sequence[int] | None, dim: int) -> MultiIndex:
     return tuple(int(k) for k in index)
 
 
-def _design_matrix(features: Any, points: Array, derivative: Sequence[int] | None, out: Array | None) -> Array:
-    points = finite_points("points", points, features.dim)
-    index = multi_index(derivative, features.dim)
-    out = features.ridge(points, sum(index), out)
-    if any(index):
-        out *= features.factor(index)
-    return out
-
-
-def _chain_rule(layer: Any, derivative: Sequence[int], copies: int) -> Array:
-    index = np.array(multi_index(derivative, layer.dim))
-    factor = np.tile(np.prod((layer.weights / layer.halfwidth[:, None]) ** index[:, None], axis=0), copies)
-    return np.append(factor, 1.0) if layer.constant else factor
-
-
-def _scaled(layer: Any, points: Array) -> Array:
-    if not layer.centre.any() and (layer.halfwidth == 1.0).all():
-        return np.ascontiguousarray(points, dtype=float)
-    return (points - layer.centre) / layer.halfwidth
-
-
-def _fill_constant(layer: Any, order: int, out: Array) -> Array:
-    if layer.constant:
-        out[:, -1] = 0.0 if order else 1.0
-    return out
-
-
-def _output(points: Array, columns: int, out: Array | None) -> Array:
-    if out is None:
-        return np.empty((len(points), columns))
-    if out.shape != (len(points), columns):
-        reject("out with shape", out.shape, f"of shape {(len(points), columns)}")
-    return out
-
-
 def _scaling(dim: int | None, domain: HasBounds | None) -> tuple[Array, Array]:
     """Centre and half-width of the inputs: 0 and 1 for raw coordinates, those of the box of the domain otherwise."""
     if domain is None:
@@ -258,18 +257,3 @@ def _scaling(dim: int | None, domain: HasBounds | None) -> tuple[Array, Array]:
     bounds = np.asarray(domain.bounds, dtype=float)
     require(dim in (None, len(bounds)), "dim", dim, f"{len(bounds)}, as the domain has", "leave dim out")
     return bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-
-
-def _check_layer(layer: Any, biases: Array, name: str) -> None:
-    """Shapes that fit together and finite numbers: a layer is also built from files."""
-    weights = finite_array("weights", layer.weights, 2)
-    dim, width = weights.shape
-    require(dim >= 1 and width >= 1, "weights with shape", weights.shape, "at least 1 × 1")
-    for argument, array, length in (
-        (name, biases, width),
-        ("centre", layer.centre, dim),
-        ("halfwidth", layer.halfwidth, dim),
-    ):
-        array = finite_array(argument, array, 1)
-        require(len(array) == length, f"{argument} with shape", array.shape, f"of shape ({length},)")
-    require(bool((np.asarray(layer.halfwidth) > 0).all()), "halfwidth", layer.halfwidth, "positive in every coordinate")
