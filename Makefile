@@ -9,7 +9,7 @@ READY := .venv/.ready
 .PHONY: run test lint format bench clean
 
 run: $(READY)
-	$(BIN)/python examples/fit_barenblatt.py --out out
+	$(BIN)/rannpde reproduce --quick
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal

@@ -19,8 +19,8 @@ from rannpde.network.features import FourierFeatures
 
 Array = np.ndarray
 
-TOLERANCE = 1e-13
-"""Relative accuracy asked of the transform: below the rounding of a sum over a million points."""
+TOLERANCE = 3e-13
+"""Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
 
 LARGEST_DIM = 3
 _TARGETS = 2**21
@@ -42,8 +42,8 @@ def prefers_nufft(features: FourierFeatures, points: Array, outputs: int) -> boo
     targets = (width + 1) ** 2
     passes = 1 + targets // _TARGETS
     grid = _grid_size(features, points)
-    fast = _SPREAD_SECONDS[features.dim] * (rows * (passes + outputs) + targets)
-    fast += _GRID_SECONDS * grid * log2(grid + 2) * (passes + outputs)
+    fast = _SPREAD_SECONDS[features.dim] * (rows * (passes + (outputs + 1) // 2) + targets)
+    fast += _GRID_SECONDS * grid * log2(grid + 2) * (passes + (outputs + 1) // 2)
     return fast < dense and grid * 16 < 2**31
 
 
@@ -69,8 +69,7 @@ def normal_sums(
     phases = np.append(features.phases + middle @ features.weights, 0.0)
     ones = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=float)
     gram = _gram(features, axes, frequencies, phases, ones, tolerance)
-    strengths = np.ascontiguousarray((values * ones[:, None]).T, dtype=complex)
-    sums = _transform(axes, strengths, frequencies, tolerance) * np.exp(1j * phases)
+    sums = _real_sums(axes, (values * ones[:, None]).T, frequencies, tolerance) * np.exp(1j * phases)
     width, root = features.width, np.sqrt(features.width)
     moment = np.concatenate([sums.real[:, :width] / root, sums.imag[:, :width] / root, sums.real[:, width:]], axis=1)
     return gram, moment[:, : features.columns].T
@@ -122,6 +121,21 @@ def _lower_pairs(start: int, stop: int) -> tuple[Array, Array]:
     i = np.repeat(np.arange(start, stop), lengths)
     j = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return i, j
+
+
+def _real_sums(axes: list[Array], strengths: Array, targets: Array, tolerance: float) -> Array:
+    """_transform for real strengths (outputs, M), two at a time: y₁ + i y₂ at ± targets gives both sums.
+
+    S₁ + i S₂ = F(ω) and S₁ - i S₂ = conj F(-ω), so that half as many points are spread for a few more targets.
+    """
+    pairs = np.zeros(((len(strengths) + 1) // 2, strengths.shape[1]), dtype=complex)
+    pairs.real, pairs.imag[: len(strengths) // 2] = strengths[0::2], strengths[1::2]
+    count = targets.shape[1]
+    both = _transform(axes, pairs, np.concatenate([targets, -targets], axis=1), tolerance).reshape(len(pairs), -1)
+    plus, minus = both[:, :count], both[:, count:].conj()
+    sums = np.empty((2 * len(pairs), count), dtype=complex)
+    sums[0::2], sums[1::2] = 0.5 * (plus + minus), -0.5j * (plus - minus)
+    return sums[: len(strengths)]
 
 
 def _transform(axes: list[Array], strengths: Array, targets: Array, tolerance: float) -> Array:

@@ -1,0 +1,123 @@
+"""The Navier–Stokes study of the paper: this package against plain NumPy normal equations, side by side.
+
+First a part: both fit the same cells (both fields, N neurons, M = 2000 N points, λ = 1e-3) from the same draws, in
+turn; the errors must agree. NumPy has the better of one BLAS thread and of all cores, this package one thread, as its
+studies run. Then the whole study of 125 cells: run as ``rannpde reproduce`` runs it, several cells at once, against
+NumPy's time, summed over all cells from the part by its law a N + b N² (features and sums).
+
+    python benchmarks/reproduce.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import nnls
+
+from rannpde.fitting import fit
+from rannpde.studies import navier_stokes
+from rannpde.studies.cell import relative_errors, training_points, warm_up
+from rannpde.studies.environment import cores, limited_threads
+from rannpde.studies.records import Records
+from rannpde.studies.runner import run_cells
+from rannpde.studies.study import Cell
+
+STUDY = navier_stokes.study("default")
+WIDTHS = (50, 150, 250)
+BLOCK_ROWS = 20_000
+TARGET_RATIO, TARGET_SECONDS = 20.0, 90.0
+
+
+def plain_numpy(cell: Cell, weights: np.ndarray, phases: np.ndarray) -> np.ndarray:
+    """Predictions at the test points: cos and sin of the phases, AᵀA in blocks, one solve."""
+    points = training_points(cell)
+    values = cell.problem.values(points)
+    width = weights.shape[1]
+    gram, moment = np.zeros((2 * width + 1, 2 * width + 1)), np.zeros((2 * width + 1, values.shape[1]))
+    for start in range(0, len(points), BLOCK_ROWS):
+        design = plain_features(points[start : start + BLOCK_ROWS], weights, phases)
+        gram += design.T @ design
+        moment += design.T @ values[start : start + BLOCK_ROWS]
+    ridge = np.append(np.full(2 * width, float(cell.penalty) * len(points)), 0.0)
+    coefficients = np.linalg.solve(gram + np.diag(ridge), moment)
+    return plain_features(test_points(cell), weights, phases) @ coefficients
+
+
+def plain_features(points: np.ndarray, weights: np.ndarray, phases: np.ndarray) -> np.ndarray:
+    """(M, 2N + 1): cosines, sines and the constant."""
+    z = points @ weights + phases
+    return np.hstack([np.cos(z), np.sin(z), np.ones((len(z), 1)) * np.sqrt(len(phases))]) / np.sqrt(len(phases))
+
+
+def ours(cell: Cell) -> np.ndarray:
+    """Predictions at the test points by this package."""
+    points = training_points(cell)
+    features = cell.features.sample(cell.width, cell.problem.bounds, cell.stream("features"))
+    network = fit(features, points, cell.problem.values(points), penalty=float(cell.penalty))
+    return network(test_points(cell))
+
+
+def test_points(cell: Cell) -> np.ndarray:
+    """The fixed 20,000 points."""
+    return cell.problem.uniform(cell.sampling.test_points, cell.stream("test"))
+
+
+def compare() -> np.ndarray:
+    """Print a line for each width; (widths, 3): N, seconds of NumPy, seconds of ours."""
+    print(f"{'N':>5} {'points':>8} {'NumPy s':>9} {'ours s':>8} {'ratio':>6} {'error':>9} {'difference':>11}")
+    rows = []
+    for cell in (c for c in STUDY.cells if c.seed == 0 and c.width in WIDTHS):
+        features = cell.features.sample(cell.width, cell.problem.bounds, cell.stream("features"))
+        exact = cell.problem.values(test_points(cell))
+        numpy_work = partial(plain_numpy, cell, features.weights, features.phases)
+        slow, reference = min((timed(numpy_work, threads, 1) for threads in {1, cores()}), key=lambda run: run[0])
+        fast, prediction = timed(partial(ours, cell), 1, 3)
+        error, other = (relative_errors(p, exact)[0] for p in (prediction, reference))
+        numbers = f"{slow:>9.2f} {fast:>8.3f} {slow / fast:>6.1f} {error:>9.5f} {abs(error - other):>11.1e}"
+        print(f"{cell.width:>5} {cell.points:>8} {numbers}")
+        rows.append((cell.width, slow, fast))
+    return np.array(rows)
+
+
+def timed(work: Callable[[], np.ndarray], threads: int, repeats: int) -> tuple[float, np.ndarray]:
+    """Best time of several runs, and the last result."""
+    best = np.inf
+    with limited_threads(threads):
+        for _ in range(repeats):
+            started = time.perf_counter()
+            result = work()
+            best = min(best, time.perf_counter() - started)
+    return best, result
+
+
+def numpy_whole(widths: np.ndarray, seconds: np.ndarray) -> float:
+    """Seconds of plain NumPy for all cells, by the law a N + b N² through the measured widths."""
+    factors, _ = nnls(np.column_stack([widths, widths**2]), seconds)
+    return float(sum(factors @ (cell.width, cell.width**2) for cell in STUDY.cells))
+
+
+def whole() -> float:
+    """Seconds for all 125 cells, with the start of the processes."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, Records(Path(folder) / "records.sqlite") as records:
+        failures = run_cells(STUDY.cells, records, workers=cores())
+        assert not failures
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    warm_up()
+    part = compare()
+    slow, fast = numpy_whole(part[:, 0], part[:, 1]), whole()
+    print(f"one cell after another: {part[:, 1].sum() / part[:, 2].sum():.1f} times faster")
+    print(f"whole study, {len(STUDY.cells)} cells on {cores()} cores: {fast:.0f} s (target: under {TARGET_SECONDS:g})")
+    print(f"plain NumPy would take {slow:.0f} s: {slow / fast:.1f} times faster (target: at least {TARGET_RATIO:g})")
+
+
+if __name__ == "__main__":
+    main()

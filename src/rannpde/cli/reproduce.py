@@ -1,0 +1,104 @@
+"""Commands that run studies (``reproduce``, ``study``) and look at the machine (``doctor``)."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from rannpde.cli.answered import answered
+from rannpde.errors import reject
+
+if TYPE_CHECKING:
+    from rannpde.studies.chapter import Chapter
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for records, figures and report.html.")]
+Workers = Annotated[
+    int,
+    typer.Option("--workers", "-w", help="Cells run at once, each in its own process; 0: as many as the cores allow."),
+]
+Threads = Annotated[int, typer.Option("--threads", help="BLAS threads of each cell, whatever the number of workers.")]
+
+KEPT = "finished cells are kept, run the same command to go on"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(reproduce)
+    app.command()(study)
+    app.command()(doctor)
+
+
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Studies to run; all when none is given.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="All figures in under 5 minutes on 2 cores.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Widths up to 8,192: hours.")] = False,
+    output: Output = Path("results"),
+    workers: Workers = 0,
+    threads: Threads = 1,
+) -> None:
+    """Run the paper's experiments; finished cells are kept, so that an interrupted run goes on where it stopped."""
+    from rannpde.studies.catalogue import chapters
+    from rannpde.studies.chapter import Size
+
+    with answered(KEPT):
+        if quick and full:
+            reject("--quick", "given together with --full", "given alone")
+        size: Size = "quick" if quick else "full" if full else "default"
+        heading = f"Random neural networks for PDEs: the paper's experiments ({size} size)"
+        _produce(chapters(names, size), output / size, heading, workers, threads)
+
+
+def study(
+    file: Annotated[Path, typer.Argument(help="A study as a TOML file; see docs/experiments.md.")],
+    output: Output = Path("results"),
+    workers: Workers = 0,
+    threads: Threads = 1,
+) -> None:
+    """Run a study of your own."""
+    from rannpde.studies.chapter import plain_chapter
+    from rannpde.studies.reading import read_study
+
+    with answered(KEPT):
+        mine = read_study(file)
+        _produce([plain_chapter(mine)], output / mine.name, mine.title or mine.name, workers, threads)
+
+
+def doctor() -> None:
+    """Print versions, BLAS, threads and the dsyrk rate, and say what is wrong with them."""
+    from rannpde.studies.environment import examine
+
+    console, checks = Console(), examine()
+    for check in checks:
+        console.print(f"{check.name:>13}  {check.value}", markup=False, highlight=False, soft_wrap=True)
+        if check.problem:
+            console.print(f"{'':>13}  ! {check.problem}", style="red", markup=False, soft_wrap=True)
+    wrong = sum(bool(check.problem) for check in checks)
+    console.print("nothing is wrong" if not wrong else f"{wrong} to mend", style="green" if not wrong else "red")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _produce(chapters: Sequence[Chapter], folder: Path, heading: str, workers: int, threads: int) -> None:
+    from rannpde.studies.environment import cores
+    from rannpde.studies.reproduce import reproduce as produce
+    from rannpde.studies.reproduce import show
+
+    console = Console()
+    product = produce(
+        chapters,
+        folder,
+        heading=heading,
+        command=shlex.join(["rannpde", *sys.argv[1:]]),
+        workers=workers or max(1, cores() // max(threads, 1)),
+        threads=threads,
+        console=console,
+    )
+    show(product, console)
+    if product.failures:
+        raise typer.Exit(1)
