@@ -15,6 +15,7 @@ BELOW = {
     "fitting": {"errors", "network", "domains"},
     "pde": {"errors", "network", "domains", "fitting"},
     "theory": {"errors", "network", "domains", "fitting"},
+    "loading": {"network", "pde"},
     "plotting": {"errors", "network", "domains", "fitting", "pde"},
     "sklearn": {"errors", "network", "domains", "fitting"},
     "studies": {"errors", "network", "domains", "fitting", "pde", "theory", "plotting"},

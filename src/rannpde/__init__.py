@@ -27,6 +27,7 @@ from rannpde.domains import (
 )
 from rannpde.errors import FileError, InputError
 from rannpde.fitting import NormalEquations, OrthogonalEquations, fit
+from rannpde.loading import load
 from rannpde.network import (
     Activation,
     FourierFeatures,
@@ -36,8 +37,8 @@ from rannpde.network import (
     RandomFeatures,
     Uniform,
     WeightLaw,
-    load,
 )
+from rannpde.pde import Data, On, Periodic, Problem, Solution, solve, zoo
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ __all__ = [
     "Activation",
     "Ball",
     "Box",
+    "Data",
     "Difference",
     "FileError",
     "FourierFeatures",
@@ -54,8 +56,12 @@ __all__ = [
     "Interval",
     "Network",
     "NormalEquations",
+    "On",
     "OrthogonalEquations",
+    "Periodic",
+    "Problem",
     "RandomFeatures",
+    "Solution",
     "SpaceTime",
     "Uniform",
     "WeightLaw",
@@ -66,4 +72,6 @@ __all__ = [
     "mixture",
     "relative_l2",
     "sobolev_norm",
+    "solve",
+    "zoo",
 ]

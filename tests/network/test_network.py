@@ -127,7 +127,8 @@ def rewrite(tmp_path, change) -> None:
     [
         (lambda h: h.update(version=99), "version 99.*upgrade"),
         (lambda h: h.update(format="other"), "not a rannpde file"),
-        (lambda h: h.update(kind="solution"), "holds a solution, but a network"),
+        (lambda h: h.update(kind="solution"), "consistent solution"),
+        (lambda h: h.update(kind="poem"), "holds a poem, but a network"),
         (lambda h: h.update(object=3), "damaged header"),
         (lambda h: h["object"].pop("features"), "consistent network"),
         (lambda h: h["object"]["features"].update(kind="evil"), "kind of features is 'evil'"),

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from typing import Annotated
 
 import typer
 
 from rannpde import __version__
-
-COMMANDS = ("reproduce", "theory", "solve")
+from rannpde.cli import reproduce, solve, theory
 
 
 def build() -> typer.Typer:
     """The application with every command registered."""
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(rannpde)
-    for name in COMMANDS:
-        if importlib.util.find_spec(f"rannpde.cli.{name}"):
-            importlib.import_module(f"rannpde.cli.{name}").register(app)
+    for commands in (solve, reproduce, theory):
+        commands.register(app)
     return app
 
 

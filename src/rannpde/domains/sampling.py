@@ -7,7 +7,6 @@ from math import floor
 from typing import Literal, Protocol
 
 import numpy as np
-from scipy.stats import qmc
 
 from rannpde.errors import choose, finite_array, positive_integer, require
 
@@ -43,6 +42,8 @@ def _uniform_stream(dim: int, generator: np.random.Generator) -> Stream:
 def _sobol_stream(dim: int, generator: np.random.Generator) -> Stream:
     if dim == 0:
         return lambda count: np.empty((count, 0))
+    from scipy.stats import qmc  # loading it takes longer than the rest of the package
+
     engine = qmc.Sobol(dim, scramble=True, rng=generator)
 
     def draw(count: int) -> Array:

@@ -13,7 +13,8 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,27 @@ def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], ar
 def read(path: str | os.PathLike[str], kind: str | None = None) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     """(kind, header, arrays) of a file that ``write`` made. Anything else raises FileError, which says why."""
     path = Path(path)
+    with _opened(path) as archive:
+        about = _read_header(archive, path)
+        if kind is not None and about["kind"] != kind:
+            raise FileError(f"{path} holds a {about['kind']}, but a {kind} was asked for")
+        arrays = {name: _read_array(archive, path, name, facts) for name, facts in about["arrays"].items()}
+    return about["kind"], about["object"], arrays
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What the file holds, from its header alone."""
+    path = Path(path)
+    with _opened(path) as archive:
+        return _read_header(archive, path)["kind"]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; whatever goes wrong while it is read becomes a FileError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            about = _read_header(archive, path)
-            if kind is not None and about["kind"] != kind:
-                raise FileError(f"{path} holds a {about['kind']}, but a {kind} was asked for")
-            arrays = {name: _read_array(archive, path, name, facts) for name, facts in about["arrays"].items()}
+            yield archive
     except FileError:
         raise
     except FileNotFoundError:
@@ -75,9 +91,8 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> tuple[str, di
         raise FileError(
             f"{path} is not a whole {FORMAT} file ({error}); it may be cut short or of another program"
         ) from None
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise FileError(f"{path} cannot be read as a {FORMAT} file: {error}") from None
-    return about["kind"], about["object"], arrays
 
 
 def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:

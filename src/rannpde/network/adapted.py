@@ -1,0 +1,126 @@
+"""A weight law adapted to a function: neurons where it varies, as steep as it is there.
+
+The function's length ℓ(c) at a place c is how far it goes before it changes its shape. A neuron σ(s d·(x - c)) has its
+centre c drawn with density ∝ ℓ^-dim, mixed with a uniform part, a direction d, and a slope s = U(lowest, highest)/ℓ(c).
+Slopes follow the length of the function, not the spacing of the centres: many smooth overlapping neurons per length
+give a basis of few, well-resolved singular vectors, where narrow ones would give spikes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lgamma, log, pi
+
+import numpy as np
+
+from rannpde.errors import finite_array, positive_integer, reject, require
+from rannpde.network.laws import Rng
+
+Array = np.ndarray
+
+BLOCK_ENTRIES = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """Centres near ``places`` (G, dim), drawn with those probabilities (G,), slopes U(lowest, highest)/lengths (G,).
+
+    A centre is a place plus a normal of standard deviation ``spread``; about the spacing of the places, so that the
+    density has no gaps. Directions are uniform on the sphere (±1 on the line). Coordinates are those of the network's
+    inputs: use it without ``domain=`` for places in raw coordinates.
+
+    >>> places = np.linspace(-1, 1, 201)[:, None]
+    >>> law = Adapted.to_lengths(places, 0.05 + np.abs(places[:, 0]))
+    >>> weights, biases = law.sample(0, width=1000, dim=1)
+    >>> centres = -biases / weights[0]
+    >>> bool((np.abs(centres) < 0.25).mean() > 0.4)
+    True
+    """
+
+    places: Array
+    lengths: Array
+    probabilities: Array
+    spread: float
+    slopes: tuple[float, float] = (0.25, 1.25)
+
+    def __post_init__(self) -> None:
+        places = finite_array("places", self.places, 2)
+        for name in ("lengths", "probabilities"):
+            array = finite_array(name, getattr(self, name), 1)
+            require(len(array) == len(places), f"{name} with shape", array.shape, f"of shape ({len(places)},)")
+        require(bool((np.asarray(self.lengths) > 0).all()), "lengths", self.lengths, "positive")
+        total = float(np.sum(self.probabilities))
+        summed = bool((np.asarray(self.probabilities) >= 0).all()) and abs(total - 1.0) < 1e-9
+        require(summed, "probabilities", self.probabilities, "non-negative with sum 1")
+        require(0 < self.spread < np.inf, "spread", self.spread, "a finite number > 0")
+        require(
+            0 < self.slopes[0] < self.slopes[1] < np.inf,
+            "slopes",
+            self.slopes,
+            "(lowest, highest), 0 < lowest < highest",
+        )
+
+    @classmethod
+    def to_lengths(
+        cls,
+        places: Array,
+        lengths: Array,
+        *,
+        uniform: float = 0.2,
+        slopes: tuple[float, float] = (0.25, 1.25),
+        spread: float | None = None,
+    ) -> Adapted:
+        """Density ∝ ℓ^-dim at evenly spread places, and a share ``uniform`` of centres that ignores it."""
+        places = finite_array("places", places, 2)
+        lengths = finite_array("lengths", lengths, 1)
+        require(len(lengths) == len(places) > 0, "lengths with shape", lengths.shape, f"of shape ({len(places)},)")
+        require(0 <= uniform <= 1, "uniform", uniform, "a share between 0 and 1")
+        dim = places.shape[1]
+        density = (lengths.min() / lengths) ** dim
+        probabilities = (1 - uniform) * density / density.sum() + uniform / len(places)
+        if spread is None:
+            extent = np.prod(np.ptp(places, axis=0) + 1e-300) ** (1 / dim)
+            spread = 0.5 * float(extent) / len(places) ** (1 / dim)
+        return cls(places, lengths, probabilities, spread, slopes)
+
+    @property
+    def dim(self) -> int:
+        return self.places.shape[1]
+
+    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+        """weights (dim, width) and biases (width,)."""
+        width = positive_integer("width", width)
+        if dim != self.dim:
+            reject("dim", dim, f"{self.dim}, as the places of the law have")
+        rng = np.random.default_rng(rng)
+        chosen = rng.choice(len(self.places), size=width, p=self.probabilities)
+        centres = self.places[chosen] + self.spread * rng.standard_normal((width, dim))
+        directions = rng.standard_normal((width, dim))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        steepness = rng.uniform(*self.slopes, width) / self.lengths[chosen]
+        weights = (directions * steepness[:, None]).T
+        return weights, -np.einsum("nw,wn->w", weights, centres)
+
+    def log_density(self, weights: Array, biases: Array) -> Array:
+        """A mixture over the places: slope uniform, direction uniform, and b given w normal around -w·place."""
+        width = weights.shape[1]
+        steepness = np.linalg.norm(weights, axis=0)
+        value = np.empty(width)
+        rows = max(1, BLOCK_ENTRIES // len(self.places))
+        for first in range(0, width, rows):
+            block = slice(first, first + rows)
+            value[block] = self._mixture(weights[:, block], biases[block], steepness[block])
+        sphere = log(2.0) + 0.5 * self.dim * log(pi) - lgamma(0.5 * self.dim)  # log of the area of the unit sphere
+        with np.errstate(divide="ignore"):
+            return value - sphere - (self.dim - 1) * np.log(steepness)
+
+    def _mixture(self, weights: Array, biases: Array, steepness: Array) -> Array:
+        scaled = steepness[:, None] * self.lengths
+        inside = (scaled >= self.slopes[0]) & (scaled <= self.slopes[1])
+        deviation = self.spread * steepness[:, None]
+        offset = (biases[:, None] + weights.T @ self.places.T) / deviation
+        terms = (
+            self.probabilities * self.lengths / (self.slopes[1] - self.slopes[0]) * np.exp(-0.5 * offset**2) / deviation
+        )
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(inside, terms, 0.0).sum(axis=1)) - 0.5 * log(2 * pi)

@@ -1,0 +1,231 @@
+"""The grammar of equations: text → a small syntax tree, with the column of every node, and with limits.
+
+    equation   = sum [ "=" sum ]
+    sum        = product { ("+" | "-") product }
+    product    = unary { ("*" | "/") unary }
+    unary      = ("+" | "-") unary | power
+    power      = atom [ ("**" | "^") unary ]
+    atom       = number | name | name "(" list ")" | "[" list "]" | "(" sum ")"
+
+Text comes from strangers. Nothing here is executed, nothing is looked up: the tree holds numbers, names and
+operators only, and text that is too long, too deep or has absurd numbers is refused before a tree exists.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from rannpde.errors import InputError
+
+LENGTH_LIMIT = 5000
+DEPTH_LIMIT = 40
+DIGITS_LIMIT = 25
+
+_TOKEN = re.compile(
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<name>[^\W\d]\w*)"
+    r"|(?P<operator>\*\*|[-+*/^(),=\[\]])"
+    r"|(?P<space>\s+)"
+)
+
+
+class StatementError(InputError):
+    """An equation cannot be read. The message shows the text with a mark under the offending column."""
+
+
+def fail(text: str, column: int, reason: str) -> NoReturn:
+    """Raise a StatementError that points at the column (counted from 0 here, from 1 in the message)."""
+    start = max(0, column - 50)
+    excerpt = text[start : column + 50].replace("\n", " ")
+    mark = " " * (column - start) + "^"
+    raise StatementError(f"{reason} (column {column + 1})\n    {excerpt}\n    {mark}")
+
+
+@dataclass(frozen=True)
+class Number:
+    column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Name:
+    column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    column: int
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class List:
+    column: int
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Negative:
+    column: int
+    operand: Node
+
+
+@dataclass(frozen=True)
+class Binary:
+    column: int
+    operator: str
+    left: Node
+    right: Node
+
+
+Node = Number | Name | Call | List | Negative | Binary
+
+
+def parse(text: str) -> tuple[Node, Node | None]:
+    """The two sides of an equation; the right one is None for a bare expression.
+
+    >>> left, right = parse("u_t = nu*u_xx")
+    >>> left, right.operator
+    (Name(column=0, text='u_t'), '*')
+    """
+    if not isinstance(text, str):
+        raise InputError(f"an equation is {type(text).__name__}, but must be text or a SymPy expression")
+    if len(text) > LENGTH_LIMIT:
+        raise StatementError(f"an equation has {len(text)} characters, more than {LENGTH_LIMIT}; refused")
+    parser = _Parser(text, _tokens(text))
+    left = parser.sum()
+    right = None
+    if parser.accept("="):
+        right = parser.sum()
+    if parser.kind != "end":
+        fail(text, parser.column, f"unexpected {parser.token!r}")
+    return left, right
+
+
+def names(node: Node) -> list[Name]:
+    """Every name in the tree that is not called, in order of appearance."""
+    found: list[Name] = []
+    stack: list[Node] = [node]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Name):
+            found.append(node)
+        stack.extend(children(node))
+    return sorted(found, key=lambda name: name.column)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below, left to right."""
+    match node:
+        case Call(arguments=below) | List(items=below):
+            return below
+        case Negative(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+    return ()
+
+
+def _tokens(text: str) -> list[tuple[str, str, int]]:
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            fail(text, position, f"the character {text[position]!r} has no meaning in an equation")
+        kind = str(match.lastgroup)
+        if kind == "number" and len(match.group()) > DIGITS_LIMIT:
+            fail(text, position, f"a number of {len(match.group())} digits, more than {DIGITS_LIMIT}; refused")
+        if kind != "space":
+            tokens.append((kind, match.group(), position))
+        position = match.end()
+    return [*tokens, ("end", "end of text", len(text))]
+
+
+class _Parser:
+    """Recursive descent; one method a rule of the grammar."""
+
+    def __init__(self, text: str, tokens: list[tuple[str, str, int]]) -> None:
+        self.text, self.tokens, self.position, self.depth = text, tokens, 0, 0
+
+    @property
+    def kind(self) -> str:
+        return self.tokens[self.position][0]
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.position][1]
+
+    @property
+    def column(self) -> int:
+        return self.tokens[self.position][2]
+
+    def accept(self, *operators: str) -> str | None:
+        """The operator at hand, consumed, if it is one of these."""
+        if self.kind == "operator" and self.token in operators:
+            self.position += 1
+            return self.tokens[self.position - 1][1]
+        return None
+
+    def expect(self, operator: str) -> None:
+        if self.accept(operator) is None:
+            fail(self.text, self.column, f"expected {operator!r} but found {self.token!r}")
+
+    def sum(self) -> Node:
+        node = self.product()
+        while (column := self.column) >= 0 and (operator := self.accept("+", "-")):
+            node = Binary(column, operator, node, self.product())
+        return node
+
+    def product(self) -> Node:
+        node = self.unary()
+        while (column := self.column) >= 0 and (operator := self.accept("*", "/")):
+            node = Binary(column, operator, node, self.unary())
+        return node
+
+    def unary(self) -> Node:
+        self.depth += 1  # every nesting passes through here: brackets, signs and exponents
+        if self.depth > DEPTH_LIMIT:
+            fail(self.text, self.column, f"nested deeper than {DEPTH_LIMIT} levels; refused")
+        column = self.column
+        if self.accept("-"):
+            node: Node = Negative(column, self.unary())
+        elif self.accept("+"):
+            node = self.unary()
+        else:
+            node = self.power()
+        self.depth -= 1
+        return node
+
+    def power(self) -> Node:
+        base, column = self.atom(), self.column
+        if self.accept("**", "^"):
+            return Binary(column, "**", base, self.unary())
+        return base
+
+    def atom(self) -> Node:
+        kind, token, column = self.tokens[self.position]
+        if kind == "number":
+            self.position += 1
+            return Number(column, token)
+        if kind == "name":
+            self.position += 1
+            return Call(column, token, self.items(")")) if self.accept("(") else Name(column, token)
+        if self.accept("["):
+            return List(column, self.items("]"))
+        if self.accept("("):
+            node = self.sum()
+            self.expect(")")
+            return node
+        return fail(self.text, column, f"expected a number, a name or a bracket but found {token!r}")
+
+    def items(self, end: str) -> tuple[Node, ...]:
+        """The list up to the closing bracket, which is consumed."""
+        found = [self.sum()]
+        while self.accept(","):
+            found.append(self.sum())
+        self.expect(end)
+        return tuple(found)

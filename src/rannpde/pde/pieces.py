@@ -1,0 +1,93 @@
+"""A function in pieces: boxes of a domain, each with features and output weights of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import numpy as np
+
+from rannpde.domains.domain import Box, Domain, SpaceTime
+from rannpde.errors import InputError, positive_integer, suggestion
+from rannpde.network.features import Features, MultiIndex
+from rannpde.network.network import block_rows, row_blocks
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A box (n, 2) and the features that live on it."""
+
+    bounds: Array
+    features: Features
+
+
+def locate(pieces: tuple[Piece, ...], points: Array) -> Array:
+    """The number of the piece of each point (M,); the first for points on a face, the nearest for points outside."""
+    if len(pieces) == 1:
+        return np.zeros(len(points), dtype=int)
+    gaps = []
+    for piece in pieces:
+        lower, upper = piece.bounds.T
+        gaps.append(np.maximum(np.maximum(lower - points, points - upper), 0.0).max(axis=1))
+    return np.argmin(gaps, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseNetwork:
+    """Fields on pieces. coefficients[k] is (columns, fields) for piece k."""
+
+    pieces: tuple[Piece, ...]
+    coefficients: tuple[Array, ...]
+
+    @property
+    def dim(self) -> int:
+        return self.pieces[0].features.dim
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of the features of each piece."""
+        return tuple(piece.features.columns for piece in self.pieces)
+
+    @property
+    def outputs(self) -> int:
+        return self.coefficients[0].shape[1]
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0,) * points.shape[1])
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """(M, fields), in blocks of bounded memory."""
+        return self.derivatives(points, [tuple(derivative)])[tuple(derivative)]
+
+    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several derivatives, each (M, fields), from one evaluation of the profile for each order."""
+        values = {index: np.empty((len(points), self.outputs)) for index in indices}
+        home = locate(self.pieces, points)
+        for number, (piece, coefficients) in enumerate(zip(self.pieces, self.coefficients, strict=True)):
+            rows = np.flatnonzero(home == number)
+            for order in {sum(index) for index in indices}:
+                chosen = [index for index in indices if sum(index) == order]
+                weighted = np.concatenate([coefficients * piece.features.factor(i)[:, None] for i in chosen], axis=1)
+                for block in row_blocks(len(rows), block_rows(piece.features.columns)):
+                    found = piece.features.ridge(points[rows[block]], order) @ weighted
+                    for place, index in enumerate(chosen):
+                        values[index][rows[block]] = found[:, place * self.outputs : (place + 1) * self.outputs]
+        return values
+
+
+def split_box(domain: Domain, parts: Mapping[str, int]) -> list[Array]:
+    """The boxes (n, 2) of a grid: parts[name] equal intervals along each named coordinate."""
+    flat = isinstance(domain, Box) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Box))
+    if parts and not flat:
+        raise InputError("pieces are cut from boxes only; leave pieces out for a ball")
+    for name in parts:
+        if name not in domain.names:
+            raise InputError(f"pieces names {name!r}, which is no coordinate; {suggestion(name, domain.names)}")
+    cuts = []
+    for name, (lower, upper) in zip(domain.names, domain.bounds, strict=True):
+        count = positive_integer(f"pieces[{name!r}]", parts.get(name, 1))
+        cuts.append(list(pairwise(np.linspace(lower, upper, count + 1))))
+    return [np.array(box) for box in product(*cuts)]
