@@ -25,6 +25,10 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/reproduce.py
+	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/solve.py
+	$(BIN)/python benchmarks/evolve.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

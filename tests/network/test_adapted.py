@@ -29,13 +29,13 @@ def test_it_is_a_weight_law_that_features_can_draw_from():
 def test_density_on_the_line_has_integral_one():
     """By the midpoint rule; slopes lie in [0.25/1.1, 1.25/0.1], centres in [-1, 1] and a few spreads beyond."""
     law = layer(1)
-    weights = (np.arange(2000) + 0.5) * (12.5 / 2000)
-    centres = np.linspace(-1.2, 1.2, 801)
+    weights = (np.arange(800) + 0.5) * (12.5 / 800)
+    centres = np.linspace(-1.2, 1.2, 241)
     mesh = np.meshgrid(weights, centres, indexing="ij")
     density = np.exp(law.log_density(mesh[0].reshape(1, -1), (-mesh[0] * mesh[1]).ravel())).reshape(mesh[0].shape)
     # (w, b) → (w, centre) has the factor |w|; w < 0 counts as much as w > 0
     total = 2 * np.sum(density * mesh[0]) * (weights[1] - weights[0]) * (centres[1] - centres[0])
-    assert total == pytest.approx(1.0, abs=5e-3)  # the density of slopes jumps: first order in the step
+    assert total == pytest.approx(1.0, abs=1e-2)  # the density of slopes jumps: first order in the step
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

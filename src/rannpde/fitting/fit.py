@@ -9,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from rannpde.errors import InputError, choose, reject, require
+from rannpde.fitting.adaptive import adaptive_features
 from rannpde.fitting.data import Data
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
 from rannpde.fitting.nufft import LARGEST_DIM, normal_sums, prefers_nufft
 from rannpde.fitting.orthogonal import OrthogonalEquations
 from rannpde.fitting.path import LinearFit, check_penalty
 from rannpde.network.features import FourierFeatures, RandomFeatures
+from rannpde.network.laws import Rng
 from rannpde.network.network import Network, block_rows, row_blocks
 
 Array = np.ndarray
@@ -22,7 +24,7 @@ Method = Literal["auto", "dense", "nufft", "orthogonal"]
 
 
 def fit(
-    features: RandomFeatures | FourierFeatures,
+    features: RandomFeatures | FourierFeatures | Literal["adaptive"],
     points: Array | Iterable[tuple[Array, Array]],
     values: Array | None = None,
     *,
@@ -30,6 +32,8 @@ def fit(
     method: Method = "auto",
     cutoff: float | None = None,
     weights: Array | None = None,
+    width: int = 300,
+    rng: Rng = 0,
 ) -> Network:
     """Fit u(z_i) ≈ y_i: minimise (1/M) Σ |u(z_i) - y_i|² + penalty · ‖W‖² over the output weights W.
 
@@ -42,6 +46,7 @@ def fit(
         of the others
     cutoff : relative singular-value cut of the orthogonal method with penalty 0
     weights : (M,) weights ≥ 0 of the squared errors, 1 by default; with arrays only
+    width, rng : of features="adaptive" only, which draws them where the data vary (see ``fitting.adaptive``)
 
     The result is a Network whose ``about`` tells path, points, columns, rank, condition, penalty, training_error
     (relative, root mean square), outside (share of points outside the box of scaled features) and seconds.
@@ -53,6 +58,10 @@ def fit(
     True
     """
     started = time.perf_counter()
+    if isinstance(features, str):
+        choose("features", features, {"adaptive": None})
+        require(values is not None, "values", values, "given, as an array, with features='adaptive'")
+        features = adaptive_features(np.asarray(points), np.asarray(values), width, rng)
     _check_options(features, penalty, method, cutoff)
     data = Data(features, points, values, weights)
     orthogonal = method == "orthogonal" or (method == "auto" and (penalty == 0 or cutoff is not None))

@@ -83,6 +83,7 @@ def solve(
         relative error of about ``tol`` (docs/evolution.md); "space-time" for everything: Gauss–Newton on the output
         weights, with the settings below; "auto" takes lines where they fit and no setting of the other is given
     ensemble : that many solutions from independent draws, with mean and spread
+    progress : called with every attempt; with method="lines" with (pass number, time reached)
 
     width : neurons a piece; "auto" doubles from 100 until the held-out residual is below ``tolerance`` or stalls
     scale : largest hidden weight on the domain mapped to [-1, 1]^n, one number or one a coordinate; "auto" searches
@@ -115,7 +116,8 @@ def solve(
         return Ensemble(tuple(solve(problem, rng=seed, **shared) for seed in seeds))
     if _by_lines(problem, method, width, given):
         columns = None if width == "auto" else positive_integer("width", width)
-        return _judged(solve_lines(problem, tol=tol, rng=rng, width=columns, progress=progress))
+        steps = progress if method == "lines" else None  # called with (pass, time), not with attempts
+        return _judged(solve_lines(problem, tol=tol, rng=rng, width=columns, progress=steps))
     recipe = Recipe(newton or GaussNewton(), _checked_weights(weights or {}, problem), points_per_column)
     settings = Settings(
         width if width == "auto" else positive_integer("width", width),

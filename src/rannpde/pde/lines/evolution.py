@@ -83,17 +83,6 @@ class Evolution:
         return tuple({jet: None for rate in self.rates.values() for part in rate.parts for jet in part.jets})
 
     @cached_property
-    def linear(self) -> bool:
-        """Whether the rates are affine in the fields, with coefficients that do not depend on time."""
-        time = coordinate_symbol("t")
-        parts = [part for rate in self.rates.values() for part in rate.parts]
-        return all(part.linear and not any(time in p.free_symbols for p in part.partials) for part in parts)
-
-    def space_order(self, name: str) -> int:
-        """The highest space derivative of a field in the rates."""
-        return max((sum(jet.index[1:]) for jet in self.jets if jet.field == name), default=0)
-
-    @cached_property
     def initial(self) -> dict[Component, sympy.Expr]:
         """Component → formula of its initial value."""
         found: dict[Component, sympy.Expr] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.integrate import BDF, DOP853, DenseOutput, OdeSolution, OdeSolver, Radau
@@ -24,14 +24,6 @@ CALLER = ("stopped", "interrupted", "event")
 
 SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
 INTEGRATORS = {"collocation": RadauCollocation, **SCIPY}
-
-
-class System(Dynamics, Protocol):
-    """What is marched: dynamics that know where they start."""
-
-    def initial_state(self) -> Array: ...
-
-    def growth(self, time: float, state: Array) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)

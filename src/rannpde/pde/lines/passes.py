@@ -32,6 +32,8 @@ WEAK_TOLERANCE = 1e-6
 """Fluxes are integrated by parts down to this tolerance. Below, the rounding of the test functions' derivatives, eps
 over the smallest singular value kept, would show, and the strong form is projected instead; in 2-D it always is, unless
 a field touches a bound where its equation may degenerate."""
+LOOSE_TOLERANCE = 1e-5
+"""Half of the quadrature nodes suffice down to this tolerance."""
 WEAK_CUTOFF, STRONG_CUTOFF = 1e-10, 1e-13
 TOUCHING = 1e-2
 """A field within this share of its range of a bound touches it."""
@@ -223,7 +225,8 @@ def _system(
 ) -> Galerkin:
     weak = any(rate.flux for rate in evolution.rates.values())
     resolution = resolution.finer(boost)
-    rule = resolution.rule(boundary=weak)
+    loose = weak and tol >= LOOSE_TOLERANCE and resolution.dim == 1
+    rule = resolution.rule(boundary=weak, density=0.5 if loose else 1.0)
     dim = resolution.dim
     early = 0.5 if tol > controls.tol else 1.0  # the length of an unresolved solution is too short: its wiggles count
     wanted = early * features_per_length(tol, dim) * resolution.lengths_across

@@ -72,13 +72,13 @@ class Resolution:
         inside = self.space.contains(self.places)
         return Adapted.to_lengths(self.places[inside], 1.0 / self.inverse[inside], uniform=UNIFORM_SHARE)
 
-    def rule(self, boundary: bool) -> Rule:
-        """Quadrature on cells of equal ∫ 1/ℓ, with nodes on the boundary if wanted."""
+    def rule(self, boundary: bool, density: float = 1.0) -> Rule:
+        """Quadrature on cells of equal ∫ 1/ℓ, ``density`` times the usual number; with boundary nodes if wanted."""
         if isinstance(self.space, Ball):
             count = int(np.ceil(BALL_POINTS * self.inverse.max() * self.space.radius))
             points, weights = gauss_rule(self.space, min(max(count, 40), 64))
         else:
-            points, weights = self._tensor_rule()
+            points, weights = self._tensor_rule(density)
         dim, sides = self.dim, []
         if boundary:
             sides = [space_side_rule(side, BOUNDARY_NODES) for side in self.space.sides.values()]
@@ -87,12 +87,12 @@ class Resolution:
         outward = np.concatenate([w[:, None] * normals for _, normals, w in sides]) if sides else empty
         return Rule(points, weights, nodes, outward)
 
-    def _tensor_rule(self) -> tuple[Array, Array]:
+    def _tensor_rule(self, density: float) -> tuple[Array, Array]:
         shape = (GRID[self.dim],) * self.dim
         rules = []
         for axis, places in enumerate(self.axes):
             others = tuple(k for k in range(self.dim) if k != axis)
-            rules.append(_line_rule(places, self.inverse.reshape(shape).max(axis=others), self.dim))
+            rules.append(_line_rule(places, density * self.inverse.reshape(shape).max(axis=others), self.dim))
         mesh = np.meshgrid(*[x for x, _ in rules], indexing="ij")
         weights = np.meshgrid(*[w for _, w in rules], indexing="ij")
         return np.stack([m.ravel() for m in mesh], axis=1), np.prod([w.ravel() for w in weights], axis=0)

@@ -1,0 +1,53 @@
+"""fit("adaptive", …): features that find a layer by themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from helpers import relative
+from rannpde.errors import InputError
+from rannpde.fitting import fit
+from rannpde.network import RandomFeatures, Uniform
+
+
+def layer(points: np.ndarray) -> np.ndarray:
+    """A smooth function with a layer of thickness 0.01."""
+    return np.tanh((points[:, 0] - 0.3) / 0.01) + np.sin(3 * points[:, 0])
+
+
+def test_a_layer_on_the_line_is_found():
+    rng = np.random.default_rng(0)
+    points, fresh = rng.uniform(-1, 1, (6000, 1)), rng.uniform(-1, 1, (2000, 1))
+    adaptive = fit("adaptive", points, layer(points), penalty=0, width=200, rng=1)
+    blind = RandomFeatures.sample(width=200, dim=1, law=Uniform(10.0), rng=1, constant=True)
+    error = relative(adaptive(fresh), layer(fresh))
+    assert error < 1e-6
+    assert error < 1e-3 * relative(fit(blind, points, layer(points), penalty=0)(fresh), layer(fresh))
+
+
+def test_a_front_in_the_plane_gains_digits():
+    rng = np.random.default_rng(0)
+    points, fresh = rng.uniform(0, 1, (6000, 2)), rng.uniform(0, 1, (2000, 2))
+    target = lambda z: np.tanh(20 * (z[:, 0] + z[:, 1] - 1.0))  # noqa: E731
+    adaptive = fit("adaptive", points, target(points), penalty=0, width=400, rng=1)
+    blind = RandomFeatures.sample(width=400, dim=2, law=Uniform(3.0), rng=1, constant=True)
+    error = relative(adaptive(fresh), target(fresh))
+    assert error < 0.3 * relative(fit(blind, points, target(points), penalty=0)(fresh), target(fresh))
+
+
+def test_draws_are_reproducible_and_outputs_may_be_several():
+    points = np.linspace(-1, 1, 400)[:, None]
+    values = np.column_stack([layer(points), points[:, 0] ** 2])
+    first, again = (fit("adaptive", points, values, penalty=0, width=60, rng=2) for _ in range(2))
+    assert np.array_equal(first(points), again(points))
+    assert first(points).shape == (400, 2)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(InputError, match="features"):
+        fit("adaptiv", np.zeros((50, 1)), np.zeros(50))
+    with pytest.raises(InputError, match="values"):
+        fit("adaptive", np.zeros((50, 1)))
+    with pytest.raises(InputError, match="points with rows"):
+        fit("adaptive", np.zeros((5, 1)), np.zeros(5))

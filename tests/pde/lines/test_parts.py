@@ -1,0 +1,271 @@
+"""Parts of the method of lines: the evolution form, boundary rows, bases, projections, Fourier modes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rannpde.domains import Interval, SpaceTime
+from rannpde.network.features import RandomFeatures
+from rannpde.pde.conditions import On, Periodic
+from rannpde.pde.lines.basis import build_basis
+from rannpde.pde.lines.boundary import constraints_of
+from rannpde.pde.lines.evolution import Component, NotAnEvolution, evolution_form
+from rannpde.pde.lines.galerkin import Galerkin
+from rannpde.pde.lines.resolution import GRID, from_initial, grid_places, inverse_length
+from rannpde.pde.lines.spectral import Modes, Spectral
+from rannpde.pde.problem import Problem
+from rannpde.pde.zoo import zoo
+
+EPS = np.finfo(float).eps
+LINE = SpaceTime(t=(0, 1), x=(-1, 1))
+ENDS = On(("x=-1", "x=1"), "u = 0")
+
+
+def start(formula: str = "u = sin(pi*x)") -> On:
+    return On("t=0", formula)
+
+
+def discretised(problem: Problem, *, weak: bool = True, width: int = 80, cutoff: float = 1e-9) -> Galerkin:
+    """A Galerkin system with features fit for a smooth solution."""
+    evolution = evolution_form(problem, weak=weak)
+    space = evolution.domain.space
+    resolution = from_initial(space, [evolution.initial_values(c, grid_places(space)) for c in evolution.components])
+    rule = resolution.rule(boundary=weak)
+    features = RandomFeatures.sample(width=width, dim=space.dim, law=resolution.law(), rng=0, constant=True)
+    bases = {n: build_basis(features, rule, constraints_of(evolution, n, 10), cutoff) for n in evolution.orders}
+    return Galerkin(evolution, bases, dict.fromkeys(evolution.components, 1.0))
+
+
+# ------------------------------------------------------------------------------------------------ evolution form
+
+
+def test_divergence_form_is_kept_and_the_strong_form_is_the_same_equation():
+    problem = Problem("u_t = laplace(u**2) + u", LINE, {"start": start(), "ends": ENDS})
+    weak, strong = evolution_form(problem).rates["u"], evolution_form(problem, weak=False).rates["u"]
+    assert str(weak.source.formula) == "u"
+    assert str(weak.flux[0].formula) == "-2*u*u_x"
+    assert not strong.flux
+    assert str(strong.source.formula.expand()) == "2*u*u_xx + u + 2*u_x**2"
+
+
+def test_second_order_in_time_has_two_components():
+    problem = Problem("2*u_tt + u_t = u_xx", LINE, {"a": start(), "b": On("t=0", "u_t = 0"), "ends": ENDS})
+    evolution = evolution_form(problem)
+    assert evolution.components == (Component("u", 0), Component("u", 1))
+    assert str(evolution.rates["u"].source.formula) == "-u_t/2"
+
+
+def test_coupled_time_derivatives_are_solved_for():
+    """ρ_t + (ρu)_x = 0, (ρu)_t + … = 0: the second equation holds both derivatives."""
+    evolution = evolution_form(zoo("navier_stokes_eulerian"))
+    assert set(evolution.rates) == {"rho", "u"}
+    assert all(jet.index[0] == 0 for jet in evolution.jets)
+    points = evolution.problem.domain.sample(30, rng=0)
+    exact = evolution.problem.exact_solution
+    for number, (name, rate) in enumerate(evolution.rates.items()):
+        from rannpde.pde.state import jets_of
+        from rannpde.pde.vocabulary import coordinate_symbol
+
+        jets = jets_of(exact, evolution.problem.fields, points, rate.source.jets)
+        known = {coordinate_symbol("t"): points[:, 0], coordinate_symbol("x"): points[:, 1]}
+        wanted = exact.derivative(points, (1, 0))[:, number]
+        assert rate.source.value(known, jets) == pytest.approx(wanted, abs=1e-11), name
+
+
+def test_bounds_enter_the_rates():
+    problem = Problem("u_t = laplace(u**2)", LINE, {"a": start("u = 1 - x**2"), "ends": ENDS}, bounds={"u": (0, 3)})
+    flux = evolution_form(problem).rates["u"].flux[0]
+    assert "Max" in str(flux.formula)
+    assert "Min" in str(flux.formula)
+
+
+@pytest.mark.parametrize(
+    ("equations", "conditions", "message"),
+    [
+        (["u_t = v_x", "v_xx = u"], {"a": start(), "v": On(("x=-1", "x=1"), "v = 0")}, "'v'"),
+        ("u_ttt = u_xx", {"ends": ENDS}, "order 3"),
+        ("u_t**2 = u_xx", {"a": start(), "ends": ENDS}, "not linear"),
+        ("u_txx = u_t + u", {"a": start(), "ends": ENDS}, "u_txx"),
+        ("u_t = u_xx", {"a": start(), "ends": ENDS, "in": On("t=0.5", "u = 0")}, "'in'"),
+        ("u_t = u_xx", {"a": On("t=0", "u + u_x = 0"), "ends": ENDS}, "'a'"),
+        (["u_t + v_t = u_x", "u_t + v_t = v_x"], {"a": start(), "b": On("t=0", "v = 0")}, "determine"),
+    ],
+)
+def test_what_does_not_evolve_is_refused_by_name(equations, conditions, message):
+    problem = Problem(
+        equations, LINE, conditions, fields=("u", "v") if len(equations) == 2 else ("u",), incomplete=True
+    )
+    with pytest.raises(NotAnEvolution, match=message):
+        evolution_form(problem)
+
+
+def test_no_time_is_refused():
+    with pytest.raises(NotAnEvolution, match="no time"):
+        evolution_form(Problem("u_xx = u", Interval(0, 1), {"ends": On(("x=0", "x=1"), "u = 0")}))
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [("u**2 = 1", "linear"), ("u + u_t = 0", "time derivative"), ("(1 + t)*u = 0", "changes in time")],
+)
+def test_boundary_conditions_that_do_not_fit_are_refused(condition, message):
+    problem = Problem("u_t = u_xx", LINE, {"a": start(), "left": On(("x=-1", "x=1"), condition)})
+    with pytest.raises(NotAnEvolution, match=message):
+        constraints_of(evolution_form(problem), "u", 1)
+
+
+# ------------------------------------------------------------------------------------------------ bases
+
+
+def test_basis_is_orthonormal_and_satisfies_the_boundary_conditions():
+    conditions = {"a": start(), "left": On("x=-1", "u + 2*u_x = t"), "right": On("x=1", "u_x = sin(t)")}
+    basis = discretised(Problem("u_t = u_xx", LINE, conditions), cutoff=1e-8).bases["u"]
+    gram = basis.project(basis.values((0,))[0][: len(basis.rule.points)])
+    assert np.abs(gram - np.eye(basis.rank)).max() < 100 * EPS
+    (left, left_lift), (right, right_lift) = (basis.at(np.array([[x]]), (0,)) for x in (-1.0, 1.0))
+    (slope_left, lift_left), (slope_right, lift_right) = (basis.at(np.array([[x]]), (1,)) for x in (-1.0, 1.0))
+    # the null space is exact to eps; the basis magnifies that by 1/cutoff
+    assert np.abs(left + 2 * slope_left).max() < 1e-5
+    assert np.abs(slope_right).max() < 1e-5
+    assert (left_lift + 2 * lift_left)[0] == pytest.approx([1.0, 0.0], abs=1e-12)
+    assert lift_right[0] == pytest.approx([0.0, 1.0], abs=1e-12)
+    assert basis.data(np.array([0.5, 1.0])) == pytest.approx(np.array([[0.5, 1.0], np.sin([0.5, 1.0])]))
+    assert basis.data(np.array([0.5]), 1)[:, 0] == pytest.approx([1.0, np.cos(0.5)])
+    assert right.shape == right_lift[:, :1].repeat(basis.rank, axis=1).shape
+
+
+def test_time_derivative_of_boundary_values_that_are_functions():
+    problem = Problem(
+        "u_t = u_xx", LINE, {"a": start("u = 0*x"), "ends": On(("x=-1", "x=1"), "u = g(t)")}, functions={"g": np.sin}
+    )
+    (left, _) = constraints_of(evolution_form(problem), "u", 1)
+    times = np.array([0.2, 0.7])
+    # sixth-order differences with step 2e-3: truncation (2e-3)^6/140, rounding eps/2e-3
+    assert left.values(times, 1)[0] == pytest.approx(np.cos(times), abs=1e-12)
+
+
+def test_resolution_follows_a_layer():
+    evolution = evolution_form(Problem("u_t = u_xx", LINE, {"a": start("u = tanh(50*x)")}, incomplete=True))
+    space = evolution.domain.space
+    resolution = from_initial(space, [evolution.initial_values(Component("u", 0), grid_places(space))])
+    middle, edge = resolution.inverse[GRID[1] // 2], resolution.inverse[GRID[1] // 10]
+    assert 40 < middle < 100  # 1/ℓ is about 1/δ
+    assert edge < 5
+    points, weights = resolution.rule(boundary=False).points, resolution.rule(boundary=False).weights
+    assert weights.sum() == pytest.approx(2.0)
+    assert weights @ np.cosh(50 * points[:, 0]) ** -2 == pytest.approx(2 * np.tanh(50) / 50, rel=1e-13)
+
+
+def test_constant_fields_have_a_length():
+    space = LINE.space
+    flat = np.ones((5, 2))
+    assert (inverse_length(space, flat, 0 * flat, 0 * flat) == 2.0).all()
+
+
+# ------------------------------------------------------------------------------------------------ projections
+
+
+def difference_quotient(system, state, step=1e-6):
+    columns = []
+    for k in range(len(state)):
+        move = np.zeros_like(state)
+        move[k] = step
+        ahead, back = (system.rates(np.zeros(1), (state + s * move)[:, None])[:, 0] for s in (1, -1))
+        columns.append((ahead - back) / (2 * step))
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("weak", [True, False])
+def test_jacobian_is_the_derivative_of_the_rates(weak):
+    conditions = {
+        "a": start(),
+        "b": On("t=0", "v = cos(x)"),
+        "c": On("t=0", "v_t = x"),
+        "u": On(("x=-1", "x=1"), "u = t"),
+        "v": On("boundary", "v_x = 0"),
+    }
+    equations = ["u_t + u*v_x = d(exp(u)*u_x, x) + v_t*u", "v_tt = v_xx - u**2*v + v_t"]
+    system = discretised(Problem(equations, LINE, conditions), weak=weak, width=30, cutoff=1e-4)
+    state = system.initial_state()
+    exact = system.matrix(0.0, state)
+    found = difference_quotient(system, state)
+    assert np.abs(exact - found).max() < 1e-6 * np.abs(exact).max()
+
+
+def test_diffusion_is_symmetric_negative_and_a_flux_conserves_mass():
+    system = discretised(Problem("u_t = u_xx", LINE, {"a": start(), "ends": ENDS}))
+    matrix = system.matrix(0.0, system.initial_state())
+    assert np.abs(matrix - matrix.T).max() < 1e-5 * np.abs(matrix).max()
+    assert system.growth(0.0, system.initial_state()) == pytest.approx(-(np.pi**2) / 4, rel=1e-6)
+
+    closed = Problem(
+        "u_t = laplace(u**2)", LINE, {"a": start("u = 2 + cos(pi*x)"), "ends": On("boundary", "dn(u) = 0")}
+    )
+    system = discretised(closed)
+    basis, state = system.bases["u"], system.initial_state()
+    rate = system.rates(np.zeros(1), state[:, None])[:, 0]
+    mass_rate = basis.rule.weights @ (basis.values((0,))[0][: len(basis.rule.points)] @ rate)
+    assert abs(mass_rate) < 1e-6 * np.linalg.norm(rate)
+
+
+@pytest.mark.parametrize("equation", ["u_t + u_x = 0", "u_t + u_xxx = 0"])
+def test_galerkin_inherits_the_sign_of_transport_and_dispersion(equation):
+    """With scattered points the second has an eigenvalue of real part +73; in the L² product none grows."""
+    sides = {"left": On("x=-1", "u = 0")}
+    if "xxx" in equation:
+        sides = {"ends": ENDS, "slope": On("x=1", "u_x = 0")}
+    problem = Problem(equation, LINE, {"a": start(), **sides})
+    system = discretised(problem, weak=False, cutoff=1e-7)
+    fastest = np.abs(np.linalg.eigvals(system.matrix(0.0, system.initial_state()))).max()
+    assert system.growth(0.0, system.initial_state()) < 1e-6 * fastest
+
+
+# ------------------------------------------------------------------------------------------------ Fourier modes
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_modes_represent_derive_and_embed_exactly(dim):
+    bounds = ((-1.0, 1.0), (0.0, 3.0))[:dim]
+    modes = Modes(bounds, 6)
+    rng = np.random.default_rng(0)
+    values = np.cos(np.pi * modes.points[:, 0])
+    if dim == 2:
+        values = values * np.sin(4 * np.pi * modes.points[:, 1] / 3)
+    coefficients = modes.to_modes(values[None])
+    assert modes.to_grid(coefficients)[0] == pytest.approx(values, abs=50 * EPS)
+    points = np.column_stack([rng.uniform(*pair, 20) for pair in bounds])
+    slope = (modes.at(points, (1,) + (0,) * (dim - 1)) @ coefficients[0]).real
+    wanted = -np.pi * np.sin(np.pi * points[:, 0]) * (np.sin(4 * np.pi * points[:, 1] / 3) if dim == 2 else 1.0)
+    assert slope == pytest.approx(wanted, abs=1e3 * EPS)
+    larger = Modes(bounds, 9)
+    same = (larger.at(points, (0,) * dim) @ modes.embed(coefficients[0], larger)).real
+    assert same == pytest.approx((modes.at(points, (0,) * dim) @ coefficients[0]).real, abs=50 * EPS)
+
+
+def test_projection_of_a_quadratic_term_has_no_aliases():
+    problem = Problem("u_t + u*u_x = 0", LINE, {"a": start("u = sin(4*pi*x)"), "p": Periodic("x")})
+    evolution = evolution_form(problem)
+    system = Spectral(evolution, Modes(((-1.0, 1.0),), 8), dict.fromkeys(evolution.components, 1.0))
+    rates = system.rates(np.zeros(1), system.initial_state()[:, None])[:, 0]
+    # u u_x = 2π sin(8πx): mode 8 alone; at half the modes nothing is left of it, rather than an alias
+    assert np.abs(rates[8]) == pytest.approx(np.pi, rel=1e-12)
+    small = Spectral(evolution, Modes(((-1.0, 1.0),), 5), dict.fromkeys(evolution.components, 1.0))
+    assert np.abs(small.rates(np.zeros(1), small.initial_state()[:, None])).max() < 1e-13
+
+
+def test_mode_blocks_are_the_jacobian_of_constant_coefficients():
+    problem = Problem(
+        ["u_t = u_xx - 3*v_x + v", "v_tt = 2*v_xx - u - v_t"],
+        LINE,
+        {"a": start(), "b": On("t=0", "v = 0"), "c": On("t=0", "v_t = cos(pi*x)"), "p": Periodic("x")},
+    )
+    evolution = evolution_form(problem)
+    system = Spectral(evolution, Modes(((-1.0, 1.0),), 4), dict.fromkeys(evolution.components, 1.0))
+    state = system.initial_state()
+    rng = np.random.default_rng(0)
+    other = rng.standard_normal(len(state)) + 1j * rng.standard_normal(len(state))
+    other.reshape(3, -1)[:, 0].imag = 0  # the mean of a real function is real
+    change = system.rates(np.zeros(1), (state + other)[:, None])[:, 0] - system.rates(np.zeros(1), state[:, None])[:, 0]
+    solve = system.jacobian(0.0, state).shifted(10.0)
+    assert solve(10.0 * other - change) == pytest.approx(other, abs=1e-11)
