@@ -89,7 +89,7 @@ def run(case: Case) -> str:
     problem = zoo(case.name, **case.problem)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = solve(problem, rng=0, **case.solver)
+        solution = solve(problem, method="space-time", rng=0, **case.solver)
     error = max(solution.errors(FRESH).values())
     met = error <= case.target and (case.seconds is None or solution.seconds <= case.seconds)
     ratio = solution.seconds / solution.linear_seconds

@@ -30,6 +30,7 @@ from rannpde.fitting import NormalEquations, OrthogonalEquations, fit
 from rannpde.loading import load
 from rannpde.network import (
     Activation,
+    Adapted,
     FourierFeatures,
     Gaussian,
     HeavyTailed,
@@ -38,16 +39,18 @@ from rannpde.network import (
     Uniform,
     WeightLaw,
 )
-from rannpde.pde import Data, On, Periodic, Problem, Solution, solve, zoo
+from rannpde.pde import Data, Ensemble, On, Periodic, Problem, Solution, solve, zoo
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "Adapted",
     "Ball",
     "Box",
     "Data",
     "Difference",
+    "Ensemble",
     "FileError",
     "FourierFeatures",
     "Gaussian",

@@ -179,7 +179,7 @@ def test_placed_features_follow_a_front():
 
 
 def test_scale_and_width_are_chosen_and_reported():
-    solution = solve(zoo("heat"), rng=0, tolerance=1e-3)
+    solution = solve(zoo("heat"), method="space-time", rng=0, tol=1e-3)
     assert solution.score < 1e-3
     assert len(solution.tried) >= 2
     assert all(2 * score >= solution.score for _, score in solution.tried)

@@ -10,7 +10,6 @@ import typer
 from rannpde.cli.answered import answered
 
 if TYPE_CHECKING:
-    from rannpde.pde.attempt import Attempt
     from rannpde.pde.solution import Solution
 
 NOT_CONVERGED = 3
@@ -29,6 +28,7 @@ def solve_file(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the solution, the picture and the report.")] = Path("out"),
     width: Annotated[int | None, typer.Option(help="Neurons; overrides the file.")] = None,
+    tol: Annotated[float | None, typer.Option(help="Tolerance; overrides the file.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
@@ -38,7 +38,7 @@ def solve_file(
 
     with answered("nothing was written"):
         problem, settings = read_problem(file)
-        settings |= {key: value for key, value in (("width", width), ("rng", seed)) if value is not None}
+        settings |= {key: value for key, value in (("width", width), ("tol", tol), ("rng", seed)) if value is not None}
         solution = solve(problem, progress=None if quiet else _show, **settings)
         stem = _write(solution, out, file.stem)
     if not quiet:
@@ -82,5 +82,5 @@ def list_examples(
     typer.echo(f"written: {target}")
 
 
-def _show(found: Attempt) -> None:
-    typer.echo(f"  {found.label}: held-out residual {found.score:.1e} ({found.seconds:.1f} s)", err=True)
+def _show(line: str) -> None:
+    typer.echo(f"  {line}", err=True)
