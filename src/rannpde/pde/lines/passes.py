@@ -41,6 +41,8 @@ MOST_PASSES = 8
 FINER = 1.15
 """Lengths shrink by this factor with every pass that should have been the last: kinks have no length of their own."""
 NARROWEST, WIDEST = {1: 60, 2: 350}, {1: 1500, 2: 1200}
+HOPELESS = 2.0
+"""A solution that wants this many times the widest basis is not resolved by one for all times: passes end."""
 LOOKS = 161
 """Times at which a pass looks for the finest length."""
 BOUNDARY_POINTS = 40
@@ -156,6 +158,8 @@ def by_features(evolution: Evolution, strong: Evolution, controls: Controls, rng
         if comparable:
             boost *= FINER
         resolution, scales = look(solutions[-1], system)
+        if number and controls.width is None and wanted_width(resolution, controls.tol) > HOPELESS * WIDEST[space.dim]:
+            break
         touching = _touches_bounds(solutions[-1])
     last = solutions[-1].stretches[0]
     growth = last.system.growth(last.path.times[0], last.system.initial_state())
@@ -229,8 +233,8 @@ def _system(
     rule = resolution.rule(boundary=weak, density=0.5 if loose else 1.0)
     dim = resolution.dim
     early = 0.5 if tol > controls.tol else 1.0  # the length of an unresolved solution is too short: its wiggles count
-    wanted = early * features_per_length(tol, dim) * resolution.lengths_across
-    width = controls.width or int(min(max(wanted, NARROWEST[dim]), WIDEST[dim], 0.7 * len(rule.points)))
+    wanted = max(early * wanted_width(resolution, tol), NARROWEST[dim])
+    width = controls.width or int(min(wanted, WIDEST[dim], 0.7 * len(rule.points)))
     features = RandomFeatures.sample(
         width=width, dim=dim, law=resolution.law(), activation="tanh", rng=rng, constant=True
     )
@@ -241,6 +245,11 @@ def _system(
         constraints = constraints_of(evolution, name, BOUNDARY_POINTS)
         bases[name] = build_basis(features, rule, constraints, cutoff, boundary_cutoff)
     return Galerkin(evolution, bases, scales)
+
+
+def wanted_width(resolution: Resolution, tol: float) -> float:
+    """Features that resolve these lengths, were there no limit."""
+    return features_per_length(tol, resolution.dim) * resolution.lengths_across
 
 
 def features_per_length(tol: float, dim: int) -> float:

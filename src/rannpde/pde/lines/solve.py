@@ -17,6 +17,7 @@ from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.march import INTEGRATORS
 from rannpde.pde.lines.passes import Controls, FieldEvent, Outcome, by_features, check_points
 from rannpde.pde.lines.periodic import by_modes
+from rannpde.pde.lines.windows import by_windows, refined
 from rannpde.pde.problem import Problem
 from rannpde.pde.solution import Solution
 from rannpde.pde.state import jets_of, term_residual
@@ -47,6 +48,7 @@ def solve_lines(
     tol: float = 1e-8,
     rng: Rng = None,
     width: int | None = None,
+    windows: int | str = "auto",
     integrator: str = "collocation",
     events: Mapping[str, FieldEvent] | None = None,
     progress: Callable[[int, float], None] | None = None,
@@ -58,6 +60,7 @@ def solve_lines(
     until then is the result, with the reason.
 
     width : features of every pass, instead of the choice from tol
+    windows : intervals of time with a basis of their own; "auto" takes one unless the solution travels too far for it
     integrator : "collocation" (Radau IIA of high order), or SciPy's "Radau", "BDF" or "DOP853"
     events : name → function of (t, u), u being a function of points (M, d) of space; zeros are in the report, and one
         with an attribute ``terminal`` ends the march
@@ -79,10 +82,16 @@ def solve_lines(
     _check_space(evolution)
     columns = None if width is None else positive_integer("width", width)
     controls = Controls(tol, integrator, dict(events or {}), progress, columns)
+    generator = np.random.default_rng(rng)
     if problem.periodic:
         outcome = by_modes(evolution, controls)
+    elif windows == "auto":
+        strong = evolution_form(problem, weak=False)
+        outcome = refined(
+            problem, evolution, controls, generator, lambda: by_features(evolution, strong, controls, generator)
+        )
     else:
-        outcome = by_features(evolution, evolution_form(problem, weak=False), controls, np.random.default_rng(rng))
+        outcome = by_windows(problem, evolution, controls, generator, positive_integer("windows", windows))
     _warn_of_growth(evolution, outcome)
     return _solution(problem, outcome, perf_counter() - begin)
 
