@@ -94,7 +94,9 @@ def _line(found: Attempt) -> str:
 
 
 def _judged(solution: Solution) -> Solution:
-    if solution.score > LOUD or not np.isfinite(solution.score):
+    # by lines two passes are compared, which holds for solutions with kinks too, where a residual says little
+    judged_by_residual = solution.estimate is None
+    if judged_by_residual and not solution.score <= LOUD:
         why = f"the held-out residual is {solution.score:.1e} of the equation's own size"
         solution = replace(solution, converged=False, reason=f"{solution.reason}; but {why}")
     if not solution.converged:

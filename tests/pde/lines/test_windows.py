@@ -6,6 +6,7 @@ import pytest
 from rannpde.errors import InputError
 from rannpde.pde import zoo
 from rannpde.pde.lines import passes, solve_lines
+from rannpde.pde.lines.resolution import Resolution, grid_places
 from rannpde.pde.solution import load_solution
 
 
@@ -37,6 +38,17 @@ def test_windows_are_taken_where_one_basis_is_too_narrow(monkeypatch):
     assert len(alone.network.stretches) == 1
     assert len(chosen.network.stretches) > 1
     assert chosen.errors()["u"] < 0.1 * alone.errors()["u"]
+
+
+def test_features_move_to_the_largest_residual():
+    solution = solve_lines(zoo("burgers", viscosity=0.02), tol=1e-3, rng=0).network
+    space = solution.evolution.domain.space
+    flat = Resolution(space, np.full(len(grid_places(space)), 10.0))
+    moved = passes.finer_by_residual(flat, solution)
+    assert moved.lengths_across == pytest.approx(flat.lengths_across, rel=1e-9)
+    assert 1.1 < moved.inverse.max() / moved.inverse.min() <= 1 + passes.RESIDUAL_SHARE
+    # the layer of Burgers' equation is at the origin, and nothing else is hard to resolve
+    assert abs(moved.places[moved.inverse.argmax(), 0]) < 0.2
 
 
 def test_windows_are_saved_and_bad_numbers_refused(tmp_path):
