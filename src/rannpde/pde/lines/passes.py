@@ -44,9 +44,11 @@ FINER = 1.15
 NARROWEST, WIDEST = {1: 60, 2: 350}, {1: 1500, 2: 1200}
 HOPELESS = 2.0
 """A solution that wants this many times the widest basis is not resolved by one for all times: passes end."""
+STUBBORN = 3
+"""Disagreements of passes with the wanted tolerance before features follow the residual."""
 RESIDUAL_SHARE = 0.3
 """Empirical and mild: on the free boundary of Barenblatt's solution shares from 0 to 0.6 gave the same error."""
-RESIDUAL_TIMES, RESIDUAL_PLACES = 24, 400
+RESIDUAL_TIMES, RESIDUAL_PLACES = 10, 200
 LOOKS = 161
 """Times at which a pass looks for the finest length."""
 BOUNDARY_POINTS = 40
@@ -139,12 +141,12 @@ def by_features(evolution: Evolution, strong: Evolution, controls: Controls, rng
     scales = initial_scales(evolution)
     passes: list[Pass] = []
     solutions: list[Evolved] = []
-    boost, touching = 1.0, bool(evolution.problem.bounds)
+    disagreements, touching = 0, bool(evolution.problem.bounds)
     for number in range(MOST_PASSES):
         begin = perf_counter()
         tol = _tolerance(controls.tol, number)
         form = evolution if touching or (tol >= WEAK_TOLERANCE and space.dim == 1) else strong
-        system = _system(form, resolution, max(tol, controls.tol), scales, controls, boost, rng)
+        system = _system(form, resolution, max(tol, controls.tol), scales, controls, FINER**disagreements, rng)
         path = controls.march(tol, number, system).run(system, evolution.domain.time, system.initial_state())
         if not path.steps:
             return Outcome(
@@ -160,9 +162,9 @@ def by_features(evolution: Evolution, strong: Evolution, controls: Controls, rng
         if path.reason.startswith(CALLER) or (comparable and (change <= controls.tol or path.broken)):
             break
         if comparable:
-            boost *= FINER
+            disagreements += 1
         resolution, scales = look(solutions[-1], system)
-        if comparable:
+        if disagreements >= STUBBORN:  # something is missed that the lengths do not show
             resolution = finer_by_residual(resolution, solutions[-1])
         if number and controls.width is None and wanted_width(resolution, controls.tol) > HOPELESS * WIDEST[space.dim]:
             break

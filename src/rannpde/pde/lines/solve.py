@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from rannpde.domains.domain import Box
 from rannpde.errors import positive_integer, positive_number, require
@@ -82,18 +83,21 @@ def solve_lines(
     _check_space(evolution)
     columns = None if width is None else positive_integer("width", width)
     controls = Controls(tol, integrator, dict(events or {}), progress, columns)
-    generator = np.random.default_rng(rng)
-    if problem.periodic:
-        outcome = by_modes(evolution, controls)
-    elif windows == "auto":
-        strong = evolution_form(problem, weak=False)
-        outcome = refined(
-            problem, evolution, controls, generator, lambda: by_features(evolution, strong, controls, generator)
-        )
-    else:
-        outcome = by_windows(problem, evolution, controls, generator, positive_integer("windows", windows))
+    # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
+    with threadpool_limits(1 if evolution.domain.space.dim == 1 else None, user_api="blas"):
+        outcome = _outcome(evolution, controls, windows, np.random.default_rng(rng))
     _warn_of_growth(evolution, outcome)
     return _solution(problem, outcome, perf_counter() - begin)
+
+
+def _outcome(evolution: Evolution, controls: Controls, windows: int | str, rng: np.random.Generator) -> Outcome:
+    problem = evolution.problem
+    if problem.periodic:
+        return by_modes(evolution, controls)
+    if windows != "auto":
+        return by_windows(problem, evolution, controls, rng, positive_integer("windows", windows))
+    strong = evolution_form(problem, weak=False)
+    return refined(problem, evolution, controls, rng, lambda: by_features(evolution, strong, controls, rng))
 
 
 def _solution(problem: Problem, outcome: Outcome, seconds: float) -> Solution:
