@@ -299,3 +299,10 @@ def test_every_dimension_has_its_picture(problem, tmp_path):
     figure = solution.plot(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
     assert len(figure.axes) >= 2 or problem.exact_solution is None
+
+
+def test_unknown_settings_and_methods_are_answered_with_the_known_ones():
+    with pytest.raises(InputError, match=r"setting is 'widht'.*did you mean 'width'"):
+        solve(zoo("heat"), widht=100)
+    with pytest.raises(InputError, match=r"method is 'line'.*did you mean 'lines'"):
+        solve(zoo("heat"), method="line")

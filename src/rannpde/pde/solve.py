@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ def solve(
     """
     require(isinstance(problem, Problem), "problem", problem, "a Problem")
     choose("method", method, dict.fromkeys(METHODS))
+    for name in settings:
+        choose("setting", name, signature(solve_space_time).parameters)
     if positive_integer("ensemble", ensemble) > 1:
         shared = settings | {"method": method, "tol": tol, "width": width, "progress": progress}
         seeds = np.random.default_rng(rng).spawn(ensemble)
