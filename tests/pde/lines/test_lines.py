@@ -8,7 +8,7 @@ import pytest
 from rannpde.domains import Ball, SpaceTime
 from rannpde.errors import FileError, InputError
 from rannpde.pde.conditions import On, Periodic
-from rannpde.pde.lines import NotAnEvolution, fits_lines, solve_lines
+from rannpde.pde.lines import NotAnEvolution, solve_lines
 from rannpde.pde.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution, load_solution
 from rannpde.pde.solve import solve
@@ -191,17 +191,18 @@ def test_senseless_tolerances_are_refused(tol):
 
 
 def test_problems_that_do_not_evolve_go_to_the_other_method():
-    assert not fits_lines(zoo("poisson"))
-    assert not fits_lines(zoo("heat", dim=3))
-    assert fits_lines(zoo("heat"))
-    with pytest.raises(NotAnEvolution):
-        solve_lines(zoo("poisson"))
     mixed = Problem(
         "u_t = laplace(u)",
         SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1)),
         {"start": On("t=0", "u = 0"), "p": Periodic("x"), "y": On(("y=0", "y=1"), "u = 0")},
     )
-    assert not fits_lines(mixed)
+    for problem in (zoo("poisson"), zoo("heat", dim=3), mixed):
+        with pytest.raises(NotAnEvolution):
+            solve_lines(problem)
+        with pytest.raises(NotAnEvolution):
+            solve(problem, method="lines")
+    assert solve(zoo("poisson"), width=60, rng=0).estimate is None
+    assert solve(zoo("heat"), tol=1e-4).estimate is not None
 
 
 # ------------------------------------------------------------------------------------------------ as a Solution

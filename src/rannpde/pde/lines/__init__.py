@@ -9,6 +9,6 @@ periodic    passes with Fourier modes         evolved     the result as a functi
 """
 
 from rannpde.pde.lines.evolution import NotAnEvolution, evolution_form
-from rannpde.pde.lines.solve import fits_lines, solve_lines
+from rannpde.pde.lines.solve import solve_lines
 
-__all__ = ["NotAnEvolution", "evolution_form", "fits_lines", "solve_lines"]
+__all__ = ["NotAnEvolution", "evolution_form", "solve_lines"]

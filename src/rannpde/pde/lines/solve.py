@@ -34,15 +34,6 @@ class GrowthWarning(UserWarning):
     """The semi-discrete system has modes that grow faster than the solution itself can explain."""
 
 
-def fits_lines(problem: Problem) -> bool:
-    """Whether the method of lines can take this problem."""
-    try:
-        _check_space(evolution_form(problem))
-    except NotAnEvolution:
-        return False
-    return True
-
-
 def solve_lines(
     problem: Problem,
     *,
