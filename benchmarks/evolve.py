@@ -22,8 +22,8 @@ from scipy.integrate import solve_ivp
 from scipy.sparse import diags_array
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On, Periodic
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On, Periodic
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo
 

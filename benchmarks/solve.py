@@ -18,9 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.pde import ConvergenceWarning, Problem, Solution, solve, zoo
-from rannpde.pde.linear import Factor
-from rannpde.pde.pieces import locate
+from rannpde.pde.collocation.linear import Factor
+from rannpde.pde.collocation.pieces import locate
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.pde.solve import solve
+from rannpde.pde.zoo import zoo
 
 FRESH = 4000
 

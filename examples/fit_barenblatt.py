@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 
 import rannpde as rp
-from rannpde.pde.exact.barenblatt import Barenblatt
+from rannpde.pde.zoo.barenblatt import Barenblatt
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -13,44 +13,71 @@ True
 (2000,)
 """
 
-from rannpde.domains import (
-    Ball,
-    Box,
-    Difference,
-    Interval,
-    SpaceTime,
-    gauss_rule,
-    l2_norm,
-    mixture,
-    relative_l2,
-    sobolev_norm,
-)
-from rannpde.errors import FileError, InputError
-from rannpde.fitting import NormalEquations, OrthogonalEquations, fit
-from rannpde.loading import load
-from rannpde.network import (
-    Activation,
-    Adapted,
-    FourierFeatures,
-    Gaussian,
-    HeavyTailed,
-    Network,
-    RandomFeatures,
-    Uniform,
-    WeightLaw,
-)
-from rannpde.pde import Data, Ensemble, On, Periodic, Problem, Solution, solve, zoo
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rannpde.domains.domain import Ball, Box, Interval, SpaceTime
+    from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
+    from rannpde.domains.quadrature import Estimate, gauss_rule, integrate
+    from rannpde.domains.sampling import mixture
+    from rannpde.errors import FileError, InputError
+    from rannpde.fitting.fit import fit
+    from rannpde.fitting.normal import NormalEquations
+    from rannpde.fitting.orthogonal import OrthogonalEquations
+    from rannpde.loading import load
+    from rannpde.network.activations import Activation
+    from rannpde.network.adapted import Adapted
+    from rannpde.network.features import FourierFeatures, RandomFeatures
+    from rannpde.network.laws import Gaussian, HeavyTailed, Uniform, WeightLaw
+    from rannpde.network.network import Network
+    from rannpde.pde.ensemble import Ensemble
+    from rannpde.pde.functions import PointFunction
+    from rannpde.pde.problem.conditions import Data, On, Periodic
+    from rannpde.pde.problem.problem import Problem
+    from rannpde.pde.solution import ConvergenceWarning, Solution
+    from rannpde.pde.solve import solve
+    from rannpde.pde.statement.grammar import StatementError
+    from rannpde.pde.zoo import zoo
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "domains.domain": ("Ball", "Box", "Interval", "SpaceTime"),
+    "domains.norms": ("Difference", "l2_norm", "relative_l2", "sobolev_norm"),
+    "domains.quadrature": ("Estimate", "gauss_rule", "integrate"),
+    "domains.sampling": ("mixture",),
+    "errors": ("FileError", "InputError"),
+    "fitting.fit": ("fit",),
+    "fitting.normal": ("NormalEquations",),
+    "fitting.orthogonal": ("OrthogonalEquations",),
+    "loading": ("load",),
+    "network.activations": ("Activation",),
+    "network.adapted": ("Adapted",),
+    "network.features": ("FourierFeatures", "RandomFeatures"),
+    "network.laws": ("Gaussian", "HeavyTailed", "Uniform", "WeightLaw"),
+    "network.network": ("Network",),
+    "pde.ensemble": ("Ensemble",),
+    "pde.functions": ("PointFunction",),
+    "pde.problem.conditions": ("Data", "On", "Periodic"),
+    "pde.problem.problem": ("Problem",),
+    "pde.solution": ("ConvergenceWarning", "Solution"),
+    "pde.solve": ("solve",),
+    "pde.statement.grammar": ("StatementError",),
+    "pde.zoo": ("zoo",),
+}
+"""Where the public names live. They load when they are first used: SymPy and SciPy take most of a second."""
 
 __all__ = [
     "Activation",
     "Adapted",
     "Ball",
     "Box",
+    "ConvergenceWarning",
     "Data",
     "Difference",
     "Ensemble",
+    "Estimate",
     "FileError",
     "FourierFeatures",
     "Gaussian",
@@ -62,14 +89,17 @@ __all__ = [
     "On",
     "OrthogonalEquations",
     "Periodic",
+    "PointFunction",
     "Problem",
     "RandomFeatures",
     "Solution",
     "SpaceTime",
+    "StatementError",
     "Uniform",
     "WeightLaw",
     "fit",
     "gauss_rule",
+    "integrate",
     "l2_norm",
     "load",
     "mixture",
@@ -78,3 +108,16 @@ __all__ = [
     "solve",
     "zoo",
 ]
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"rannpde.{home}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'rannpde' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

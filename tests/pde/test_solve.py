@@ -7,10 +7,10 @@ import pytest
 
 from rannpde.domains import Ball, Box, Interval, SpaceTime
 from rannpde.errors import InputError
-from rannpde.pde.attempt import held_out_residual
-from rannpde.pde.conditions import Data, On, Periodic
-from rannpde.pde.newton import GaussNewton
-from rannpde.pde.problem import Problem
+from rannpde.pde.collocation.attempt import held_out_residual
+from rannpde.pde.collocation.newton import GaussNewton
+from rannpde.pde.problem.conditions import Data, On, Periodic
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, load_solution
 from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo

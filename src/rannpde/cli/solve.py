@@ -33,7 +33,7 @@ def solve_file(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Solve a stated problem; write <name>.npz, <name>.png and <name>.txt. Exit code 3 means it did not converge."""
-    from rannpde.pde.files import read_problem
+    from rannpde.pde.problem.toml import read_problem
     from rannpde.pde.solve import solve
 
     with answered("nothing was written"):
@@ -65,7 +65,7 @@ def list_examples(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """List the ready-made problems, or copy one of them to a file you can change and solve."""
-    from rannpde.pde.files import example, examples
+    from rannpde.pde.problem.toml import example, examples
 
     if name is None:
         for key, text in examples().items():

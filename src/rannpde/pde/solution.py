@@ -14,10 +14,10 @@ from rannpde.errors import FileError, InputError, finite_points
 from rannpde.network import storage
 from rannpde.network.features import multi_index
 from rannpde.network.network import pack_features, unpack_features
-from rannpde.pde.attempt import Attempt
-from rannpde.pde.newton import Iteration
-from rannpde.pde.pieces import Piece, PiecewiseNetwork
-from rannpde.pde.problem import Problem
+from rannpde.pde.collocation.attempt import Attempt
+from rannpde.pde.collocation.newton import Iteration
+from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork
+from rannpde.pde.problem.problem import Problem
 
 if TYPE_CHECKING:
     from rannpde.pde.lines.evolved import Evolved
@@ -176,7 +176,7 @@ class Solution:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """One file that ``load_solution`` reads back; the problem goes with it when it is made of text."""
-        from rannpde.pde.files import describe  # files build solutions too
+        from rannpde.pde.problem.toml import describe  # files build solutions too
 
         parts, arrays = _pack(self.network)
         header: dict[str, Any] = {"fields": list(self.fields), **parts}
@@ -199,7 +199,7 @@ class Solution:
 
 def load_solution(path: str | os.PathLike[str], problem: Problem | None = None) -> Solution:
     """The solution in that file. Its problem is rebuilt from the file when it was made of text, or may be given."""
-    from rannpde.pde.files import problem_from
+    from rannpde.pde.problem.toml import problem_from
 
     _, header, arrays = storage.read(path, "solution")
     try:

@@ -12,12 +12,13 @@ import numpy as np
 
 from rannpde.errors import choose, positive_integer, reject, require
 from rannpde.network.laws import Rng
-from rannpde.pde.attempt import Attempt
-from rannpde.pde.lines import NotAnEvolution, solve_lines
-from rannpde.pde.lines.ensemble import Ensemble
-from rannpde.pde.problem import Problem
+from rannpde.pde.collocation.attempt import Attempt
+from rannpde.pde.collocation.method import solve_space_time
+from rannpde.pde.ensemble import Ensemble
+from rannpde.pde.lines.method import solve_lines
+from rannpde.pde.problem.evolution import NotAnEvolution
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution
-from rannpde.pde.space_time import solve_space_time
 
 METHODS = ("auto", "lines", "space-time")
 LOUD = 0.03
@@ -49,7 +50,7 @@ def solve(
     A result that did not converge warns (ConvergenceWarning) and says so in ``report()``.
 
     >>> from rannpde.domains import Interval
-    >>> from rannpde.pde.conditions import On
+    >>> from rannpde.pde.problem.conditions import On
     >>> ends = On(("x=0", "x=1"), "u = sin(x)")
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": ends}, exact={"u": "sin(x)"})
     >>> solve(problem, width=40, scale=1.0).errors()["u"] < 1e-10

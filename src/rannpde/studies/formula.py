@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rannpde.errors import finite_array, positive_integer, require, suggestion
-from rannpde.pde.grammar import Binary, Call, Name, Negative, Node, Number, fail, parse
+from rannpde.pde.statement.grammar import Binary, Call, Name, Negative, Node, Number, fail, parse
 from rannpde.studies.problems import uniform_points
 
 Array = np.ndarray

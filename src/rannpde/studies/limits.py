@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from rannpde.pde.exact import TravellingWave
+from rannpde.pde.zoo.travelling_wave import TravellingWave
 from rannpde.studies import navier_stokes, porous_medium
 from rannpde.studies.analysis import Ratio, Series, paired_ratio
 from rannpde.studies.chapter import Chapter, Size, Table

@@ -13,7 +13,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from rannpde.errors import positive_integer, require
-from rannpde.pde.exact import Barenblatt, TravellingWave
+from rannpde.pde.zoo.barenblatt import Barenblatt
+from rannpde.pde.zoo.travelling_wave import TravellingWave
 
 Array = np.ndarray
 Generator = np.random.Generator

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rannpde.errors import FileError, InputError, choose, reject, suggestion
-from rannpde.pde.exact import TravellingWave
+from rannpde.pde.zoo.travelling_wave import TravellingWave
 from rannpde.studies.catalogue import CHAPTERS
 from rannpde.studies.formula import Formula
 from rannpde.studies.layer import Layer

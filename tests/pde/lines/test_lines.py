@@ -7,9 +7,10 @@ import pytest
 
 from rannpde.domains import Ball, SpaceTime
 from rannpde.errors import FileError, InputError
-from rannpde.pde.conditions import On, Periodic
-from rannpde.pde.lines import NotAnEvolution, solve_lines
-from rannpde.pde.problem import Problem
+from rannpde.pde.lines.method import solve_lines
+from rannpde.pde.problem.conditions import On, Periodic
+from rannpde.pde.problem.evolution import NotAnEvolution
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution, load_solution
 from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo

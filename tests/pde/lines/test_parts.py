@@ -7,14 +7,14 @@ import pytest
 
 from rannpde.domains import Interval, SpaceTime
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.conditions import On, Periodic
 from rannpde.pde.lines.basis import build_basis
 from rannpde.pde.lines.boundary import constraints_of
-from rannpde.pde.lines.evolution import Component, NotAnEvolution, evolution_form
+from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.resolution import GRID, from_initial, grid_places, inverse_length
-from rannpde.pde.lines.spectral import Modes, Spectral
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On, Periodic
+from rannpde.pde.problem.evolution import Component, NotAnEvolution, evolution_form
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.zoo import zoo
 
 EPS = np.finfo(float).eps
@@ -64,8 +64,8 @@ def test_coupled_time_derivatives_are_solved_for():
     points = evolution.problem.domain.sample(30, rng=0)
     exact = evolution.problem.exact_solution
     for number, (name, rate) in enumerate(evolution.rates.items()):
-        from rannpde.pde.state import jets_of
-        from rannpde.pde.vocabulary import coordinate_symbol
+        from rannpde.pde.functions import jets_of
+        from rannpde.pde.statement.vocabulary import coordinate_symbol
 
         jets = jets_of(exact, evolution.problem.fields, points, rate.source.jets)
         known = {coordinate_symbol("t"): points[:, 0], coordinate_symbol("x"): points[:, 1]}

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from rannpde.errors import InputError
-from rannpde.pde import zoo
-from rannpde.pde.lines import passes, solve_lines
+from rannpde.pde.lines import passes
+from rannpde.pde.lines.method import solve_lines
 from rannpde.pde.lines.resolution import Resolution, grid_places
 from rannpde.pde.solution import load_solution
+from rannpde.pde.zoo import zoo
 
 
 def test_windows_keep_the_digits_and_the_estimate_holds():

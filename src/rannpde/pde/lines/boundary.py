@@ -10,11 +10,11 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.domains.quadrature import gauss_rule
 from rannpde.domains.sides import FlatSide, RoundSide, Side
-from rannpde.pde.conditions import Term
-from rannpde.pde.evaluate import evaluate
-from rannpde.pde.lines.evolution import Evolution, NotAnEvolution
-from rannpde.pde.statement import Jet
-from rannpde.pde.vocabulary import coordinate_symbol, normal_symbol
+from rannpde.pde.problem.conditions import Term
+from rannpde.pde.problem.evolution import Evolution, NotAnEvolution
+from rannpde.pde.statement.evaluate import evaluate
+from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.vocabulary import coordinate_symbol, normal_symbol
 
 Array = np.ndarray
 SpaceIndex = tuple[int, ...]

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.pde.lines.basis import Basis
-from rannpde.pde.lines.evolution import Component, Evolution
+from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.march import Path
-from rannpde.pde.lines.spectral import Spectral
+from rannpde.pde.problem.evolution import Component, Evolution
 
 Array = np.ndarray
 MultiIndex = tuple[int, ...]

@@ -13,14 +13,14 @@ from rannpde.errors import FileError
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.pde.lines.basis import Basis, Rule
 from rannpde.pde.lines.boundary import constraints_of
-from rannpde.pde.lines.evolution import Evolution, evolution_form
 from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.march import Path
 from rannpde.pde.lines.passes import BOUNDARY_POINTS
 from rannpde.pde.lines.radau import Polynomial
-from rannpde.pde.lines.spectral import Modes, Spectral
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.evolution import Evolution, evolution_form
+from rannpde.pde.problem.problem import Problem
 
 Array = np.ndarray
 

@@ -14,13 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from rannpde.pde.evaluate import evaluate
 from rannpde.pde.lines.basis import Basis
 from rannpde.pde.lines.boundary import space_jet
-from rannpde.pde.lines.evolution import Component, Evolution
 from rannpde.pde.lines.radau import Dense
-from rannpde.pde.statement import Jet
-from rannpde.pde.vocabulary import coordinate_symbol
+from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.statement.evaluate import evaluate
+from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.vocabulary import coordinate_symbol
 
 Array = np.ndarray
 

@@ -16,15 +16,15 @@ from time import perf_counter
 import numpy as np
 
 from rannpde.network.features import RandomFeatures
+from rannpde.pde.functions import term_residual
 from rannpde.pde.lines.basis import BOUNDARY_CUTOFF, Basis, build_basis
 from rannpde.pde.lines.boundary import constraints_of
-from rannpde.pde.lines.evolution import Component, Evolution
 from rannpde.pde.lines.evolved import Evolved, Stretch, difference, fields_at
+from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.march import CALLER, Event, March, Path
 from rannpde.pde.lines.resolution import Resolution, from_initial, from_nodes, grid_places, inverse_length
-from rannpde.pde.lines.spectral import Spectral
-from rannpde.pde.state import term_residual
+from rannpde.pde.problem.evolution import Component, Evolution
 
 Array = np.ndarray
 

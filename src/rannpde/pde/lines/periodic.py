@@ -12,11 +12,11 @@ from time import perf_counter
 
 import numpy as np
 
-from rannpde.pde.lines.evolution import Component, Evolution
 from rannpde.pde.lines.evolved import Evolved, Stretch, difference
+from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.march import CALLER
 from rannpde.pde.lines.passes import ESTIMATE_SHARE, TIGHTER, Controls, Outcome, Pass, check_points, initial_scales
-from rannpde.pde.lines.spectral import Modes, Spectral
+from rannpde.pde.problem.evolution import Component, Evolution
 
 FIRST_MODES = {1: 16, 2: 8, 3: 4}
 MOST_MODES = {1: 1024, 2: 48, 3: 12}

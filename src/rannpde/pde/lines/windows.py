@@ -13,11 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from rannpde.pde.lines.evolution import Evolution, evolution_form
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.passes import WIDEST, Controls, Outcome, Pass, by_features
-from rannpde.pde.problem import Problem
-from rannpde.pde.restrict import restrict_time
+from rannpde.pde.problem.evolution import Evolution, evolution_form
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.restrict import restrict_time
 
 COUNTS = (4, 16)
 """Numbers of windows that are tried where one basis for all times was too wide."""

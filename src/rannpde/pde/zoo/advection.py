@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On, Periodic
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On, Periodic
+from rannpde.pde.problem.problem import Problem
 
 
-def advection(speed: float = 2.0, duration: float = 1.0) -> Problem:
+def problem(speed: float = 2.0, duration: float = 1.0) -> Problem:
     """u = sin(2π(x - βt)) on the unit circle."""
     wave = "sin(2*pi*(x - beta*t))"
     return Problem(

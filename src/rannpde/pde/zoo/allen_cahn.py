@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def allen_cahn(duration: float = 1.0) -> Problem:
+def problem(duration: float = 1.0) -> Problem:
     """u = ½ + ½ tanh(x/(2√2) + 3t/4) on (-6, 6)."""
     front = "1/2 + tanh(x/(2*sqrt(2)) + 3*t/4)/2"
     return Problem(

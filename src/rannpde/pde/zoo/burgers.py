@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On
-from rannpde.pde.exact.cole_hopf import ColeHopf
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.zoo.cole_hopf import ColeHopf
 
 
-def burgers(viscosity: float = 0.1, duration: float = 1.0) -> Problem:
+def problem(viscosity: float = 0.1, duration: float = 1.0) -> Problem:
     """The classical test on (-1, 1); a layer of width ν forms at x = 0 for small ν."""
     return Problem(
         "u_t + u*u_x = nu*u_xx",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rannpde.domains import SpaceTime
 from rannpde.errors import positive_integer
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def heat(dim: int = 1, diffusivity: float = 0.2, duration: float = 1.0) -> Problem:
+def problem(dim: int = 1, diffusivity: float = 0.2, duration: float = 1.0) -> Problem:
     """u = e^(-dκπ²t) Π sin(πx_i) on the unit cube, zero on the walls."""
     names = [f"x{k}" for k in range(1, positive_integer("dim", dim) + 1)]
     profile = "*".join(f"sin(pi*{name})" for name in names)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import Interval
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def helmholtz(shift: float = 10.0, length: float = 8.0) -> Problem:
+def problem(shift: float = 10.0, length: float = 8.0) -> Problem:
     """u = sin(3πx + 3π/20) cos(2πx + π/10) + 2 on (0, length), as in the random-feature literature."""
     high, low = "sin(5*pi*x + a)", "sin(pi*x + b)"  # sin A cos B = ½ (sin(A + B) + sin(A - B))
     return Problem(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def korteweg_de_vries(speed: float = 1.0, duration: float = 1.0) -> Problem:
+def problem(speed: float = 1.0, duration: float = 1.0) -> Problem:
     """u = c/2 sech²(√c/2 (x - ct)) on (-6, 6): two conditions on the right, one on the left."""
     soliton = "c/2/cosh(sqrt(c)/2*(x - c*t))**2"
     slope = "-sqrt(c)*c/2*tanh(sqrt(c)/2*(x - c*t))/cosh(sqrt(c)/2*(x - c*t))**2"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from rannpde.domains import Box
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def kovasznay(reynolds: float = 40.0) -> Problem:
+def problem(reynolds: float = 40.0) -> Problem:
     """Velocity (u, v) and pressure p on (-½, 1) × (-½, 1½); the pressure is fixed on the inflow side."""
     decay = reynolds / 2 - sqrt(reynolds**2 / 4 + 4 * pi**2)
     u = "1 - exp(k*x)*cos(2*pi*y)"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On, Periodic
-from rannpde.pde.manufactured import forced
-from rannpde.pde.problem import Problem
-from rannpde.pde.vocabulary import Vocabulary
+from rannpde.pde.problem.conditions import On, Periodic
+from rannpde.pde.problem.manufactured import forced
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 
-def navier_stokes_eulerian(
-    gamma: float = 0.0, alpha: float = 0.0, viscosity: float = 0.1, duration: float = 0.5
-) -> Problem:
+def problem(gamma: float = 0.0, alpha: float = 0.0, viscosity: float = 0.1, duration: float = 0.5) -> Problem:
     """A manufactured solution of both equations with forces; gamma = 0 is pressureless, alpha = 0 constant viscosity.
 
     ρ = 1 + 0.3 sin(2πx - t), u = 0.5 cos(2πx + t): smooth, periodic, ρ ≥ 0.7.

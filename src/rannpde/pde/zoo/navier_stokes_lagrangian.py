@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On
-from rannpde.pde.exact import TravellingWave
-from rannpde.pde.problem import Problem
-from rannpde.pde.state import Component, PointFunction
+from rannpde.pde.functions import Component, PointFunction
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.zoo.travelling_wave import TravellingWave
 
 
-def navier_stokes_lagrangian(duration: float = 1.0, half_length: float = 5.0) -> Problem:
+def problem(duration: float = 1.0, half_length: float = 5.0) -> Problem:
     """v_t = u_x, u_t + p(v)_x = μ (u_x/v)_x, p = ε (v-1)^-γ, with the paper's numbers; v > 1 always."""
     wave = TravellingWave()
     volume, velocity = Component(wave, 0), Component(wave, 1)

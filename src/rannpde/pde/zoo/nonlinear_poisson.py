@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import Box
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def nonlinear_poisson() -> Problem:
+def problem() -> Problem:
     """u = sin πx sin πy + 0.3 e^(xy)."""
     solution = "sin(pi*x)*sin(pi*y) + 0.3*exp(x*y)"
     source = f"2*pi**2*sin(pi*x)*sin(pi*y) - 0.3*(x**2 + y**2)*exp(x*y) + ({solution})**2"

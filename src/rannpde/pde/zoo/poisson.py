@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rannpde.domains import Box
 from rannpde.errors import positive_integer
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def poisson(dim: int = 2) -> Problem:
+def problem(dim: int = 2) -> Problem:
     """u = Σ sin(πx_i/2), its values given on all sides."""
     domain = Box([(0, 1)] * positive_integer("dim", dim))
     solution = " + ".join(f"sin(pi*{name}/2)" for name in domain.names)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rannpde.domains import SpaceTime
 from rannpde.errors import positive_integer
-from rannpde.pde.conditions import On
-from rannpde.pde.exact import Barenblatt
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.zoo.barenblatt import Barenblatt
 
 
-def porous_medium(
+def problem(
     dim: int = 1,
     exponent: float = 2.0,
     radius: float | None = None,

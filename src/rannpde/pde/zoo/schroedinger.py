@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def schroedinger(speed: float = 1.0, duration: float = 1.0) -> Problem:
+def problem(speed: float = 1.0, duration: float = 1.0) -> Problem:
     """ψ = sech(x - ct) exp(i(cx + (1 - c²)t/2)) on (-5, 5)."""
     real, imaginary = (f"{part}(c*x + (1 - c**2)*t/2)/cosh(x - c*t)" for part in ("cos", "sin"))
     ends = ("x=-5", "x=5")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.conditions import On
-from rannpde.pde.problem import Problem
+from rannpde.pde.problem.conditions import On
+from rannpde.pde.problem.problem import Problem
 
 
-def wave(speed: float = 1.0, duration: float = 1.0) -> Problem:
+def problem(speed: float = 1.0, duration: float = 1.0) -> Problem:
     """u = sin(πx) cos(πct) + ½ sin(3πx) cos(3πct) on (0, 1), fixed ends, at rest at first."""
     return Problem(
         "u_tt = c**2*u_xx",

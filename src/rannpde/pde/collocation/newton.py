@@ -1,0 +1,151 @@
+"""Damped Gauss–Newton with Levenberg–Marquardt behind it: one loop for every problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from rannpde.errors import InputError, positive_integer, require
+from rannpde.pde.collocation.linear import Factor, Step
+
+Array = np.ndarray
+
+_ROUNDING = 100 * float(np.finfo(float).eps)
+"""A residual below this share of its own summands |J| |c| is rounding."""
+
+
+class NonlinearSystem(Protocol):
+    """Residual and Jacobian of a least-squares problem."""
+
+    @property
+    def linear(self) -> bool: ...
+
+    def residual(self, vector: Array) -> Array: ...
+
+    def linearise(self, vector: Array) -> tuple[Array, Array]: ...
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One row of the convergence history: residual norm after the step, step length or damping, rank, condition."""
+
+    norm: float
+    step: float
+    damping: float
+    rank: int
+    condition: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Where the iteration ended: ``vector`` is the best iterate, whatever the reason to stop."""
+
+    vector: Array
+    history: tuple[Iteration, ...]
+    converged: bool
+    reason: str
+    solve_seconds: float
+    """Time inside orthogonal factorisations."""
+
+
+@dataclass(frozen=True)
+class GaussNewton:
+    """Settings of the loop.
+
+    iterations : most steps
+    tolerance : converged when a full step lowers the residual norm by less than this share
+    cutoff : relative rank cut of the orthogonal solves
+    smallest_step : shortest step of the line search, after which Levenberg–Marquardt damping is tried
+    """
+
+    iterations: int = 30
+    tolerance: float = 1e-2
+    cutoff: float = 1e-14
+    smallest_step: float = 1 / 64
+    dampings: tuple[float, ...] = (1e-6, 1e-4, 1e-2, 1.0)
+
+    def __post_init__(self) -> None:
+        positive_integer("iterations", self.iterations)
+        require(0 < self.tolerance < 1, "tolerance", self.tolerance, "a number in (0, 1)")
+        require(0 < self.cutoff < 1, "cutoff", self.cutoff, "a number in (0, 1)")
+
+    def run(
+        self, system: NonlinearSystem, vector: Array, progress: Callable[[Iteration], None] | None = None
+    ) -> Outcome:
+        """Minimise |residual|² from that vector. A linear system takes one solve.
+
+        A residual that is not finite at the start is an InputError; later it shortens the step, and if no step
+        helps the last good iterate is returned with the reason.
+        """
+        norm = _norm(system.residual(vector))
+        if not np.isfinite(norm):
+            raise InputError(
+                "the residual is not finite at the first guess (a logarithm or root leaves its domain); pass guess=…"
+            )
+        history: list[Iteration] = []
+        seconds = 0.0
+        for _ in range(self.iterations):
+            residual, jacobian = system.linearise(vector)
+            if not np.isfinite(jacobian).all():
+                return Outcome(vector, tuple(history), False, "the Jacobian is not finite at the last iterate", seconds)
+            start = perf_counter()
+            factor = Factor.of(jacobian, -residual)
+            step = factor.solve(self.cutoff)
+            seconds += perf_counter() - start
+            found = self._search(system, vector, step, norm)
+            if found is None and not system.linear:
+                start = perf_counter()
+                found = self._damp(system, vector, factor, norm)
+                seconds += perf_counter() - start
+            if found is None:
+                # no descent: either the model itself predicts no gain, or what is left is rounding
+                gain = _norm(jacobian @ step.solution + residual)
+                rounding = _ROUNDING * _norm(np.abs(jacobian) @ np.abs(vector))
+                done = system.linear or gain > (1 - self.tolerance) * norm or norm <= rounding
+                reason = "no step lowers the residual further" if done else self._stuck(system, vector, step)
+                return Outcome(vector, tuple(history), done, reason, seconds)
+            vector, iteration = found
+            history.append(iteration)
+            if progress is not None:
+                progress(iteration)
+            reached = iteration.step == 1.0 and iteration.norm > (1 - self.tolerance) * norm
+            norm = iteration.norm
+            if system.linear or reached or norm == 0:
+                return Outcome(vector, tuple(history), True, "converged", seconds)
+        return Outcome(vector, tuple(history), False, f"stopped after {self.iterations} iterations", seconds)
+
+    def _search(
+        self, system: NonlinearSystem, vector: Array, step: Step, norm: float
+    ) -> tuple[Array, Iteration] | None:
+        length = 1.0
+        while length >= self.smallest_step:
+            trial = vector + length * step.solution
+            new = _norm(system.residual(trial))
+            if np.isfinite(new) and new < norm * (1 - 1e-4 * length):
+                return trial, Iteration(new, length, 0.0, step.rank, step.condition)
+            length /= 2
+        return None
+
+    def _damp(
+        self, system: NonlinearSystem, vector: Array, factor: Factor, norm: float
+    ) -> tuple[Array, Iteration] | None:
+        for damping in self.dampings:
+            step = factor.damped(damping)
+            new = _norm(system.residual(vector + step.solution))
+            if np.isfinite(new) and new < norm * (1 - 1e-4):
+                return vector + step.solution, Iteration(new, 0.0, damping, step.rank, step.condition)
+        return None
+
+    def _stuck(self, system: NonlinearSystem, vector: Array, step: Step) -> str:
+        if np.isfinite(_norm(system.residual(vector + self.smallest_step * step.solution))):
+            return "no step lowers the residual, although the linear model promises it"
+        return "every step leaves the domain of a logarithm, a root or a quotient; the last good iterate is kept"
+
+
+def _norm(residual: Array) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.linalg.norm(residual))

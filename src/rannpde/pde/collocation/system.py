@@ -1,0 +1,209 @@
+"""Problem + features + points → residual vector and Jacobian. Written once for all problems.
+
+A column of the Jacobian is F'(u) applied to a feature. With ∂^α column = ridge(|α|) · factor(α), the profile is
+evaluated once for each order at each point set, and all derivatives of that order are combined before the product:
+
+    J = Σ_k ridge_k ∘ ( Σ_{|α| = k} (∂F/∂(∂^α u))(z) ⊗ factor(α) ) .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sympy
+
+from rannpde.network.features import Features
+from rannpde.pde.problem.conditions import Term
+from rannpde.pde.statement.expression import Jet
+
+Array = np.ndarray
+Block = tuple[int, str, Array]
+"""Piece, field, and the rows' derivative by its coefficients (M, columns)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jets:
+    """Every derivative of the features at fixed points (M, n), from one profile evaluation an order."""
+
+    features: Features
+    points: Array
+    _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
+
+    def ridge(self, order: int) -> Array:
+        """(M, columns), kept."""
+        if order not in self._ridges:
+            self._ridges[order] = self.features.ridge(self.points, order)
+        return self._ridges[order]
+
+    def value(self, index: tuple[int, ...], coefficients: Array) -> Array:
+        """∂^index of Σ_j c_j column_j at the points, (M,)."""
+        return self.ridge(sum(index)) @ (self.features.factor(index) * coefficients)
+
+    def combine(self, indices: Sequence[tuple[int, ...]], partials: Sequence[Array]) -> Array:
+        """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
+        total: Array | None = None
+        for order in sorted({sum(index) for index in indices}):
+            chosen = [(p, self.features.factor(i)) for p, i in zip(partials, indices, strict=True) if sum(i) == order]
+            fixed = sum((p * f for p, f in chosen if p.ndim == 0), np.zeros(self.features.columns))
+            varying = [(p, f) for p, f in chosen if p.ndim]
+            factor: Array = fixed
+            if varying:
+                factor = np.stack([p for p, _ in varying], axis=1) @ np.stack([f for _, f in varying])
+                factor += fixed
+            part = self.ridge(order) * factor
+            total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            return np.zeros((len(self.points), self.features.columns))
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A loss term at points of one piece: rows of the system, times ``scale``."""
+
+    term: Term
+    piece: int
+    jets: Jets
+    known: Mapping[sympy.Symbol, Array]
+    scale: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.jets.points)
+
+    @property
+    def name(self) -> str:
+        return self.term.name
+
+    def values(self, fields: Mapping[str, Array]) -> dict[Jet, Array]:
+        return {jet: self.jets.value(jet.index, fields[jet.field]) for jet in self.term.expression.jets}
+
+    def residual(self, pieces: Sequence[Mapping[str, Array]]) -> Array:
+        value = self.term.expression.value(self.known, self.values(pieces[self.piece]))
+        return self.scale * np.broadcast_to(value, len(self))
+
+    def linearise(self, pieces: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
+        """The residual, and its derivative by the coefficients in blocks."""
+        value, _, blocks = self.blocks(self.values(pieces[self.piece]))
+        return self.scale * np.broadcast_to(value, len(self)), blocks
+
+    def blocks(self, values: Mapping[Jet, Array]) -> tuple[Array, list[Array], list[Block]]:
+        """Unscaled residual, coefficients ∂F/∂jet, and scaled blocks of the Jacobian at these jet values."""
+        expression = self.term.expression
+        value, partials = expression.linearised(self.known, values)
+        blocks = []
+        for name in expression.fields:
+            chosen = [(jet.index, p) for jet, p in zip(expression.jets, partials, strict=True) if jet.field == name]
+            block = self.jets.combine([index for index, _ in chosen], [np.asarray(self.scale * p) for _, p in chosen])
+            blocks.append((self.piece, name, block))
+        return value, partials, blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """∂^index of a field at points of one piece equals that at points of another (or the same, for periodicity)."""
+
+    name: str
+    field: str
+    index: tuple[int, ...]
+    sides: tuple[tuple[int, Jets], tuple[int, Jets]]
+    scale: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.sides[0][1].points)
+
+    def residual(self, pieces: Sequence[Mapping[str, Array]]) -> Array:
+        (left, one), (right, other) = self.sides
+        gap = one.value(self.index, pieces[left][self.field]) - other.value(self.index, pieces[right][self.field])
+        return self.scale * gap
+
+    def linearise(self, pieces: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
+        blocks = []
+        for sign, (piece, jets) in zip((1.0, -1.0), self.sides, strict=True):
+            block = jets.combine([self.index], [np.asarray(sign * self.scale)])
+            blocks.append((piece, self.field, block))
+        return self.residual(pieces), blocks
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """All rows of a problem for features on one piece or several; unknowns are the output weights, one vector.
+
+    The vector holds piece after piece, in a piece field after field, in a field column after column.
+    """
+
+    fields: tuple[str, ...]
+    features: tuple[Features, ...]
+    rows: tuple[Rows | Matching, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.fields) * sum(features.columns for features in self.features)
+
+    @property
+    def height(self) -> int:
+        return sum(len(rows) for rows in self.rows)
+
+    @property
+    def linear(self) -> bool:
+        return all(isinstance(rows, Matching) or rows.term.expression.linear for rows in self.rows)
+
+    def split(self, vector: Array) -> list[dict[str, Array]]:
+        """The vector as field → coefficients (columns,), a mapping for each piece."""
+        pieces, start = [], 0
+        for features in self.features:
+            piece = {}
+            for name in self.fields:
+                piece[name] = vector[start : start + features.columns]
+                start += features.columns
+            pieces.append(piece)
+        return pieces
+
+    def residual(self, vector: Array) -> Array:
+        """(height,)"""
+        pieces = self.split(vector)
+        return np.concatenate([rows.residual(pieces) for rows in self.rows])
+
+    def linearise(self, vector: Array) -> tuple[Array, Array]:
+        """Residual (height,) and Jacobian (height, size), the latter in Fortran order for LAPACK."""
+        pieces = self.split(vector)
+        starts = self.starts()
+        residual = np.empty(self.height)
+        jacobian = np.zeros((self.height, self.size), order="F")
+        top = 0
+        for rows in self.rows:
+            bottom = top + len(rows)
+            residual[top:bottom], blocks = rows.linearise(pieces)
+            for piece, name, block in blocks:
+                left = starts[piece, name]
+                jacobian[top:bottom, left : left + block.shape[1]] += block
+            top = bottom
+        return residual, jacobian
+
+    def starts(self) -> dict[tuple[int, str], int]:
+        """First column of each (piece, field)."""
+        starts, position = {}, 0
+        for piece, features in enumerate(self.features):
+            for name in self.fields:
+                starts[piece, name] = position
+                position += features.columns
+        return starts
+
+    def sums(self, vector: Array) -> dict[str, tuple[float, int]]:
+        """Name → (sum of squares of the unscaled residual, number of rows)."""
+        pieces = self.split(vector)
+        found: dict[str, tuple[float, int]] = {}
+        for rows in self.rows:
+            squares = float(np.square(rows.residual(pieces) / rows.scale).sum())
+            total, count = found.get(rows.name, (0.0, 0))
+            found[rows.name] = (total + squares, count + len(rows))
+        return found
+
+
+def collocate(
+    term: Term, piece: int, features: Features, points: Array, coordinates: tuple[str, ...], data: Any = None
+) -> Rows:
+    """The rows of a term at these points of its region."""
+    return Rows(term, piece, Jets(features, points), term.known(points, coordinates, data))

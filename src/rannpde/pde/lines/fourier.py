@@ -1,0 +1,231 @@
+"""Periodic problems: features cos and sin of integer frequencies, all of them up to a highest one, by fast transforms.
+
+They are an orthogonal basis already, so that nothing is drawn and nothing compressed. The state holds the complex
+Fourier coefficients of every component for |k| ≤ K; products are formed on a grid of 3K/2 points a wavelength of the
+highest mode, which makes the projection of quadratic terms exact. The Jacobian of the Newton iteration is that of the
+frozen mean coefficients, one small matrix a mode; what it leaves out, the iteration carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import fft
+
+from rannpde.pde.lines.boundary import space_jet
+from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.statement.evaluate import evaluate
+from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.vocabulary import coordinate_symbol
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ModeBlocks:
+    """A Jacobian that does not mix modes: blocks (modes, c, c) for c components; states are (c · modes,)."""
+
+    blocks: Array
+
+    def shifted(self, shift: complex) -> Callable[[Array], Array]:
+        modes, count, _ = self.blocks.shape
+        if count == 1:
+            inverse = 1.0 / (shift - self.blocks[:, 0, 0])
+            return lambda right: inverse * right
+        inverses = np.linalg.inv(shift * np.eye(count) - self.blocks)
+        return lambda right: np.einsum("mij,jm->im", inverses, right.reshape(count, modes)).ravel()
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The Fourier modes |k_l| ≤ highest on a periodic box, in the layout of ``rfftn``, half of the last axis.
+
+    bounds (d, 2) as a tuple of pairs
+    """
+
+    bounds: tuple[tuple[float, float], ...]
+    highest: int
+
+    @property
+    def dim(self) -> int:
+        return len(self.bounds)
+
+    @cached_property
+    def grid_size(self) -> int:
+        """Points of the grid along every axis: 3K + 1 at least, a size that transforms fast."""
+        return int(fft.next_fast_len(3 * self.highest + 1, real=True))
+
+    @cached_property
+    def numbers(self) -> Array:
+        """(modes, d): the integer wave numbers kept."""
+        axis = fft.fftfreq(self.grid_size, 1.0 / self.grid_size).round().astype(int)
+        axes = [axis] * (self.dim - 1) + [np.arange(self.grid_size // 2 + 1)]
+        mesh = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
+        return mesh[self._places]
+
+    @cached_property
+    def _places(self) -> Array:
+        axis = np.abs(fft.fftfreq(self.grid_size, 1.0 / self.grid_size)).round() <= self.highest
+        axes = [axis] * (self.dim - 1) + [np.arange(self.grid_size // 2 + 1) <= self.highest]
+        keep = np.logical_and.reduce(np.meshgrid(*axes, indexing="ij"))
+        return np.flatnonzero(keep.ravel())
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """(modes, d): 2π k / length."""
+        return 2 * np.pi * self.numbers / np.diff(np.array(self.bounds), axis=1)[:, 0]
+
+    @cached_property
+    def points(self) -> Array:
+        """(grid points, d)."""
+        axes = [lower + (upper - lower) * np.arange(self.grid_size) / self.grid_size for lower, upper in self.bounds]
+        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+    @cached_property
+    def multiplicity(self) -> Array:
+        """(modes,): 2 for a mode that stands for its conjugate as well."""
+        return np.where(self.numbers[:, -1] > 0, 2.0, 1.0)
+
+    def factor(self, index: tuple[int, ...]) -> Array:
+        """(modes,): Π (i k)^α, what a derivative does to the coefficients."""
+        return np.prod((1j * self.frequencies) ** np.array(index), axis=1)
+
+    def to_grid(self, coefficients: Array) -> Array:
+        """Real values (s, grid points) of coefficients (s, modes)."""
+        shape = (self.grid_size,) * self.dim
+        full = np.zeros(
+            (len(coefficients), self.grid_size ** (self.dim - 1) * (self.grid_size // 2 + 1)), dtype=complex
+        )
+        full[:, self._places] = coefficients
+        spectrum = full.reshape(len(coefficients), *shape[:-1], self.grid_size // 2 + 1)
+        axes = tuple(range(1, self.dim + 1))
+        return fft.irfftn(spectrum, shape, axes=axes, norm="forward").reshape(len(coefficients), -1)
+
+    def to_modes(self, values: Array) -> Array:
+        """Coefficients (s, modes) of real values (s, grid points)."""
+        shape = (self.grid_size,) * self.dim
+        axes = tuple(range(1, self.dim + 1))
+        return fft.rfftn(values.reshape(len(values), *shape), axes=axes, norm="forward").reshape(len(values), -1)[
+            :, self._places
+        ]
+
+    def at(self, points: Array, index: tuple[int, ...]) -> Array:
+        """(M, modes) complex: derivative of e^(ik(x - lower)) · multiplicity; real parts of sums are the function."""
+        phase = (points - np.array(self.bounds)[:, 0]) @ self.frequencies.T
+        return np.exp(1j * phase) * (self.multiplicity * self.factor(index))
+
+    def embed(self, coefficients: Array, larger: Modes) -> Array:
+        """The same function in more modes: coefficients (modes,) → (larger modes,)."""
+        table = {tuple(k): place for place, k in enumerate(larger.numbers.tolist())}
+        places = [table[tuple(k)] for k in self.numbers.tolist()]
+        result = np.zeros(len(larger.numbers), dtype=complex)
+        result[places] = coefficients
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Spectral:
+    """An evolution projected on Fourier modes; a ``Dynamics`` with complex state (components · modes,)."""
+
+    evolution: Evolution
+    modes: Modes
+    scales: Mapping[Component, float]
+
+    @property
+    def count(self) -> int:
+        return len(self.modes.numbers)
+
+    def initial_state(self) -> Array:
+        """Coefficients at the first time: of the interpolant on a grid eight times finer, cut at K."""
+        fine = Modes(self.modes.bounds, self.modes.highest * (8 if self.modes.dim == 1 else 2))
+        place = {tuple(k): n for n, k in enumerate(fine.numbers.tolist())}
+        rows = [place[tuple(k)] for k in self.modes.numbers.tolist()]
+        parts = [
+            fine.to_modes(self.evolution.initial_values(c, fine.points)[None])[0, rows]
+            for c in self.evolution.components
+        ]
+        return np.concatenate(parts)
+
+    def size(self, change: Array) -> float:
+        """Largest change of a component, root mean square over space, relative to its scale."""
+        parts = change.reshape(-1, self.count)
+        sizes = [self._norm(part) / self.scales[c] for c, part in zip(self.evolution.components, parts, strict=True)]
+        return float(max(sizes))
+
+    def _norm(self, part: Array) -> float:
+        return float(np.sqrt(self.modes.multiplicity @ (part.real**2 + part.imag**2)))
+
+    def tail(self, state: Array) -> float:
+        """Share of the highest quarter of the modes in the size of the solution: what K leaves out is below it."""
+        high = np.abs(self.modes.numbers).max(axis=1) > 0.75 * self.modes.highest
+        return self.size(np.where(np.tile(high, len(self.evolution.components)), state, 0.0))
+
+    def rates(self, times: Array, states: Array) -> Array:
+        """Rates of change (c · modes, s) at s times."""
+        known = self._known(times, states)
+        parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
+        values = iter(evaluate(parts, known, self.evolution.functions))
+        blocks = states.reshape(-1, self.count, len(times))
+        result = np.empty_like(blocks)
+        for k, component in enumerate(self.evolution.components):
+            if component.level + 1 < self.evolution.orders[component.field]:
+                result[k] = blocks[k + 1]
+                continue
+            rate = self.evolution.rates[component.field]
+            total = self._modes_of(next(values), len(times))
+            for axis in rate.flux:
+                total = total - self._slopes[axis] * self._modes_of(next(values), len(times))
+            result[k] = total.T
+        return result.reshape(states.shape)
+
+    @cached_property
+    def _slopes(self) -> list[Array]:
+        return [1j * frequency for frequency in self.modes.frequencies.T]
+
+    @cached_property
+    def _factors(self) -> dict[tuple[int, ...], Array]:
+        return {space_jet(jet): self.modes.factor(space_jet(jet)) for jet in self.evolution.jets}
+
+    def _modes_of(self, values: Array, count: int) -> Array:
+        return self.modes.to_modes(np.broadcast_to(values, (count, len(self.modes.points))))
+
+    def _known(self, times: Array, states: Array) -> dict:
+        blocks = dict(zip(self.evolution.components, states.reshape(-1, self.count, len(times)), strict=True))
+        jets: dict[Jet, Array] = {}
+        for jet in self.evolution.jets:
+            coefficients = blocks[Component(jet.field, jet.index[0])].T
+            jets[jet] = self.modes.to_grid(coefficients * self._factors[space_jet(jet)])
+        known = {coordinate_symbol("t"): times[:, None]} | self._places
+        symbols = {
+            s: j for rate in self.evolution.rates.values() for part in rate.parts for s, j in part.symbols.items()
+        }
+        return known | {symbol: jets[jet] for symbol, jet in symbols.items()}
+
+    @cached_property
+    def _places(self) -> dict:
+        names = self.evolution.problem.vocabulary.space
+        return {coordinate_symbol(name): self.modes.points[None, :, axis] for axis, name in enumerate(names)}
+
+    def jacobian(self, time: float, state: Array) -> ModeBlocks:
+        """∂f/∂y with every coefficient replaced by its mean over space: (modes, c, c)."""
+        known = self._known(np.array([time]), state[:, None])
+        components = self.evolution.components
+        blocks = np.zeros((self.count, len(components), len(components)), dtype=complex)
+        for row, component in enumerate(components):
+            if component.level + 1 < self.evolution.orders[component.field]:
+                blocks[:, row, row + 1] = 1.0
+                continue
+            rate = self.evolution.rates[component.field]
+            for part, outer in zip(rate.parts, [1.0, *(-self._slopes[axis] for axis in rate.flux)], strict=True):
+                means = [np.mean(v) for v in evaluate(part.partials, known, self.evolution.functions)]
+                for jet, mean in zip(part.jets, means, strict=True):
+                    column = components.index(Component(jet.field, jet.index[0]))
+                    blocks[:, row, column] += outer * mean * self._factors[space_jet(jet)]
+        return ModeBlocks(blocks)
+
+    def growth(self, time: float, state: Array) -> float:
+        """Largest real part of an eigenvalue of the frozen-mean Jacobian."""
+        return float(np.linalg.eigvals(self.jacobian(time, state).blocks).real.max())

@@ -1,0 +1,1 @@
+"""Problems: equations and conditions on a domain, checked, restricted, kept in files; whether they evolve in time."""

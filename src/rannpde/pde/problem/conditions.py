@@ -1,0 +1,208 @@
+"""Conditions of a problem, and the loss terms that equations and conditions become.
+
+A *term* is one sum of the PINN loss (paper, section "Physics-informed machine learning"): an expression that must
+vanish on a region (the interior, a side, a slice), or at given points for measured data. Periodic conditions are
+exact, by periodic features, where all fields share them; otherwise values and derivatives are matched in pairs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+
+from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
+from rannpde.domains.region import Region
+from rannpde.domains.sides import FlatSide, Side
+from rannpde.errors import InputError, finite_array, finite_points, reject, require, suggestion
+from rannpde.pde.statement.expression import Expression, compile_expression, read
+from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol, number
+
+Array = np.ndarray
+DATA_SYMBOL = sympy.Symbol("measured value", real=True)
+
+
+@dataclass(frozen=True)
+class On:
+    """An equation on a part of the domain: ``On("t=0", "u = sin(x)")``, ``On(("x=0", "x=1"), "u = 0")``.
+
+    where : a side such as ``x=0``, a slice inside such as ``t=0.5``, ``boundary`` for all sides in space, or several
+    equation : text or SymPy; ``dn(u)`` is the derivative along the outward normal
+    weight : factor of its rows, beside the balance that the solver finds
+    """
+
+    where: str | tuple[str, ...]
+    equation: Any
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """The fields (all by default) are periodic in that coordinate, with the length of the domain."""
+
+    coordinate: str
+    fields: tuple[str, ...] | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Measured values (M,) of a field, or of any expression such as ``u_x``, at points (M, n)."""
+
+    points: Array
+    values: Array
+    quantity: Any = "u"
+    weight: float = 1.0
+
+
+Condition = On | Periodic | Data
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One sum of the loss: the expression vanishes on the region, or at fixed points with fixed data.
+
+    kind : "interior", "initial", "boundary", "slice" or "data"
+    """
+
+    name: str
+    kind: str
+    expression: Expression
+    region: Region | None
+    points: Array | None = None
+    data: Array | None = None
+    weight: float = 1.0
+
+    @property
+    def measure(self) -> float:
+        """The measure of the region, with which a mean square becomes the integral J (1 for data)."""
+        return 1.0 if self.region is None else self.region.measure
+
+    def known(
+        self, points: Array, coordinates: tuple[str, ...], data: Array | None = None
+    ) -> dict[sympy.Symbol, Array]:
+        """Values at the points of everything that is not a field: coordinates, normals, measured values."""
+        values = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(coordinates)}
+        symbols = [normal_symbol(name) for name in coordinates]
+        if isinstance(self.region, Side) and set(symbols) & self.expression.formula.free_symbols:
+            values |= dict(zip(symbols, self.region.normals(points).T, strict=True))
+        if data is not None:
+            values[DATA_SYMBOL] = data
+        return values
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A periodic condition that not all fields share: ∂^k of a field agrees on both ends, k < its order."""
+
+    name: str
+    coordinate: str
+    orders: Mapping[str, int]
+    weight: float = 1.0
+
+
+def equation_terms(equations: Mapping[str, Expression], domain: Domain) -> list[Term]:
+    """The interior terms J_PDE."""
+    return [Term(name, "interior", expression, domain) for name, expression in equations.items()]
+
+
+def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary: Vocabulary) -> list[Term]:
+    """The terms of one On or Data condition, one a side."""
+    if isinstance(condition, Data):
+        return [_data_term(name, condition, domain, vocabulary)]
+    if not isinstance(condition, On):
+        reject(f"conditions[{name!r}]", condition, "On(…), Periodic(…) or Data(…)")
+    with_context = f"condition {name!r}: "
+    try:
+        expression = read(condition.equation, vocabulary)
+        regions = places(condition.where, domain, vocabulary.parameters)
+    except InputError as error:
+        raise type(error)(with_context + str(error)) from None
+    if not expression.jets:
+        raise InputError(
+            f"{with_context}it names no field, so it has no effect; fields: {', '.join(vocabulary.fields)}"
+        )
+    normals = {normal_symbol(axis) for axis in vocabulary.coordinates} & expression.formula.free_symbols
+    for region in regions:
+        if normals and _kind(region, domain) != "boundary":
+            raise InputError(
+                f"{with_context}dn(…) needs an outward normal, which {region.name} has not; write u_x instead"
+            )
+    return [Term(name, _kind(region, domain), expression, region, weight=condition.weight) for region in regions]
+
+
+def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabulary) -> Term:
+    points = finite_points(f"conditions[{name!r}].points", condition.points, domain.dim)
+    values = finite_array(f"conditions[{name!r}].values", condition.values, 1)
+    require(
+        len(values) == len(points) > 0,
+        f"conditions[{name!r}].values with shape",
+        values.shape,
+        f"({len(points)},), not empty",
+    )
+    inside = domain.contains(points)
+    if not inside.all():
+        row = int(np.flatnonzero(~inside)[0])
+        raise InputError(
+            f"conditions[{name!r}].points row {row} lies outside the domain {domain!r}; remove it or enlarge the domain"
+        )
+    quantity = read(condition.quantity, vocabulary)
+    expression = compile_expression(quantity.source - DATA_SYMBOL, vocabulary)
+    if not expression.jets:
+        raise InputError(f"condition {name!r}: the quantity {condition.quantity!r} names no field")
+    return Term(name, "data", expression, None, points, values, condition.weight)
+
+
+def places(where: str | tuple[str, ...] | list[str], domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
+    """The sides and slices that a condition names."""
+    texts = [where] if isinstance(where, str) else list(where)
+    require(bool(texts), "where", where, "at least one side", f"e.g. {next(iter(domain.sides), 't=0')!r}")
+    found: dict[str, Side] = {}
+    for text in texts:
+        for side in _place(str(text), domain, parameters):
+            if side.name in found:
+                raise InputError(f"the side {side.name} is named twice in {where!r}")
+            found[side.name] = side
+    return list(found.values())
+
+
+def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
+    compact = re.sub(r"\s+", "", text)
+    if compact == "boundary":
+        return list(domain.sides.values())
+    coordinate, equals, value = compact.partition("=")
+    if not equals or coordinate not in domain.names:
+        known = [*domain.sides, *([domain.initial.name] if isinstance(domain, SpaceTime) else []), "boundary"]
+        raise InputError(f"the side {text!r} does not exist; {suggestion(compact, known)}")
+    axis, at = domain.names.index(coordinate), number(value, parameters)
+    lower, upper = domain.bounds[axis]
+    slack = 1e-12 * max(abs(lower), abs(upper))
+    if not lower - slack <= at <= upper + slack:
+        raise InputError(
+            f"the side {text!r} lies outside the domain, where {coordinate} goes from {lower:g} to {upper:g}"
+        )
+    outward = -1 if abs(at - lower) <= slack else 1 if abs(at - upper) <= slack else 0
+    return [FlatSide(f"{coordinate}={at + 0.0:g}", domain, axis, at, outward, _face(domain, axis, text))]
+
+
+def _face(domain: Domain, axis: int, text: str) -> Domain:
+    """The domain of the other coordinates."""
+    if isinstance(domain, SpaceTime) and axis == 0:
+        return domain.space
+    if isinstance(domain, Ball) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Ball)):
+        raise InputError(f"the side {text!r} does not exist in a ball; use 'boundary'")
+    intervals = dict(zip(domain.names, (tuple(pair) for pair in domain.bounds), strict=True))
+    del intervals[domain.names[axis]]
+    return Box(**intervals) if intervals else Box([])
+
+
+def _kind(region: Side, domain: Domain) -> str:
+    if not isinstance(region, FlatSide):
+        return "boundary"
+    if isinstance(domain, SpaceTime) and region.axis == 0:
+        return "initial" if region.outward == -1 else "slice"
+    return "boundary" if region.outward else "slice"

@@ -1,0 +1,173 @@
+"""A problem: fields, equations and conditions on a domain. It knows nothing of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy
+
+from rannpde.domains.domain import Domain, SpaceTime
+from rannpde.errors import InputError, choose, finite_points, require
+from rannpde.pde.functions import ExactSolution, Formula, State, term_residual
+from rannpde.pde.problem.checks import check_problem
+from rannpde.pde.problem.conditions import Condition, Pairing, Periodic, Term, condition_terms, equation_terms
+from rannpde.pde.statement.expression import DivergenceForm, Expression, divergence_form, infer_fields, read
+from rannpde.pde.statement.vocabulary import Vocabulary
+
+Array = np.ndarray
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Equations for fields on a domain, with named conditions.
+
+    equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
+    domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
+    conditions : name → On, Periodic or Data
+    parameters : name → number; functions : name → callable of coordinate arrays
+    fields : the unknown functions; found from their derivatives unless given
+    bounds : field → (lower, upper), None for no bound, which the solvers respect
+    exact : field → formula or callable of points (M, n), for errors and pictures only
+    incomplete : allow missing initial or boundary conditions
+
+    >>> from rannpde.domains import Interval
+    >>> from rannpde.pde.problem.conditions import On
+    >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": On(("x=0", "x=1"), "u = sin(x)")})
+    >>> problem.fields, problem.linear
+    (('u',), True)
+    """
+
+    equations: Any
+    domain: Domain
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    exact: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    incomplete: bool = False
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
+        require(
+            isinstance(self.conditions, Mapping),
+            "conditions",
+            self.conditions,
+            "a mapping of names to On, Periodic or Data",
+        )
+        named = _named(self.equations)
+        object.__setattr__(self, "equations", named)
+        fields = (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
+        if not fields:
+            fields = infer_fields(named.values(), self._words(()))
+        if not fields:
+            raise InputError(
+                f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
+            )
+        object.__setattr__(self, "fields", fields)
+        check_problem(self)
+
+    def _words(self, fields: tuple[str, ...]) -> Vocabulary:
+        time = "t" if isinstance(self.domain, SpaceTime) else None
+        return Vocabulary(tuple(self.domain.names), time, fields, self.parameters, self.functions)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What the names of this problem mean."""
+        return self._words(self.fields)
+
+    @cached_property
+    def expressions(self) -> dict[str, Expression]:
+        """Equation name → compiled residual, with its exact linearisation."""
+        return {name: read(statement, self.vocabulary) for name, statement in self.equations.items()}
+
+    @cached_property
+    def interior(self) -> tuple[Term, ...]:
+        """The loss terms J_PDE, one an equation."""
+        return tuple(equation_terms(self.expressions, self.domain))
+
+    @cached_property
+    def constraints(self) -> tuple[Term, ...]:
+        """The loss terms of the On and Data conditions, one a side."""
+        found: list[Term] = []
+        for name, condition in self.conditions.items():
+            if not isinstance(condition, Periodic):
+                found += condition_terms(name, condition, self.domain, self.vocabulary)
+        return tuple(found)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All sums of the loss."""
+        return self.interior + self.constraints
+
+    @cached_property
+    def periodic(self) -> tuple[str, ...]:
+        """The coordinates in which all fields are periodic: the features are then periodic too, exactly."""
+        whole = [c for c in self.conditions.values() if isinstance(c, Periodic) and self._whole(c)]
+        return tuple(c.coordinate for c in whole)
+
+    @cached_property
+    def pairings(self) -> tuple[Pairing, ...]:
+        """Periodic conditions of some fields only."""
+        found = []
+        for name, condition in self.conditions.items():
+            if isinstance(condition, Periodic) and not self._whole(condition):
+                axis = self.domain.names.index(condition.coordinate)
+                orders = {key: max(1, self.order(key, axis)) for key in condition.fields or ()}
+                found.append(Pairing(name, condition.coordinate, orders, condition.weight))
+        return tuple(found)
+
+    def _whole(self, condition: Periodic) -> bool:
+        return condition.fields is None or set(condition.fields) == set(self.fields)
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether every term is affine in the fields."""
+        return all(term.expression.linear for term in self.terms)
+
+    def order(self, name: str, axis: int | None = None) -> int:
+        """The highest derivative of a field in the equations, in all coordinates or along one axis."""
+        return max(expression.order(name, axis) for expression in self.expressions.values())
+
+    def divergence(self, equation: str) -> DivergenceForm:
+        """An equation as source + Σ ∂_x flux, where it was stated so."""
+        return divergence_form(choose("equation", equation, self.expressions), self.vocabulary)
+
+    @cached_property
+    def exact_solution(self) -> ExactSolution | None:
+        """The exact solution, if one was given for every field."""
+        if not self.exact:
+            return None
+        known: dict[str, Any] = {}
+        for name in self.fields:
+            given = self.exact[name]
+            is_formula = isinstance(given, (str, sympy.Expr, int, float))
+            known[name] = self._formula(given) if is_formula else given
+        return ExactSolution(known)
+
+    def _formula(self, given: Any) -> Formula:
+        words = self._words(())
+        return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words)
+
+    def residual(self, state: State, points: Array) -> dict[str, Array]:
+        """Equation name → residual (M,) of these functions at points (M, n)."""
+        points = finite_points("points", points, self.domain.dim)
+        return {term.name: term_residual(term, state, self.vocabulary, points) for term in self.interior}
+
+
+def _named(equations: Any) -> dict[str, Any]:
+    """Equations by name: a single one is ``equation``, those of a list ``equation 1``, ``equation 2``, …"""
+    if isinstance(equations, Mapping):
+        require(bool(equations), "equations", equations, "at least one equation")
+        return dict(equations)
+    if isinstance(equations, (str, sympy.Basic)):
+        return {"equation": equations}
+    listed = list(equations)
+    require(bool(listed), "equations", equations, "at least one equation")
+    return {"equation": listed[0]} if len(listed) == 1 else {f"equation {k}": e for k, e in enumerate(listed, start=1)}

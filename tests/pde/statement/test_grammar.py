@@ -1,0 +1,149 @@
+"""The grammar: what it accepts, where it points when it refuses, and how fast it refuses hostile text."""
+
+from __future__ import annotations
+
+import string
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rannpde.errors import InputError
+from rannpde.pde.statement.expression import read
+from rannpde.pde.statement.grammar import (
+    DEPTH_LIMIT,
+    LENGTH_LIMIT,
+    Binary,
+    Name,
+    Negative,
+    StatementError,
+    names,
+    parse,
+)
+from rannpde.pde.statement.vocabulary import Vocabulary, build
+
+WORDS = Vocabulary(("t", "x", "y"), "t", ("u", "v"), {"nu": 0.1, "m": 2})
+
+
+def test_precedence_is_that_of_mathematics():
+    left, right = parse("-a**2*b + c")
+    assert right is None
+    assert isinstance(left, Binary)
+    assert left.operator == "+"
+    product = left.left
+    assert isinstance(product, Binary)
+    assert isinstance(product.left, Negative)
+    assert str(build("-x**2", WORDS)) == "-x**2"
+    assert str(build("2**3**2", WORDS)) == "512"
+    assert str(build("x^2 - y - t", WORDS)) == "-t + x**2 - y"
+
+
+def test_names_come_in_order_with_columns():
+    left, _ = parse("u_t + nu*u_xx")
+    assert names(left) == [Name(0, "u_t"), Name(6, "nu"), Name(9, "u_xx")]
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("u_t + * 3", 7),
+        ("u.x", 2),
+        ("u_t = sinn(x)", 7),
+        ("u_t = nu * (u_xx", 17),
+        ("u_t == 3", 6),
+        ("u $ 2", 3),
+        ("", 1),
+    ],
+)
+def test_syntax_errors_point_at_the_column(text, column):
+    with pytest.raises(StatementError, match=rf"column {column}\)"):
+        read(text, WORDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("u_t = sinn(x)", "did you mean 'sin'"),
+        ("u_t = lapace(u)", "did you mean 'laplace'"),
+        ("u_t = tanhh(x)", "did you mean 'tanh'"),
+        ("u_t = grad(u)", "vector"),
+        ("u_t = sin", "is a function"),
+        ("u_t = u(x)", "is a field"),
+        ("u_t = d(u, z)", "coordinate"),
+        ("u_t = sqrt(-1)*u", "complex"),
+        ("u_t = 1/0", "division by zero"),
+        ("u_t = log(0)", "undefined"),
+        ("div([u, v, u])", "components"),
+        ("dot(u, v)", "vector"),
+        ("u + grad(u)", "vectors are added"),
+        ("max(u)", "two or more"),
+        ("sin(u, v)", "one argument"),
+    ],
+)
+def test_meaningless_statements_say_why(text, hint):
+    with pytest.raises(StatementError, match=hint):
+        read(text, WORDS)
+
+
+HOSTILE = {
+    "ten megabytes": "u+" * 5_000_000 + "u",
+    "tower of powers": "9**9**9**9",
+    "power of a power": "((2**60)**60)**60",
+    "huge exponent": "u**99999999",
+    "deep brackets": "(" * 1000 + "u" + ")" * 1000,
+    "deep signs": "-" * 1000 + "u",
+    "deep calls": "sin(" * 1000 + "u" + ")" * 1000,
+    "deep exponents": "u" + "**u" * 1000,
+    "long number": "1" * 1000,
+    "attribute": "u.__class__.__mro__",
+    "dunder call": "__import__('os')",
+    "index": "u[0]",
+    "lambda": "(lambda: 0)()",
+    "string": "'a'*u",
+    "statement": "u; import os",
+    "high derivative": "u_" + "x" * 60,
+    "exploding derivative": "d(sin(u)*cos(u)*exp(u)*u*v*tanh(u), x, 8)",
+    "exploding product": "d(" + "*".join(f"sin({k}*u)" for k in range(1, 300)) + ", x, 3)",
+    "huge exponential": "exp(10**6)*u",
+    "nested laplace": "laplace(" * 5 + "u**3" + ")" * 5,
+    "big float": "1e308*1e308*u",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_is_refused_quickly(text):
+    begin = time.process_time()
+    with pytest.raises(InputError):
+        read(text, WORDS)
+    assert time.process_time() - begin < 1.0  # a bound on work, not a measurement: these take milliseconds
+
+
+def test_limits_leave_room_for_real_equations():
+    long_sum = "u_t = " + " + ".join(f"sin({k}*x)" for k in range(300))
+    assert len(long_sum) < LENGTH_LIMIT
+    assert len(read(long_sum, WORDS).formula.args) == 300
+    depth = DEPTH_LIMIT - 2
+    assert str(build("(" * depth + "x" + ")" * depth, WORDS)) == "x"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=string.printable + "αβ∂²\x00", max_size=40))
+def test_any_text_is_read_or_refused_with_our_error(text):
+    with suppress(InputError):
+        read(text, WORDS)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["u", "u_x", "v_t", "x", "2", "(", ")", "+", "*", "**", "-", "/", "sin(", "d(", ",", "[", "]", "="]
+        ),
+        max_size=14,
+    )
+)
+def test_any_tokens_are_read_or_refused_with_our_error(tokens):
+    with suppress(InputError):
+        read(" ".join(tokens), WORDS)
