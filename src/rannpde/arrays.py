@@ -1,0 +1,26 @@
+"""What every package means by an array, a derivative and a source of random numbers; and work cut into blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+Array = np.ndarray
+MultiIndex = tuple[int, ...]
+"""One order of differentiation per coordinate: (1, 0) is ∂_t, (0, 2) is ∂_xx."""
+Rng = int | np.random.Generator | None
+
+BLOCK_BYTES = 32 * 2**20
+"""Memory for one block of a design matrix: large enough for full speed, small enough to stay in the cache's reach."""
+
+
+def block_rows(columns: int, block_bytes: int = BLOCK_BYTES) -> int:
+    """Rows of a block of that many float64 columns."""
+    return max(64, block_bytes // (8 * max(columns, 1)))
+
+
+def row_blocks(count: int, rows: int) -> Iterator[slice]:
+    """Consecutive slices that cover range(count)."""
+    for start in range(0, count, rows):
+        yield slice(start, min(start + rows, count))

@@ -1,0 +1,74 @@
+"""Files: written whole or not at all, read within a limit of size."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rannpde.errors import FileError
+
+PathLike = str | os.PathLike[str]
+
+TOML_LIMIT = 2**20
+"""Bytes of a TOML file at most: a problem or a study is a few pages, more is a mistake or an attack."""
+
+
+@contextmanager
+def whole_file(path: PathLike) -> Iterator[BinaryIO]:
+    """A file open for writing that takes its name only when the block ends well; else what was there stays.
+
+    The permissions are those of a file opened in the ordinary way (they follow the umask).
+    """
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: PathLike, content: str | bytes) -> Path:
+    """Replace a file by that content in one step, making its folder if need be."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def read_limited(path: PathLike, limit: int) -> bytes:
+    """The bytes of an ordinary file of at most ``limit`` bytes; FileError, with the reason, for anything else."""
+    path = Path(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileError(f"{path} is not an ordinary file")
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist; check the path") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(data) > limit:
+        raise FileError(f"{path} has more than {limit} bytes; refused")
+    return data
+
+
+def read_toml(path: PathLike) -> dict[str, Any]:
+    """The tables of a TOML file; FileError, with the reason, for anything else."""
+    data = read_limited(path, TOML_LIMIT)
+    try:
+        return tomllib.loads(data.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as TOML: {error}") from None
