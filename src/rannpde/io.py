@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
 import tomllib
@@ -11,12 +12,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rannpde.errors import FileError
+from rannpde.errors import FileError, InputError
 
 PathLike = str | os.PathLike[str]
 
 TOML_LIMIT = 2**20
 """Bytes of a TOML file at most: a problem or a study is a few pages, more is a mistake or an attack."""
+ROOM = 64 * 2**20
+"""Bytes that must be free in an output folder: records, figures and page of a full study take a third of it."""
+
+
+def prepare_folder(folder: PathLike) -> Path:
+    """Make the folder and try it, before any work; InputError where it cannot be made, written to, or has no room."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".trial-"):
+            pass
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"output folder {folder} cannot be used: {reason}; choose another with --out") from None
+    if free < ROOM:
+        raise InputError(
+            f"output folder {folder} has {free / 2**20:.0f} MB free, but {ROOM / 2**20:.0f} MB are needed; "
+            "make room or choose another with --out"
+        )
+    return folder
 
 
 @contextmanager
