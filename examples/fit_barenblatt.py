@@ -36,7 +36,7 @@ def main() -> None:
     error = rp.relative_l2(network, exact, domain)
     about = network.about
     print(f"relative L² error {error.value:.2e} ± {error.error:.0e} with N = {options.width}")
-    print(f"path {about['path']}, condition {about['condition']:.1e}, {about['seconds']:.2f} s")
+    print(f"solver {about['solver']}, condition {about['condition']:.1e}, {about['seconds']:.2f} s")
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "fit_barenblatt.png"
     draw(network, exact, path)

@@ -1,6 +1,8 @@
-"""The pages are true: every Python block of README and docs runs, a page's blocks one after another."""
+"""The pages are true: every Python block of README and docs runs, a page after the other, and so does every script."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -27,3 +29,10 @@ def test_snippets_run(page, tmp_path, monkeypatch):
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_example_scripts_run_and_leave_their_figure(script, tmp_path):
+    done = subprocess.run([sys.executable, script, "--out", tmp_path], capture_output=True, text=True, check=True)
+    assert "relative L² error" in done.stdout
+    assert (tmp_path / f"{script.stem}.png").exists()

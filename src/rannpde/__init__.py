@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rannpde.domains.domain import Ball, Box, Interval, SpaceTime
     from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
     from rannpde.domains.quadrature import Estimate, gauss_rule, integrate
-    from rannpde.domains.sampling import mixture
+    from rannpde.domains.region import mixture
     from rannpde.errors import FileError, InputError
     from rannpde.fitting.fit import fit
     from rannpde.fitting.normal import NormalEquations
@@ -31,22 +31,25 @@ if TYPE_CHECKING:
     from rannpde.network.features import FourierFeatures, RandomFeatures
     from rannpde.network.laws import Gaussian, HeavyTailed, Uniform, WeightLaw
     from rannpde.network.network import Network
+    from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensemble import Ensemble
     from rannpde.pde.functions import PointFunction
+    from rannpde.pde.lines.method import Lines
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.solution import ConvergenceWarning, Solution
-    from rannpde.pde.solve import solve
+    from rannpde.pde.solve import ensemble, solve
     from rannpde.pde.statement.grammar import StatementError
+    from rannpde.pde.watch import Ending, Progress
     from rannpde.pde.zoo import zoo
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "domains.domain": ("Ball", "Box", "Interval", "SpaceTime"),
     "domains.norms": ("Difference", "l2_norm", "relative_l2", "sobolev_norm"),
     "domains.quadrature": ("Estimate", "gauss_rule", "integrate"),
-    "domains.sampling": ("mixture",),
+    "domains.region": ("mixture",),
     "errors": ("FileError", "InputError"),
     "fitting.fit": ("fit",),
     "fitting.normal": ("NormalEquations",),
@@ -57,12 +60,15 @@ _HOMES = {
     "network.features": ("FourierFeatures", "RandomFeatures"),
     "network.laws": ("Gaussian", "HeavyTailed", "Uniform", "WeightLaw"),
     "network.network": ("Network",),
+    "pde.collocation.method": ("Collocation",),
     "pde.ensemble": ("Ensemble",),
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
-    "pde.solve": ("solve",),
+    "pde.lines.method": ("Lines",),
+    "pde.solve": ("ensemble", "solve"),
+    "pde.watch": ("Ending", "Progress"),
     "pde.statement.grammar": ("StatementError",),
     "pde.zoo": ("zoo",),
 }
@@ -73,9 +79,11 @@ __all__ = [
     "Adapted",
     "Ball",
     "Box",
+    "Collocation",
     "ConvergenceWarning",
     "Data",
     "Difference",
+    "Ending",
     "Ensemble",
     "Estimate",
     "FileError",
@@ -84,6 +92,7 @@ __all__ = [
     "HeavyTailed",
     "InputError",
     "Interval",
+    "Lines",
     "Network",
     "NormalEquations",
     "On",
@@ -91,12 +100,14 @@ __all__ = [
     "Periodic",
     "PointFunction",
     "Problem",
+    "Progress",
     "RandomFeatures",
     "Solution",
     "SpaceTime",
     "StatementError",
     "Uniform",
     "WeightLaw",
+    "ensemble",
     "fit",
     "gauss_rule",
     "integrate",

@@ -1,15 +1,19 @@
-"""What every package means by an array, a derivative and a source of random numbers; and work cut into blocks of rows."""
+"""What every package means by an array, a derivative and a source of random numbers; work in blocks of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray
-MultiIndex = tuple[int, ...]
+Array: TypeAlias = NDArray[Any]
+"""float64 unless a docstring says otherwise; shapes are told in docstrings."""
+MultiIndex: TypeAlias = tuple[int, ...]
 """One order of differentiation per coordinate: (1, 0) is ∂_t, (0, 2) is ∂_xx."""
-Rng = int | np.random.Generator | None
+Rng: TypeAlias = int | np.random.Generator | None
+"""What ``rng=`` takes: a seed, a generator that is used up as it goes, or None for fresh entropy."""
 
 BLOCK_BYTES = 32 * 2**20
 """Memory for one block of a design matrix: large enough for full speed, small enough to stay in the cache's reach."""

@@ -8,6 +8,8 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from rannpde.arrays import Array
+
 T = TypeVar("T")
 
 
@@ -40,38 +42,42 @@ def require(condition: bool, argument: str, got: Any, expected: str, remedy: str
 
 def choose(argument: str, name: str, table: Mapping[str, T]) -> T:
     """table[name]; an unknown name is answered with the nearest known one and the whole list."""
-    if name in table:
+    if isinstance(name, str) and name in table:
         return table[name]
-    raise InputError(f"{argument} is {name!r}, which is unknown; {suggestion(name, table)}")
+    raise InputError(f"{argument} is {_shown(name)}, which is unknown; {suggestion(name, table)}")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``did you mean 'tanh'? known: cos, sin, tanh``, or the list alone when nothing is near."""
     known = sorted(known)
-    near = get_close_matches(str(name), known, n=1)
+    near = get_close_matches(str(name)[:100], known, n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + "known: " + ", ".join(known)
 
 
 def positive_integer(argument: str, value: Any) -> int:
     """value as int, refused unless it is a whole number ≥ 1."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    require(whole and value >= 1, argument, value, "a whole number ≥ 1")
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    require(bool(whole and value >= 1), argument, value, "a whole number ≥ 1")
     return int(value)
 
 
 def positive_number(argument: str, value: Any) -> float:
     """value as float, refused unless it is a finite number > 0."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    require(bool(number and 0 < value < np.inf), argument, value, "a finite number > 0")
+    require(is_real(value) and 0 < value < np.inf, argument, value, "a finite number > 0")
     return float(value)
 
 
-def finite_array(argument: str, value: Any, ndim: int | tuple[int, ...]) -> np.ndarray:
-    """value as a float64 array of the wanted number of axes, refused with its first row that is not finite."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        reject(argument, type(value).__name__, "an array of numbers")
+def is_real(value: Any) -> bool:
+    """Whether value is one real number of Python or NumPy; True and False are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def finite_array(argument: str, value: Any, ndim: int | tuple[int, ...]) -> Array:
+    """value as a float64 array of the wanted number of axes, refused with its first row that is not finite.
+
+    Complex numbers, masked entries, dates and text are refused too: a conversion would lose what they say.
+    """
+    array = _real_array(argument, value)
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in allowed:
         wanted = " or ".join(str(n) for n in allowed)
@@ -83,15 +89,34 @@ def finite_array(argument: str, value: Any, ndim: int | tuple[int, ...]) -> np.n
     return array
 
 
-def finite_points(argument: str, value: Any, dim: int | None) -> np.ndarray:
+def _real_array(argument: str, value: Any) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        reject(argument, "a masked array", "an array of numbers", "drop the masked rows or fill them first")
+    try:
+        raw = np.asarray(value)
+    except (TypeError, ValueError):  # rows of different lengths
+        reject(argument, type(value).__name__, "an array of numbers")
+    complex_entry = raw.dtype.kind == "O" and any(isinstance(entry, complex) for entry in raw.flat)
+    if raw.dtype.kind == "c" or complex_entry:
+        reject(argument, "complex", "real", "give real and imaginary part as two outputs")
+    text = raw.dtype.kind == "O" and any(isinstance(entry, str | bytes) for entry in raw.flat)
+    if raw.dtype.kind not in "biufO" or text:
+        reject(argument, type(value).__name__, "an array of numbers")
+    try:
+        return np.asarray(raw, dtype=float)
+    except (TypeError, ValueError):
+        reject(argument, type(value).__name__, "an array of numbers")
+
+
+def finite_points(argument: str, value: Any, dim: int | None) -> Array:
     """value as a contiguous (M, dim) float64 array of points; a 1-D array is M points when dim is 1."""
     array = finite_array(argument, value, (1, 2))
     if array.ndim == 1:
         if dim not in (1, None):
-            reject(f"{argument} with shape", array.shape, f"of shape (M, {dim})", "one row a point")
+            reject(f"{argument} with shape", array.shape, f"of shape (M, {dim})", "one row per point")
         array = array[:, None]
     if dim is not None and array.shape[1] != dim:
         reject(
-            f"{argument} with shape", array.shape, f"of shape (M, {dim})", f"one row a point, {dim} coordinates each"
+            f"{argument} with shape", array.shape, f"of shape (M, {dim})", f"one row per point, {dim} coordinates each"
         )
     return np.ascontiguousarray(array)

@@ -48,6 +48,8 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
     The permissions are those of a file opened in the ordinary way (they follow the umask).
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -2,13 +2,93 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
+from typing import Any
 
-from rannpde.network import Network, storage
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.errors import FileError, choose, reject
+from rannpde.io import PathLike
+from rannpde.network import storage
+from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
-from rannpde.pde.solution import Solution, load_solution
+from rannpde.pde.collocation.method import CollocationStory
+from rannpde.pde.collocation.pieces import unpack_pieces
+from rannpde.pde.ensemble import Ensemble
+from rannpde.pde.lines.files import unpack_evolved
+from rannpde.pde.lines.method import LinesStory
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.toml import from_table
+from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.watch import Ending
+
+STORIES: dict[str, type[LinesStory] | type[CollocationStory]] = {"lines": LinesStory, "collocation": CollocationStory}
 
 
-def load(path: str | os.PathLike[str]) -> Network | Solution:
-    """The network or solution in that file; FileError for anything else, with the reason."""
-    return load_solution(path) if storage.kind_of(path) == "solution" else load_network(path)
+def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble:
+    """The network, solution or ensemble in that file; FileError for anything else, with the reason.
+
+    problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
+    """
+    kind, header, arrays = storage.read(path)
+    if kind == "network":
+        if problem is not None:
+            reject("problem", problem, "left out, as the file holds a network")
+        return load_network(path)
+    with storage.consistent(path, kind):
+        if kind == "solution":
+            return _solution(header, arrays, problem)
+        if kind == "ensemble":
+            members = []
+            for number, own in enumerate(header["members"]):
+                prefix = f"{number}:"
+                parts = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+                members.append(_solution(own, parts, problem))
+            return Ensemble(tuple(members))
+    raise FileError(f"{path} holds a {kind}, which this release does not know")
+
+
+def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Solution:
+    if problem is None and header["problem"] is not None:
+        problem = from_table(header["problem"])
+    elif problem is not None and header["fingerprint"] not in (None, problem.fingerprint):
+        raise FileError("the solution is that of another problem than the one given")
+    method = Choice(*map(str, header["method"]))
+    residuals = {key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]}
+    estimate = header["estimate"]
+    solution = Solution(
+        problem=problem,
+        fields=tuple(map(str, header["fields"])),
+        function=_function(header["function"], arrays, problem),
+        method=method,
+        ending=Ending[header["ending"]],
+        detail=str(header["detail"]),
+        estimate=np.inf if estimate is None else float(estimate),
+        story=choose("method", method.name, STORIES).from_table(header["story"]),
+        seconds=float(header["seconds"]),
+        **residuals,
+    )
+    _check(solution)
+    return solution
+
+
+def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
+    if choose("function", header["function"], {"pieces": False, "evolved": True}):
+        return unpack_evolved(header, arrays, problem)
+    return unpack_pieces(header, arrays)
+
+
+def _check(solution: Solution) -> None:
+    """One evaluation and one report, so that parts which do not fit each other are found now and not later."""
+    points = np.zeros((2, solution.dim))
+    if solution.problem is not None:
+        if (solution.fields, solution.dim) != (solution.problem.fields, solution.problem.domain.dim):
+            raise FileError("the fields of the solution are not those of its problem")
+        points = solution.problem.domain.sample(2, rng=0)
+        if solution.problem.domain.names[0] == "t":
+            points[:, 0] = solution.problem.domain.bounds[0, 0]
+    values = solution.function.derivative(points, (1,) + (0,) * (solution.dim - 1))
+    if values.shape != (2, len(solution.fields)) or not np.isfinite(values).all():
+        raise FileError("the parts of the solution do not fit each other")
+    solution.story.lines()

@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from rannpde.arrays import Array
 from rannpde.fitting import fit
 from rannpde.network import ACTIVATIONS, FourierFeatures, Network, RandomFeatures, Uniform
-
-Array = np.ndarray
 
 _FEATURE_CONSTRAINTS: dict[str, list[Any]] = {
     "width": [Interval(Integral, 1, None, closed="left")],

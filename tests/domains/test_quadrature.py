@@ -25,7 +25,8 @@ def cosine_sum_integral(dim):
 def test_gauss_rule_is_exact_to_its_degree_and_no_further(count):
     points, weights = gauss_rule(Interval(0, 1), count)
     for degree in range(2 * count):
-        assert weights @ points[:, 0] ** degree == pytest.approx(1 / (degree + 1), rel=16 * EPS)
+        # a power magnifies the rounding of its node by the degree
+        assert weights @ points[:, 0] ** degree == pytest.approx(1 / (degree + 1), rel=(16 + 2 * degree) * EPS, abs=0)
     # the error for x^(2m) is (m!)^4 / ((2m+1) ((2m)!)^2): visible for small m only
     if count <= 5:
         assert abs(weights @ points[:, 0] ** (2 * count) - 1 / (2 * count + 1)) > 1e-7
@@ -41,7 +42,7 @@ def test_panels_converge_with_order_twice_the_count(count):
         errors.append(abs(weights @ np.exp(points[:, 0]) - (np.e - 1)))
     resolved = np.array(errors) > 100 * EPS
     slope = np.polyfit(np.log(panels[resolved]), np.log(np.array(errors)[resolved]), 1)[0]
-    assert slope == pytest.approx(-2 * count, abs=0.1)
+    assert slope == pytest.approx(-2 * count, abs=0.1, rel=0)
 
 
 def test_gauss_points_are_inside_and_weights_sum_to_the_measure():
@@ -51,7 +52,7 @@ def test_gauss_points_are_inside_and_weights_sum_to_the_measure():
         assert len(points) == len(weights) == 10 ** len(region.axes)
         assert region.contains(points).all()
         assert (weights > 0).all()
-        assert weights.sum() == pytest.approx(region.measure, rel=64 * EPS)
+        assert weights.sum() == pytest.approx(region.measure, rel=64 * EPS, abs=0)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4])
@@ -59,9 +60,9 @@ def test_ball_rules_are_exact_for_polynomials(dim):
     """∫ over the unit ball of |x|^2 and of x_1^2 x_2^2 (degree 4), from Gamma functions; odd ones vanish."""
     ball = Ball([0] * dim, 1)
     points, weights = gauss_rule(ball, 6)
-    assert weights @ (points**2).sum(axis=1) == pytest.approx(ball.volume * dim / (dim + 2), rel=64 * EPS)
+    assert weights @ (points**2).sum(axis=1) == pytest.approx(ball.volume * dim / (dim + 2), rel=64 * EPS, abs=0)
     quartic = ball.volume / ((dim + 2) * (dim + 4))
-    assert weights @ (points[:, 0] * points[:, 1]) ** 2 == pytest.approx(quartic, rel=64 * EPS)
+    assert weights @ (points[:, 0] * points[:, 1]) ** 2 == pytest.approx(quartic, rel=64 * EPS, abs=0)
     assert abs(weights @ (points[:, 0] ** 3 * points[:, 1])) < 64 * EPS * ball.volume
 
 
@@ -160,7 +161,7 @@ BAD = {
     "nan tolerance": (lambda: integrate(cosine_sum, UNIT, tolerance=float("nan")), "tolerance"),
     "budget": (lambda: integrate(cosine_sum, UNIT, budget=20), "raise it"),
     "nan values": (lambda: integrate(lambda z: np.where(z[:, 0] < 0.5, np.nan, 1.0), UNIT), "row 0"),
-    "number of values": (lambda: integrate(lambda z: np.zeros(3), UNIT), "16, one a point"),
+    "number of values": (lambda: integrate(lambda z: np.zeros(3), UNIT), "16, one per point"),
 }
 
 

@@ -49,5 +49,46 @@ def test_bad_input_is_named():
         fit("adaptiv", np.zeros((50, 1)), np.zeros(50))
     with pytest.raises(InputError, match="values"):
         fit("adaptive", np.zeros((50, 1)))
-    with pytest.raises(InputError, match="points with rows"):
-        fit("adaptive", np.zeros((5, 1)), np.zeros(5))
+    for rows in (0, 5):
+        with pytest.raises(InputError, match=f"points with rows is {rows}, but must be 20 or more"):
+            fit("adaptive", np.zeros((rows, 1)), np.zeros(rows))
+    x = np.linspace(0, 1, 50)
+    with pytest.raises(InputError, match="penalty is"):
+        fit("adaptive", x, x, penalty=[1, 2])
+    with pytest.raises(InputError, match="width is 0"):
+        fit("adaptive", x, x, width=0)
+    with pytest.raises(InputError, match="method is 'nufft'"):
+        fit("adaptive", x, x, method="nufft")
+    with pytest.raises(InputError, match="weights with shape"):
+        fit("adaptive", x, x, weights=np.ones(3))
+    with pytest.raises(InputError, match="values with shape"):
+        fit("adaptive", x, x[:-1])
+
+
+def test_points_of_weight_zero_do_not_matter():
+    """Nonsense of weight 0, also far outside, changes neither the draw nor the fit."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, (500, 1))
+    nonsense = rng.uniform(5, 9, (100, 1))
+    weights = np.append(np.ones(500), np.zeros(100))
+    clean = fit("adaptive", points, layer(points), penalty=0, width=60, rng=2)
+    both, values = np.concatenate([points, nonsense]), np.append(layer(points), 1e3 * nonsense)
+    weighted = fit("adaptive", both, values, penalty=0, width=60, rng=2, weights=weights)
+    assert np.array_equal(weighted.features.weights, clean.features.weights)
+    np.testing.assert_allclose(weighted(points), clean(points), rtol=0, atol=1e-11)
+
+
+def test_weights_reach_the_passes():
+    """Two layers, one of weight 1e-8: the features gather at the other one."""
+    points = np.linspace(-1, 1, 4000)[:, None]
+    x = points[:, 0]
+    values = np.tanh((x + 0.5) / 0.01) + np.tanh((x - 0.5) / 0.01)
+    left = fit("adaptive", points, values, penalty=0, width=100, rng=0, weights=np.where(x < 0, 1.0, 1e-8))
+    wrong = np.abs(left(points) - values)
+    assert wrong[x < -0.02].max() < wrong[x > 0.02].max()
+
+
+def test_the_unit_of_the_values_does_not_matter():
+    points = np.linspace(-1, 1, 400)[:, None]
+    plain, tiny = (fit("adaptive", points, unit * layer(points), penalty=0, width=60, rng=2) for unit in (1.0, 1e-170))
+    assert relative(tiny(points) / 1e-170, plain(points)) < 1e-6

@@ -34,7 +34,7 @@ def test_matches_scikit_learn(kind, penalty):
     design, values = data()
     coefficients = equations(kind, design, values).solve(penalty).coefficients
     reference = Ridge(alpha=penalty * len(design), fit_intercept=False).fit(design, values).coef_.T
-    np.testing.assert_allclose(coefficients, reference, rtol=1e-10)
+    np.testing.assert_allclose(coefficients, reference, rtol=500 * EPS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,8 +42,8 @@ def test_constant_column_has_no_penalty(kind):
     design, values = data(constant=True)
     coefficients = equations(kind, design, values, constant=True).solve(0.5).coefficients
     reference = Ridge(alpha=0.5 * len(design)).fit(design[:, :-1], values)
-    np.testing.assert_allclose(coefficients[:-1], reference.coef_.T, rtol=1e-10)
-    np.testing.assert_allclose(coefficients[-1], reference.intercept_, rtol=1e-10)
+    np.testing.assert_allclose(coefficients[:-1], reference.coef_.T, rtol=500 * EPS)
+    np.testing.assert_allclose(coefficients[-1], reference.intercept_, rtol=100 * EPS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,7 +54,7 @@ def test_blocks_do_not_matter(kind, constant, cuts, penalty):
     design, values = data(constant=constant)
     whole = equations(kind, design, values, constant=constant).solve(penalty)
     parts = equations(kind, design, values, constant=constant, cuts=cuts).solve(penalty)
-    np.testing.assert_allclose(parts.coefficients, whole.coefficients, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(parts.coefficients, whole.coefficients, rtol=500 * EPS, atol=100 * EPS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,10 +65,10 @@ def test_merge_is_associative_and_commutative(kind):
     whole = equations(kind, design, values).solve(1e-3).coefficients
     for system in (left, right, swapped):
         assert system.count == 90
-        np.testing.assert_allclose(system.solve(1e-3).coefficients, whole, rtol=1e-11)
+        np.testing.assert_allclose(system.solve(1e-3).coefficients, whole, rtol=500 * EPS)
     # merging does not touch its parts
     np.testing.assert_allclose(
-        a.solve(1e-3).coefficients, equations(kind, design[::3], values[::3]).solve(1e-3).coefficients, rtol=1e-12
+        a.solve(1e-3).coefficients, equations(kind, design[::3], values[::3]).solve(1e-3).coefficients, rtol=100 * EPS
     )
 
 
@@ -80,8 +80,8 @@ def test_weights_are_repetitions(kind):
     repeated = np.repeat(np.arange(len(design)), weights.astype(int))
     weighted = equations(kind, design, values, weights).solve(0.1)
     explicit = equations(kind, design[repeated], values[repeated]).solve(0.1)
-    np.testing.assert_allclose(weighted.coefficients, explicit.coefficients, rtol=1e-11)
-    assert weighted.training_error == pytest.approx(explicit.training_error, rel=1e-10)
+    np.testing.assert_allclose(weighted.coefficients, explicit.coefficients, rtol=100 * EPS, atol=10 * EPS)
+    assert weighted.training_error == pytest.approx(explicit.training_error, rel=100 * EPS, abs=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +94,7 @@ def test_training_error_is_the_residual(kind, constant):
             equations(kind, design, values, constant=constant).path().solve(penalty),
         ):
             error = np.linalg.norm(design @ result.coefficients - values) / np.linalg.norm(values)
-            assert result.training_error == pytest.approx(error, rel=1e-10)
+            assert result.training_error == pytest.approx(error, rel=100 * EPS, abs=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,7 +103,8 @@ def test_path_is_every_single_solution(kind, constant):
     design, values = data(constant=constant)
     system = equations(kind, design, values, constant=constant)
     for fit in system.path().solve_all([1e-6, 1e-3, 1.0, 100.0]):
-        np.testing.assert_allclose(fit.coefficients, system.solve(fit.penalty).coefficients, rtol=1e-9, atol=1e-12)
+        single = system.solve(fit.penalty).coefficients
+        np.testing.assert_allclose(fit.coefficients, single, rtol=100 * EPS, atol=20 * EPS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,7 +118,7 @@ def test_gcv_is_leave_one_out_of_the_rotated_problem(kind):
         ridge = np.diag([penalty * rows] * 6 + [0.0])
         hat = design @ np.linalg.solve(design.T @ design + ridge, design.T)
         score = np.square(values - hat @ values).sum() / rows / (1 - np.trace(hat) / rows) ** 2
-        assert path.gcv(np.array([penalty]))[0] == pytest.approx(score, rel=1e-9)
+        assert path.gcv(np.array([penalty]))[0] == pytest.approx(score, rel=500 * EPS, abs=0)
     best = path.best()
     nearby = path.gcv(best.penalty * np.array([0.5, 1.0, 2.0]))
     assert nearby[1] == nearby.min()
@@ -144,17 +145,19 @@ def test_sums_can_go_on_after_a_solution():
     np.testing.assert_array_equal(system.gram, before)
     system.add(design[50:].copy(), values[50:])
     whole = equations(NormalEquations, design, values)
-    np.testing.assert_allclose(system.solve(1e-2).coefficients, whole.solve(1e-2).coefficients, rtol=1e-12)
+    np.testing.assert_allclose(system.solve(1e-2).coefficients, whole.solve(1e-2).coefficients, rtol=100 * EPS)
 
 
 def test_large_systems_mirror_in_blocks():
     # more columns than one block of the triangle copy
     design, values = data(rows=1500, columns=1100, outputs=1)
     system = equations(NormalEquations, design, values)
-    np.testing.assert_allclose(system.gram, design.T @ design, atol=1e4 * EPS)
+    # a unit in the last place of 1500 is 1e3 EPS
+    np.testing.assert_allclose(system.gram, design.T @ design, atol=1e4 * EPS, rtol=0)
     result = system.solve(0.1)
     normal = design.T @ design + 0.1 * 1500 * np.eye(1100)
-    np.testing.assert_allclose(normal @ result.coefficients, design.T @ values, atol=1e6 * EPS)
+    # sums of 1100 terms up to 30, on both sides
+    np.testing.assert_allclose(normal @ result.coefficients, design.T @ values, atol=3e4 * EPS, rtol=0)
     # the estimate of LAPACK is a lower bound of the true condition in the 1-norm, rarely below a third of it
     true = np.linalg.cond(normal, 1)
     assert true / 4 < result.condition <= true * (1 + 1e-8)

@@ -37,8 +37,8 @@ def test_tails_keep_relative_accuracy(name, order):
     # softplus' and swish' tend to 1 on the right; every other tail is exponentially small and must keep its digits
     for z in (-30.0, -300.0, 30.0, 300.0):
         exact = precise_derivative(name, z, order)
-        # exp(-300) itself carries a relative rounding of 300 eps
-        assert ACTIVATIONS[name](np.array(z), order) == pytest.approx(exact, rel=1000 * EPS, abs=0)
+        # a sum of `order` terms, each rounded a few times
+        assert ACTIVATIONS[name](np.array(z), order) == pytest.approx(exact, rel=(10 + 5 * order) * EPS, abs=0)
 
 
 @pytest.mark.parametrize("activation", SMOOTH, ids=lambda a: a.name)
@@ -60,9 +60,9 @@ def test_high_orders_agree_with_the_recurrence_of_the_logistic():
 
 def test_families_are_linked():
     z = np.linspace(-20, 20, 401)
-    np.testing.assert_allclose(tanh(z), 2 * sigmoid(2 * z) - 1, atol=4 * EPS)
+    np.testing.assert_allclose(tanh(z), 2 * sigmoid(2 * z) - 1, atol=4 * EPS, rtol=0)
     np.testing.assert_allclose(softplus(z, 1), sigmoid(z), rtol=4 * EPS)
-    np.testing.assert_allclose(swish(z, 2), z * sigmoid(z, 2) + 2 * sigmoid(z, 1), atol=4 * EPS)
+    np.testing.assert_allclose(swish(z, 2), z * sigmoid(z, 2) + 2 * sigmoid(z, 1), atol=4 * EPS, rtol=0)
 
 
 @given(st.floats(-50, 50), st.integers(0, 6))
@@ -72,15 +72,15 @@ def test_sup_norm_is_an_upper_bound(z, order):
 
 
 def test_sup_norms_in_closed_form():
-    assert tanh.sup_norm(1) == pytest.approx(1.0, rel=4 * EPS)
-    assert tanh.sup_norm(2) == pytest.approx(4 / (3 * np.sqrt(3)), rel=10 * EPS)
-    assert tanh.sup_norm(3) == pytest.approx(2.0, rel=4 * EPS)
-    assert sigmoid.sup_norm(2) == pytest.approx(1 / (6 * np.sqrt(3)), rel=10 * EPS)
-    assert ACTIVATIONS["gaussian"].sup_norm(1) == pytest.approx(np.exp(-0.5), rel=10 * EPS)
-    assert ACTIVATIONS["gaussian"].sup_norm(8) == pytest.approx(105.0, rel=10 * EPS)  # 7!!
+    assert tanh.sup_norm(1) == pytest.approx(1.0, rel=4 * EPS, abs=0)
+    assert tanh.sup_norm(2) == pytest.approx(4 / (3 * np.sqrt(3)), rel=10 * EPS, abs=0)
+    assert tanh.sup_norm(3) == pytest.approx(2.0, rel=4 * EPS, abs=0)
+    assert sigmoid.sup_norm(2) == pytest.approx(1 / (6 * np.sqrt(3)), rel=10 * EPS, abs=0)
+    assert ACTIVATIONS["gaussian"].sup_norm(1) == pytest.approx(np.exp(-0.5), rel=10 * EPS, abs=0)
+    assert ACTIVATIONS["gaussian"].sup_norm(8) == pytest.approx(105.0, rel=10 * EPS, abs=0)  # 7!!
     assert softplus.sup_norm(0) == np.inf
     assert softplus.sup_norm(1) == 1.0
-    assert [ACTIVATIONS["cos"].sup_norm(j) for j in range(6)] == pytest.approx([1.0] * 6)
+    assert [ACTIVATIONS["cos"].sup_norm(j) for j in range(6)] == pytest.approx([1.0] * 6, rel=4 * EPS, abs=0)
 
 
 def test_class_T_is_answered_truthfully():
@@ -107,13 +107,13 @@ def test_fourier_density_against_quadrature(name):
             0
         ]
         density = activation.fourier.density(np.array(zeta))
-        assert (1j * zeta) ** 2 * complex(density) == pytest.approx(real + 1j * imaginary, abs=1e-10)
+        assert (1j * zeta) ** 2 * complex(density) == pytest.approx(real + 1j * imaginary, abs=1e-13, rel=0)
 
 
 def test_fourier_transform_of_hard_tanh_and_its_kin():
     zeta = 0.8
     exact = quad(lambda z: np.cos(zeta * z), -1, 1)[0]
-    assert 1j * zeta * complex(hard_tanh.fourier.density(np.array(zeta))) == pytest.approx(exact, abs=1e-12)
+    assert 1j * zeta * complex(hard_tanh.fourier.density(np.array(zeta))) == pytest.approx(exact, abs=10 * EPS, rel=0)
     assert ACTIVATIONS["cos"].fourier.atoms == ((-1.0, np.pi + 0j), (1.0, np.pi + 0j))
     # overflow of sinh far out is a zero, not a warning
     assert complex(tanh.fourier.density(np.array(1e4))) == 0

@@ -1,7 +1,10 @@
 """The network as a function, and its file."""
 
+import copy
 import json
+import os
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 import rannpde
 from helpers import EPS
 from rannpde.errors import FileError, InputError
-from rannpde.network import FourierFeatures, Gaussian, Network, RandomFeatures
+from rannpde.network import FourierFeatures, Gaussian, Network, RandomFeatures, as_activation, storage
 from rannpde.network import network as module
 
 
@@ -21,14 +24,21 @@ def some_network(outputs: int | None = None, kind: str = "fourier") -> Network:
     else:
         features = RandomFeatures.sample(width=6, dim=2, law=Gaussian(1.0), activation=kind, rng=0, constant=True)
     shape = (features.columns,) if outputs is None else (features.columns, outputs)
-    return Network(features, np.random.default_rng(1).standard_normal(shape), {"path": "dense", "condition": 12.5})
+    return Network(features, np.random.default_rng(1).standard_normal(shape), {"solver": "dense", "condition": 12.5})
 
 
-def test_values_are_columns_times_coefficients():
+def test_values_and_derivatives_by_hand():
+    """u = Σ_j (a_j cos z_j + c_j sin z_j)/√6 + β with z = w·x + b, neuron by neuron."""
     network, points = some_network(3), np.random.default_rng(0).uniform(0, 1, (11, 2))
-    np.testing.assert_allclose(network(points), network.features(points) @ network.coefficients, atol=100 * EPS)
-    second = network.features(points, (1, 1)) @ network.coefficients
-    np.testing.assert_allclose(network.derivative(points, (1, 1)), second, atol=1000 * EPS)
+    weights, coefficients = network.features.weights, network.coefficients
+    value, mixed = np.tile(coefficients[-1], (11, 1)), np.zeros((11, 3))
+    for j in range(6):
+        phase = points[:, 0] * weights[0, j] + points[:, 1] * weights[1, j] + network.features.phases[j]
+        wave = np.outer(np.cos(phase), coefficients[j]) + np.outer(np.sin(phase), coefficients[6 + j])
+        value += wave / np.sqrt(6)
+        mixed -= weights[0, j] * weights[1, j] * wave / np.sqrt(6)
+    np.testing.assert_allclose(network(points), value, rtol=0, atol=20 * EPS)
+    np.testing.assert_allclose(network.derivative(points, (1, 1)), mixed, rtol=0, atol=20 * EPS * np.abs(mixed).max())
     assert network.outputs == 3
     assert some_network().outputs == 1
     assert some_network()(points).shape == (11,)
@@ -128,7 +138,7 @@ def rewrite(tmp_path, change) -> None:
         (lambda h: h.update(version=99), "version 99.*upgrade"),
         (lambda h: h.update(format="other"), "not a rannpde file"),
         (lambda h: h.update(kind="solution"), "consistent solution"),
-        (lambda h: h.update(kind="poem"), "holds a poem, but a network"),
+        (lambda h: h.update(kind="poem"), "holds a poem, which this release does not know"),
         (lambda h: h.update(object=3), "damaged header"),
         (lambda h: h["object"].pop("features"), "consistent network"),
         (lambda h: h["object"]["features"].update(kind="evil"), "kind of features is 'evil'"),
@@ -164,3 +174,170 @@ def test_bad_coefficients_are_refused():
         Network(some_network().features, np.ones(3))
     with pytest.raises(InputError, match="first in row 2"):
         Network(some_network().features, np.array([1, 1, np.nan] + [1] * 10))
+
+
+# ---------------------------------------------------------------------------------------------------- forged files
+
+
+def forged(tmp_path, header=None, **arrays):
+    """A file with right hashes whose header and arrays were changed: only the sense of it can be wrong."""
+    network = some_network()
+    layer, own = module.pack_features(network.features)
+    content = {"features": layer, "about": {}} | (header or {})
+    merged = {**own, "coefficients": network.coefficients} | arrays
+    return storage.write(
+        tmp_path / "forged.npz", "network", content, {k: a for k, a in merged.items() if a is not None}
+    )
+
+
+FOURIER = {"kind": "fourier", "constant": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"coefficients": np.ones(12)}, r"coefficients with shape is \(12,\)"),
+        ({"coefficients": np.ones((13, 0))}, "at least one output"),
+        ({"coefficients": np.ones((13, 1, 1))}, "coefficients"),
+        ({"coefficients": np.full(13, np.nan)}, "NaN"),
+        ({"coefficients": np.ones(13, dtype=np.int64)}, "type int64, but must be float64"),
+        ({"coefficients": np.ones(13, dtype=complex)}, "type complex128"),
+        ({"coefficients": None}, "'coefficients'"),
+        ({"weights": np.ones((3, 6))}, "centre with shape"),
+        ({"weights": np.ones((2, 5))}, "phases with shape"),
+        ({"weights": np.ones((0, 6))}, "weights with shape"),
+        ({"weights": np.full((2, 6), np.inf)}, "infinite"),
+        ({"weights": np.ones((2, 6), dtype=bool)}, "type bool"),
+        ({"phases": np.ones((6, 1))}, "phases"),
+        ({"halfwidth": np.zeros(2)}, "halfwidth is"),
+        ({"centre": np.zeros(3)}, "centre with shape"),
+        ({"header": {"features": FOURIER | {"constant": "no"}}}, "constant is 'no', but must be True or False"),
+        ({"header": {"features": FOURIER | {"constant": False}}}, "coefficients with shape"),
+        ({"header": {"features": {"kind": "fourier"}}}, "'constant'"),
+        ({"header": {"features": FOURIER | {"kind": ["fourier"]}}}, "consistent network"),
+        ({"header": {"features": {"kind": "random", "constant": True, "activation": "tahn"}}}, "activation is 'tahn'"),
+        ({"header": {"features": {"kind": "random", "constant": True, "activation": "tanh"}}}, "'biases'"),
+        ({"header": {"features": None}}, "consistent network"),
+        ({"header": {"about": [1, 2]}}, "about is .*a table"),
+    ],
+)
+def test_forged_networks_are_refused_when_they_are_loaded(tmp_path, change, message):
+    with pytest.raises(FileError, match=message):
+        rannpde.load(forged(tmp_path, **change))
+
+
+def test_the_forger_can_write_a_good_file_too(tmp_path):
+    assert np.array_equal(rannpde.load(forged(tmp_path)).coefficients, some_network().coefficients)
+
+
+def test_members_of_one_name_are_refused(tmp_path):
+    good = some_network().save(tmp_path / "good.npz")
+    with zipfile.ZipFile(good) as old, zipfile.ZipFile(tmp_path / "bad.npz", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            new.writestr("weights.npy", old.read("weights.npy"))
+    with pytest.raises(FileError, match="two members of one name"):
+        rannpde.load(tmp_path / "bad.npz")
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path):
+    """A zip whose directory names one stored member many times: small on disk, large in memory."""
+    path = some_network().save(tmp_path / "bomb.npz")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("big.npy", bytes(200_000))
+        big = archive.getinfo("big.npy")
+        for number in range(50):
+            twin = copy.copy(big)
+            twin.filename = twin.orig_filename = f"twin{number}.npy"
+            archive.filelist.append(twin)
+            archive.NameToInfo[twin.filename] = twin
+    assert path.stat().st_size < 300_000
+    with pytest.raises(FileError, match=r"its members claim 10\d{6}"):
+        rannpde.load(path)
+
+
+def test_compressed_members_are_refused(tmp_path):
+    good = some_network().save(tmp_path / "good.npz")
+    with zipfile.ZipFile(good) as old, zipfile.ZipFile(tmp_path / "bad.npz", "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    with pytest.raises(FileError, match="compressed members"):
+        rannpde.load(tmp_path / "bad.npz")
+
+
+def test_the_shape_inside_a_member_is_not_believed(tmp_path):
+    """NumPy would allocate what the member's own header claims before it reads."""
+    good = some_network().save(tmp_path / "good.npz")
+    with zipfile.ZipFile(good) as old, zipfile.ZipFile(tmp_path / "bad.npz", "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "coefficients.npy":
+                data = data.replace(b"(13,), }          ", b"(9999999999999,), }")
+                assert b"9999999999999" in data
+            new.writestr(name, data)
+    with pytest.raises(FileError, match="differs from what its header says"):
+        rannpde.load(tmp_path / "bad.npz")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(FileError, match="not an ordinary file"):
+        rannpde.load(tmp_path / "pipe.npz")
+
+
+# -------------------------------------------------------------------------------------------------------- headers
+
+
+def test_numbers_of_numpy_are_written_as_plain_json(tmp_path):
+    about = {
+        "yes": np.True_,
+        "count": np.int64(3),
+        "size": np.float32(0.5),
+        "exact": np.float64(0.1),
+        "deep": [np.int8(1)],
+    }
+    features = some_network().features
+    loaded = rannpde.load(Network(features, np.ones(13), about).save(tmp_path / "n.npz"))
+    assert loaded.about == {"yes": True, "count": 3, "size": 0.5, "exact": 0.1, "deep": [1]}
+    assert [type(value) for value in loaded.about.values()] == [bool, int, float, float, list]
+
+
+def test_empty_arrays_travel(tmp_path):
+    storage.write(tmp_path / "x.npz", "thing", {}, {"none": np.zeros((0, 3)), "flags": np.array([True, False])})
+    _, _, arrays = storage.read(tmp_path / "x.npz", "thing")
+    assert arrays["none"].shape == (0, 3)
+    assert arrays["flags"].tolist() == [True, False]
+    assert arrays["none"].flags.writeable
+
+
+def test_types_that_could_not_be_read_back_are_not_written(tmp_path):
+    with pytest.raises(InputError, match="type of array 'a' is '<f4'"):
+        storage.write(tmp_path / "x.npz", "thing", {}, {"a": np.zeros(3, dtype=np.float32)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_activation_of_ones_own_cannot_be_saved(tmp_path):
+    own = replace(as_activation("tanh"), name="mine")
+    features = RandomFeatures(np.ones((1, 1)), np.zeros(1), own, np.zeros(1), np.ones(1))
+    with pytest.raises(InputError, match="activation is 'mine'"):
+        Network(features, np.ones(1)).save(tmp_path / "x.npz")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_files_follow_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        path = some_network().save(tmp_path / "x.npz")
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_fields_become_float64_arrays():
+    features = RandomFeatures([[1, 2]], [0, 1], "tanh", [0], [1], np.True_)
+    network = Network(features, [1, 2, 3])
+    assert network.coefficients.dtype == features.weights.dtype == np.float64
+    assert features.constant is True
+    np.testing.assert_allclose(network(np.array([0.5])), [np.tanh(0.5) + 2 * np.tanh(2.0) + 3], rtol=4 * EPS)

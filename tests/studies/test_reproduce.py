@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,23 +19,23 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from rannpde import io
 from rannpde.cli import build
-from rannpde.studies import files
-from rannpde.studies.catalogue import CHAPTERS
-from rannpde.studies.cell import Result
-from rannpde.studies.chapter import Chapter
-from rannpde.studies.progress import Display, duration
+from rannpde.studies.paper.catalogue import CHAPTERS
 from rannpde.studies.reproduce import reproduce
-from rannpde.studies.runner import Failure
-from rannpde.studies.study import Study
-from rannpde.studies.vector import FORMATS
+from rannpde.studies.run.fit import FitResult
+from rannpde.studies.run.runner import Failure
+from rannpde.studies.show.chapter import Chapter
+from rannpde.studies.show.progress import Display, duration
+from rannpde.studies.show.vector import FORMATS
+from rannpde.studies.study import Curve, Study
 
 TOML = """
 name = "tiny"
 title = "A tiny <study> & more"
 widths = [8, 16, 32]
 seeds = 2
-[problem]
+[target]
 kind = "formula"
 expression = "sin(3*x1 + t)"
 [features]
@@ -52,17 +53,16 @@ penalty = 1e-9
 def shrunk(chapter: Chapter) -> Chapter:
     """The chapter at the least size that still draws: small widths, one or two seeds, few test points."""
     study = chapter.study
-    curves = tuple(
-        replace(
-            curve,
-            widths=None if curve.widths is None else tuple(8 * 2**k for k in range(min(3, len(curve.widths)))),
-            sampling=None if curve.sampling is None else replace(curve.sampling, points_per_width=20, test_points=100),
-        )
-        for curve in study.curves
-    )
+    curves = []
+    for curve in study.curves:
+        widths = None if curve.widths is None else tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
+        curve = replace(curve, widths=widths)
+        if isinstance(curve, Curve) and curve.sampling is not None:
+            curve = replace(curve, sampling=replace(curve.sampling, points_per_width=20, test_points=100))
+        curves.append(curve)
     widths = tuple(8 * 2**k for k in range(min(3, len(study.widths))))
     sampling = replace(study.sampling, points_per_width=20, test_points=100)
-    return replace(chapter, study=replace(study, widths=widths, seeds=(0, 1), sampling=sampling, curves=curves))
+    return replace(chapter, study=replace(study, widths=widths, seeds=(0, 1), sampling=sampling, curves=tuple(curves)))
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def check_page(text: str, figures: int) -> Page:
 
 
 def test_a_study_from_a_file_leaves_everything(tmp_path: Path, toml: Path) -> None:
-    result = command("study", toml, "--output", tmp_path / "out", "--workers", 1)
+    result = command("study", toml, "--out", tmp_path / "out", "--workers", 1)
     assert result.exit_code == 0, result.output
     folder = tmp_path / "out" / "tiny"
     names = {path.name for path in folder.rglob("*") if path.is_file()}
@@ -135,7 +135,7 @@ def test_a_study_from_a_file_leaves_everything(tmp_path: Path, toml: Path) -> No
     rows = list(csv.DictReader((folder / "slopes.csv").read_text().splitlines()))
     assert [row["curve"] for row in rows] == ["λ = 1e-5", "λ = 1e-9"]
     assert float(rows[1]["slope"]) < -1
-    again = command("study", toml, "--output", tmp_path / "out", "--workers", 1)
+    again = command("study", toml, "--out", tmp_path / "out", "--workers", 1)
     assert again.exit_code == 0
     assert "12 cells" not in again.output, "nothing was left to run"
 
@@ -171,11 +171,11 @@ def test_figures_are_the_same_bytes_for_the_same_data(tmp_path: Path) -> None:
         (["reproduce", "porous"], "study is 'porous', which is unknown.*known: .*porous-medium"),
         (["reproduce", "--quick", "--full"], "--quick"),
         (["reproduce", "--workers", "-1"], "workers"),
-        (["study", "absent.toml"], "absent.toml cannot be read"),
+        (["study", "absent.toml"], "absent.toml does not exist"),
     ],
 )
 def test_wrong_commands_end_with_code_2_and_no_output(tmp_path: Path, arguments: list[str], message: str) -> None:
-    result = command(*arguments, "--output", tmp_path / "out")
+    result = command(*arguments, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert re.search(message, result.output, re.S), result.output
     assert "Traceback" not in result.output
@@ -189,15 +189,15 @@ def test_a_folder_that_cannot_be_used_is_told_before_the_work(
         place = str(tmp_path / "file")
         Path(place).write_text("a file, not a folder")
     monkeypatch.setattr("rannpde.studies.reproduce.run_cells", None)  # any work would raise a TypeError
-    result = command("study", toml, "--output", place)
+    result = command("study", toml, "--out", place)
     assert result.exit_code == 2
     assert re.search("output folder .* cannot be used", result.output)
 
 
 def test_a_full_disk_is_told_before_the_work(tmp_path: Path, toml: Path, monkeypatch) -> None:
-    monkeypatch.setattr(files, "ROOM", 2**70)
+    monkeypatch.setattr(io, "ROOM", 2**70)
     monkeypatch.setattr("rannpde.studies.reproduce.run_cells", None)
-    result = command("study", toml, "--output", tmp_path / "out")
+    result = command("study", toml, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "MB are needed" in result.output
 
@@ -206,20 +206,61 @@ def test_foreign_records_are_refused_before_the_work(tmp_path: Path, toml: Path)
     folder = tmp_path / "out" / "tiny"
     folder.mkdir(parents=True)
     (folder / "records.sqlite").write_text("not yours")
-    result = command("study", toml, "--output", tmp_path / "out")
+    result = command("study", toml, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert (folder / "records.sqlite").read_text() == "not yours"
     assert not (folder / "report.html").exists()
+
+
+def test_a_changed_digit_is_told_and_the_cell_runs_again(tmp_path: Path, toml: Path) -> None:
+    arguments = ("study", toml, "--out", tmp_path / "out", "--workers", 1)
+    command(*arguments)
+    folder = tmp_path / "out" / "tiny"
+    before = (folder / "slopes.csv").read_text()
+    connection = sqlite3.connect(folder / "records.sqlite")
+    with connection:
+        connection.execute(
+            "UPDATE cells SET result = replace(result, '\"error\": 0.', '\"error\": 1.') WHERE width = 8"
+        )
+    connection.close()
+    result = command(*arguments)
+    assert result.exit_code == 0
+    assert re.search("warning: 4 damaged rows of study 'tiny' in .*their cells run again", result.output)
+    assert "12 cells, 8 of them finished before" in result.output
+    assert (folder / "slopes.csv").read_text() == before
+    assert "warning" not in command(*arguments).output
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE environments", "PRAGMA user_version = 1", "DROP TABLE cells"])
+def test_files_that_cannot_be_used_end_with_code_2(tmp_path: Path, toml: Path, statement: str) -> None:
+    arguments = ("study", toml, "--out", tmp_path / "out", "--workers", 1)
+    command(*arguments)
+    page = tmp_path / "out" / "tiny" / "report.html"
+    page.unlink()
+    connection = sqlite3.connect(page.with_name("records.sqlite"))
+    with connection:
+        connection.execute(statement)
+    connection.close()
+    result = command(*arguments)
+    assert result.exit_code == 2
+    assert re.search("records file .*(damaged|version 1).*--out", result.output)
+    assert not page.exists()
+
+
+def test_records_that_vanish_are_no_empty_report(tmp_path: Path, toml: Path, monkeypatch) -> None:
+    monkeypatch.setattr("rannpde.studies.run.records.Records.add", lambda *_: None)
+    result = command("study", toml, "--out", tmp_path / "out", "--workers", 1)
+    assert result.exit_code == 2
+    assert "12 finished cells are not in" in result.output
 
 
 def test_failures_are_listed_with_reasons_and_the_code_is_1(tmp_path: Path, toml: Path) -> None:
     toml.write_text(
         TOML.replace("sin(3*x1 + t)", "log(x1 - 0.3) + t")
     )  # NaN on a third of the box, finite at its centre
-    good = '[[curves]]\nlabel = "good"\nproblem.kind = "gaussian-bump"\n'
+    good = '[[curves]]\nlabel = "good"\ntarget.kind = "gaussian-bump"\n'
     toml.write_text(toml.read_text() + good)
-    with pytest.warns(RuntimeWarning, match="invalid value"):
-        result = command("study", toml, "--output", tmp_path / "out", "--workers", 1)
+    result = command("study", toml, "--out", tmp_path / "out", "--workers", 1)
     assert result.exit_code == 1
     assert result.output.count("values has a NaN") >= 12
     text = (tmp_path / "out" / "tiny" / "report.html").read_text()
@@ -229,14 +270,14 @@ def test_failures_are_listed_with_reasons_and_the_code_is_1(tmp_path: Path, toml
 
 
 def test_interrupted_writing_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
-    path = files.write_whole(tmp_path / "figure.svg", "old")
+    path = io.write_whole(tmp_path / "figure.svg", "old")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        files.write_whole(path, "new")
+        io.write_whole(path, "new")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["figure.svg"]
 
@@ -255,13 +296,24 @@ def test_interrupted_figures_leave_the_old_ones(tmp_path: Path, monkeypatch) -> 
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_a_disk_that_fills_up_is_one_line_and_code_2(tmp_path: Path, toml: Path, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "report.html")
+
+    monkeypatch.setattr("rannpde.studies.reproduce.write_whole", full)
+    result = command("study", toml, "--out", tmp_path / "out", "--workers", 1)
+    assert result.exit_code == 2
+    assert "report.html: No space left on device; make room" in result.output
+    assert "Traceback" not in result.output
+
+
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, toml: Path) -> None:
     toml.write_text(TOML.replace("seeds = 2", "seeds = 400"))
     # a shell that runs the tests in the background makes children ignore Ctrl-C; a terminal does not
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from rannpde.cli import main; main()"
     )
-    arguments = ["study", str(toml), "--output", str(tmp_path / "out"), "--workers", "2"]
+    arguments = ["study", str(toml), "--out", str(tmp_path / "out"), "--workers", "2"]
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -285,8 +337,8 @@ def test_doctor_prints_the_environment() -> None:
 
 
 def test_doctor_says_what_is_wrong(monkeypatch) -> None:
-    monkeypatch.setattr("rannpde.studies.environment.symmetric_product_rate", lambda: 0.5)
-    monkeypatch.setattr("rannpde.studies.environment._version", lambda name: None if name == "finufft" else "1")
+    monkeypatch.setattr("rannpde.studies.run.environment.symmetric_product_rate", lambda: 0.5)
+    monkeypatch.setattr("rannpde.studies.run.environment._version", lambda name: None if name == "finufft" else "1")
     result = command("doctor")
     assert result.exit_code == 1
     assert "pip install finufft" in result.output
@@ -295,12 +347,12 @@ def test_doctor_says_what_is_wrong(monkeypatch) -> None:
 
 
 def test_progress_is_plain_lines_when_not_a_terminal(toml: Path, monkeypatch) -> None:
-    from rannpde.studies.reading import read_study
+    from rannpde.studies.toml import read_study
 
-    monkeypatch.setattr("rannpde.studies.progress.PLAIN_INTERVAL", 0.0)
+    monkeypatch.setattr("rannpde.studies.show.progress.PLAIN_INTERVAL", 0.0)
     study: Study = read_study(toml)
     text = StringIO()
-    outcome = Result(0.25, {"u": 0.25}, 0.2, 1e-5, 1.0, "dense", 10, 5, 0.1, 0.1)
+    outcome = FitResult(0.25, {"u": 0.25}, 0.2, 1e-5, 1.0, "dense", 10, 5, 0.1, 0.1)
     with Display(len(study.cells), study.cells[2:], Console(file=text, width=200)) as display:
         for cell in study.cells[2:-1]:
             display.notice(cell, replace(outcome, error=1 / cell.width))
@@ -314,7 +366,7 @@ def test_progress_is_plain_lines_when_not_a_terminal(toml: Path, monkeypatch) ->
 
 
 def test_progress_is_live_on_a_terminal(toml: Path) -> None:
-    from rannpde.studies.reading import read_study
+    from rannpde.studies.toml import read_study
 
     study = read_study(toml)
     text = StringIO()
@@ -331,5 +383,5 @@ def test_durations_in_words(seconds: float, text: str) -> None:
 
 def test_the_command_is_shown_as_it_was_given(tmp_path: Path, toml: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", ["rannpde", "study", "my file.toml"])
-    command("study", toml, "--output", tmp_path / "out", "--workers", 1)
+    command("study", toml, "--out", tmp_path / "out", "--workers", 1)
     assert "rannpde study &#x27;my file.toml&#x27;" in (tmp_path / "out" / "tiny" / "report.html").read_text()

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from rannpde.cli import build
 from rannpde.domains import SpaceTime
 from rannpde.network.laws import HeavyTailed
-from rannpde.studies import theory_figures, theory_rates
+from rannpde.studies.show import theory_figures
 from rannpde.theory import GaussianMixture, estimator
 from rannpde.theory.table import constants_table, order_of_finite_bound
 
@@ -40,6 +40,13 @@ def test_bad_input_ends_with_its_message(arguments, message):
     assert message in result.output + result.stderr
 
 
+def test_a_folder_that_cannot_be_used_is_told(tmp_path):
+    (tmp_path / "file").write_text("a file, not a folder")
+    result = run("--activation", "cos", "--out", str(tmp_path / "file"))
+    assert result.exit_code == 2
+    assert "cannot be used" in result.output + result.stderr
+
+
 def test_order_of_finite_bound_makes_the_bound_finite():
     law = HeavyTailed(0.75, 0.75)
     order = order_of_finite_bound("tanh", law, 2, 1, 1)
@@ -60,14 +67,3 @@ def test_figures_are_drawn(monkeypatch):
     for drawing in drawings:
         assert drawing.caption
         assert drawing.figure.axes
-
-
-def test_study_puts_unbiased_beside_fitted_networks():
-    chapter = theory_rates.chapter("quick")
-    assert len(chapter.study.cells) == 4 * 6 * 3
-    problem = theory_rates.SmoothBump(2)
-    points = problem.uniform(10, np.random.default_rng(0))
-    assert np.allclose(problem.values(points), np.exp(-0.5 * np.square(points).sum(axis=1)))
-    for _, measured, exact in theory_rates._unbiased(theory_rates.SmoothBump(1), (8, 16, 32)):
-        relative = measured.errors / np.sqrt(theory_rates._mean_square(theory_rates.SmoothBump(1)))
-        assert np.abs(relative * np.sqrt(measured.widths) / exact - 1).max() < 0.2

@@ -186,7 +186,7 @@ def test_optimal_law_beats_the_best_heavy_tails(name, p):
 def test_optimal_law_is_sampled_from_its_density():
     """E_π*[f/π*] = ∫ f for a normal density f of (w, b): a test of draws and density together, 4 standard errors."""
     law = optimal_law(UNIT, cylinder(1), activation="tanh")
-    weights, biases = law.sample(0, 40000, 2)
+    weights, biases = law.sample(40000, 2, rng=0)
     scales = np.array([[1.0], [1.0]])
     f = np.exp(-0.5 * np.square(weights / scales).sum(axis=0) - 0.5 * (biases / 2) ** 2) / ((2 * np.pi) ** 1.5 * 2)
     # f/π* is unbounded where R has zeros, so the bounded f·1{|R|N > floor} is compared with its own integral

@@ -27,7 +27,7 @@ def grid_integral(values):
 
 
 def draws(count=200):
-    weights, biases = HeavyTailed(1.0, 1.0).sample(3, count, 2)
+    weights, biases = HeavyTailed(1.0, 1.0).sample(count, 2, rng=3)
     return np.clip(weights, -8, 8), np.clip(biases, -30, 30)
 
 
@@ -90,7 +90,7 @@ def by_fourier():
 @pytest.mark.parametrize(("name", "order"), [("tanh", 5), ("cos", 4)])
 def test_ray_integrals_agree_with_closed_forms(by_fourier, name, order):
     psi = admissible(name, 2, order)
-    weights, biases = HeavyTailed(1.0, 1.0).sample(1, 2000, 2)  # unbounded: far biases and long weights too
+    weights, biases = HeavyTailed(1.0, 1.0).sample(2000, 2, rng=1)  # unbounded: far biases and long weights too
     exact = MIXTURE.ridgelet(psi, weights, biases)
     assert np.abs(by_fourier.ridgelet(psi, weights, biases) - exact).max() < 1e-10 * np.abs(exact).max()
 

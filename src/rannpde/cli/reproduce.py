@@ -15,9 +15,9 @@ from rannpde.cli.answered import answered
 from rannpde.errors import reject
 
 if TYPE_CHECKING:
-    from rannpde.studies.chapter import Chapter
+    from rannpde.studies.show.chapter import Chapter
 
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for records, figures and report.html.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for records, figures and report.html.")]
 Workers = Annotated[
     int,
     typer.Option("--workers", "-w", help="Cells run at once, each in its own process; 0: as many as the cores allow."),
@@ -38,40 +38,40 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Studies to run; all when none is given.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="All figures in under 5 minutes on 2 cores.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Widths up to 8,192: hours.")] = False,
-    output: Output = Path("results"),
+    out: Out = Path("results"),
     workers: Workers = 0,
     threads: Threads = 1,
 ) -> None:
     """Run the paper's experiments; finished cells are kept, so that an interrupted run goes on where it stopped."""
-    from rannpde.studies.catalogue import chapters
-    from rannpde.studies.chapter import Size
+    from rannpde.studies.paper.catalogue import chapters
+    from rannpde.studies.show.chapter import Size
 
     with answered(KEPT):
         if quick and full:
             reject("--quick", "given together with --full", "given alone")
         size: Size = "quick" if quick else "full" if full else "default"
         heading = f"Random neural networks for PDEs: the paper's experiments ({size} size)"
-        _produce(chapters(names, size), output / size, heading, workers, threads)
+        _produce(chapters(names, size), out / size, heading, workers, threads)
 
 
 def study(
     file: Annotated[Path, typer.Argument(help="A study as a TOML file; see docs/experiments.md.")],
-    output: Output = Path("results"),
+    out: Out = Path("results"),
     workers: Workers = 0,
     threads: Threads = 1,
 ) -> None:
     """Run a study of your own."""
-    from rannpde.studies.chapter import plain_chapter
-    from rannpde.studies.reading import read_study
+    from rannpde.studies.show.chapter import plain_chapter
+    from rannpde.studies.toml import read_study
 
     with answered(KEPT):
         mine = read_study(file)
-        _produce([plain_chapter(mine)], output / mine.name, mine.title or mine.name, workers, threads)
+        _produce([plain_chapter(mine)], out / mine.name, mine.title or mine.name, workers, threads)
 
 
 def doctor() -> None:
     """Print versions, BLAS, threads and the dsyrk rate, and say what is wrong with them."""
-    from rannpde.studies.environment import examine
+    from rannpde.studies.run.environment import examine
 
     console, checks = Console(), examine()
     for check in checks:
@@ -85,9 +85,9 @@ def doctor() -> None:
 
 
 def _produce(chapters: Sequence[Chapter], folder: Path, heading: str, workers: int, threads: int) -> None:
-    from rannpde.studies.environment import cores
     from rannpde.studies.reproduce import reproduce as produce
     from rannpde.studies.reproduce import show
+    from rannpde.studies.run.environment import cores
 
     console = Console()
     product = produce(

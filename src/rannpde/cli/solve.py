@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from rannpde.cli.answered import answered
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
+    from rannpde.pde.watch import Progress
 
-NOT_CONVERGED = 3
-"""Exit code beside 2, which wrong input has."""
+NOT_WRITTEN, NOT_CONVERGED = 1, 3
+"""Exit codes beside 2, which wrong input has."""
+PARTS = (".npz", ".txt", ".png")
+"""The solution, its report and its picture."""
+SHARED = ("tol", "seconds", "rng")
+"""Settings that every method has."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,42 +36,96 @@ def solve_file(
     file: Annotated[
         Path, typer.Argument(help="A TOML file with equations, domain, conditions; see 'rannpde examples'.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the solution, the picture and the report.")] = Path("out"),
-    width: Annotated[int | None, typer.Option(help="Neurons; overrides the file.")] = None,
-    tol: Annotated[float | None, typer.Option(help="Tolerance; overrides the file.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the solution, the picture and the report.")] = (
+        Path("out")
+    ),
+    tol: Annotated[float | None, typer.Option(help="Relative L² error wanted; overrides the file.")] = None,
+    method: Annotated[str | None, typer.Option(help="lines or collocation; replaces the file's method.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
-    """Solve a stated problem; write <name>.npz, <name>.png and <name>.txt. Exit code 3 means it did not converge."""
-    from rannpde.pde.problem.toml import read_problem
-    from rannpde.pde.solve import solve
+    """Solve a stated problem; write <name>.npz, <name>.png and <name>.txt.
 
+    Exit code 3 means that the wanted error was not reached, 2 that the input is wrong, 1 that a part could not be
+    written where it belongs. Ctrl-C writes the best found so far.
+    """
+    from rannpde.io import prepare_folder
+    from rannpde.pde.problem.toml import read_problem
+    from rannpde.pde.solution import ConvergenceWarning
+    from rannpde.pde.solve import settings_from, solve
+
+    console = Console(stderr=True, highlight=False)
     with answered("nothing was written"):
-        problem, settings = read_problem(file)
-        settings |= {key: value for key, value in (("width", width), ("tol", tol), ("rng", seed)) if value is not None}
-        solution = solve(problem, progress=None if quiet else _show, **settings)
-        stem = _write(solution, out, file.stem)
+        problem, table = read_problem(file)
+        if method is not None:
+            table = {key: value for key, value in table.items() if key in SHARED} | {"method": method}
+        given = dict(zip(SHARED, (tol, seconds, seed), strict=True))
+        settings = settings_from(table | {key: value for key, value in given.items() if value is not None})
+        folder = prepare_folder(out)
+        with _shown(console, quiet) as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
+            solution = solve(problem, progress=progress, **settings)
+    written = _write(solution, folder / file.stem, console)
     if not quiet:
         typer.echo(solution.report())
-        typer.echo(f"written: {stem}.npz, {stem}.png, {stem}.txt")
+        typer.echo(f"written: {', '.join(map(str, written))}")
     if not solution.converged:
-        typer.echo(f"did not converge: {solution.reason}", err=True)
+        console.print(f"did not converge: {solution.reason}", markup=False, soft_wrap=True)
         raise typer.Exit(NOT_CONVERGED)
+    if {path.suffix for path in written if path.parent == folder} != set(PARTS):
+        raise typer.Exit(NOT_WRITTEN)
 
 
-def _write(solution: Solution, folder: Path, name: str) -> Path:
-    """The solution, its picture and its report; the common path without suffix."""
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / name
-    solution.save(stem.with_suffix(".npz"))
-    solution.plot(stem.with_suffix(".png"))
-    stem.with_suffix(".txt").write_text(f"{solution.report()}\n", encoding="utf-8")
-    return stem
+@contextmanager
+def _shown(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A live line on a terminal, a plain line per pass elsewhere."""
+    if quiet:
+        yield None
+    elif console.is_terminal:
+        with console.status("reading the problem") as status:
+            yield lambda progress: status.update(str(progress))
+    else:
+        told: set[float] = set()
+
+        def plain(progress: Progress) -> None:
+            if progress.estimate is not None and progress.estimate not in told:
+                told.add(progress.estimate)
+                console.print(f"  {progress}", markup=False, soft_wrap=True)
+
+        yield plain
+
+
+def _write(solution: Solution, stem: Path, console: Console) -> list[Path]:
+    """The solution first, then its report and picture; what cannot be written where it belongs loses nothing else."""
+    from rannpde.io import write_whole
+
+    ways: tuple[Callable[[Path], object], ...] = (
+        solution.save,
+        lambda path: write_whole(path, f"{solution.report()}\n"),
+        solution.plot,
+    )
+    written = []
+    for suffix, write in zip(PARTS, ways, strict=True):
+        for refuge in (False, True):
+            path = stem.with_name(f"{stem.name}{suffix}")
+            try:
+                if refuge:  # a folder of its own: nothing that lies in the temporary one is touched
+                    path = Path(tempfile.mkdtemp(prefix="rannpde-")) / path.name
+                write(path)
+            except Exception as error:  # hours of work may be in it: whatever happens, the other parts are tried
+                console.print(f"{path} could not be written: {error}", style="red", markup=False, soft_wrap=True)
+            else:
+                written.append(path)
+                if refuge:
+                    console.print(f"it was written to {path} instead", markup=False, soft_wrap=True)
+                break
+    return written
 
 
 def list_examples(
     name: Annotated[str | None, typer.Argument(help="The example to copy.")] = None,
-    to: Annotated[Path | None, typer.Option(help="Where to; the current folder by default.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; the current folder by default.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """List the ready-made problems, or copy one of them to a file you can change and solve."""
@@ -74,13 +138,9 @@ def list_examples(
         return
     with answered("nothing was written"):
         text = example(name)
-    target = (to or Path.cwd()) / f"{name}.toml" if to is None or to.is_dir() else to
-    if target.exists() and not force:
-        typer.echo(f"{target} exists; pass --force to replace it", err=True)
-        raise typer.Exit(1)
-    target.write_text(text, encoding="utf-8")
+        target = (out or Path.cwd()) / f"{name}.toml" if out is None or out.is_dir() else out
+        if target.exists() and not force:
+            typer.echo(f"{target} exists; pass --force to replace it", err=True)
+            raise typer.Exit(1)
+        target.write_text(text, encoding="utf-8")
     typer.echo(f"written: {target}")
-
-
-def _show(line: str) -> None:
-    typer.echo(f"  {line}", err=True)

@@ -35,18 +35,18 @@ def theory(
     spread: Annotated[float, typer.Option(help="Standard deviation of the Gaussian u at the origin.")] = 1.0,
     error: Annotated[float, typer.Option(help="Relative error for the width needed.")] = 1e-2,
     delta: Annotated[float, typer.Option(help="Probability of missing it.")] = 0.05,
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the figures; none if left out.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the figures; none if left out.")] = None,
 ) -> None:
     """Print every constant of the theory for u = exp(-|z|²/2s²), printed and corrected, and draw the figures."""
     from rannpde.domains import SpaceTime
+    from rannpde.io import prepare_folder
     from rannpde.network.laws import HeavyTailed
     from rannpde.theory import GaussianMixture, estimator
     from rannpde.theory.table import constants_table, order_of_finite_bound
 
     console = Console()
     with answered("nothing was written"):
+        folder = None if out is None else prepare_folder(out)
         domain = SpaceTime(t=(0.0, duration), x=[(-side, side)] * space_dim)
         law = HeavyTailed(time_decay, 0.5 * space_dim + 0.25 if space_decay is None else space_decay)
         target = GaussianMixture.gaussian(space_dim + 1, width=spread)
@@ -59,19 +59,17 @@ def theory(
         for row in constants_table(choice, domain, error=error, delta=delta):
             table.add_row(row.name, row.place, _number(row.printed), _number(row.corrected), row.note)
         console.print(table)
-        if output is not None:
-            _draw(choice, domain, output, console)
+        if folder is not None:
+            _draw(choice, domain, folder, console)
 
 
 def _draw(choice: Estimator, domain: Domain, folder: Path, console: Console) -> None:
-    from rannpde.studies.figures import style
-    from rannpde.studies.theory_figures import theory_drawings
+    from rannpde.io import write_whole
+    from rannpde.studies.show.theory_figures import theory_drawings
+    from rannpde.studies.show.vector import render
 
-    folder.mkdir(parents=True, exist_ok=True)
     for drawing in theory_drawings(choice, domain):
-        path = folder / f"theory-{drawing.name}.png"
-        with style():
-            drawing.figure.savefig(path)
+        path = write_whole(folder / f"theory-{drawing.name}.png", render(drawing, ["png"])["png"])
         console.print(f"{path}: {drawing.caption}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -1,10 +1,9 @@
 """Where functions live: domains, their sides, points on them, integrals and norms."""
 
 from rannpde.domains.domain import Ball, Box, Domain, Interval, SpaceTime
-from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
+from rannpde.domains.norms import Difference, l2_norm, relative_errors, relative_l2, sobolev_norm
 from rannpde.domains.quadrature import Estimate, gauss_rule, integrate
-from rannpde.domains.region import Region
-from rannpde.domains.sampling import mixture
+from rannpde.domains.region import Region, composite_gauss, mixture
 from rannpde.domains.sides import FlatSide, RoundSide, Side
 
 __all__ = [
@@ -19,10 +18,12 @@ __all__ = [
     "RoundSide",
     "Side",
     "SpaceTime",
+    "composite_gauss",
     "gauss_rule",
     "integrate",
     "l2_norm",
     "mixture",
+    "relative_errors",
     "relative_l2",
     "sobolev_norm",
 ]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.errors import InputError, finite_array, require, suggestion
 
-Array = np.ndarray
 Pair = tuple[float, float]
 
 

@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.domains.axes import Axis, Linear, Radius, sphere_axes, sphere_points
+from rannpde.arrays import Array
 from rannpde.domains.coordinates import Pair, checked_names, expand, named_intervals, pair
-from rannpde.domains.region import ROUNDING, Region
+from rannpde.domains.region import ROUNDING, Axis, Linear, Radius, Region, sphere_axes, sphere_points
 from rannpde.domains.sides import FlatSide, RoundSide, Side, find_side, side_name
 from rannpde.errors import finite_array, finite_points, reject, require
-
-Array = np.ndarray
 
 
 class Domain(Region):
@@ -97,7 +95,8 @@ class Box(Domain):
     def contains(self, points: Array) -> Array:
         points = finite_points("points", points, self.dim)
         lower, upper = self.bounds.T
-        return ((points >= lower) & (points <= upper)).all(axis=1)
+        inside: Array = ((points >= lower) & (points <= upper)).all(axis=1)
+        return inside
 
     @property
     def sides(self) -> dict[str, Side]:
@@ -158,7 +157,7 @@ class Ball(Domain):
         size = float(finite_array("radius", radius, 0))
         require(size > 0, "radius", radius, "> 0")
         chosen = [f"x{number}" for number in range(1, len(middle) + 1)] if names is None else names
-        require(len(chosen) == len(middle), "names", chosen, f"{len(middle)} names, one a coordinate")
+        require(len(chosen) == len(middle), "names", chosen, f"{len(middle)} names, one per coordinate")
         object.__setattr__(self, "centre", middle)
         object.__setattr__(self, "radius", size)
         object.__setattr__(self, "names", checked_names(tuple(chosen)))
@@ -178,14 +177,15 @@ class Ball(Domain):
 
     @property
     def measure(self) -> float:
-        return pi ** (self.dim / 2) / gamma(self.dim / 2 + 1) * self.radius**self.dim
+        return float(pi ** (self.dim / 2) / gamma(self.dim / 2 + 1) * self.radius**self.dim)
 
     def place(self, coordinates: Array) -> Array:
         return self.centre + self.radius * coordinates[:, :1] * sphere_points(coordinates[:, 1:])
 
     def contains(self, points: Array) -> Array:
         points = finite_points("points", points, self.dim)
-        return np.linalg.norm(points - self.centre, axis=1) <= self.radius + self.slack
+        inside: Array = np.linalg.norm(points - self.centre, axis=1) <= self.radius + self.slack
+        return inside
 
     @property
     def sides(self) -> dict[str, Side]:
@@ -284,11 +284,12 @@ def _space(coordinates: Mapping[str, Any]) -> Box | Ball:
     whole = [value for value in coordinates.values() if isinstance(value, Region)]
     if not whole:
         require(bool(coordinates), "space", "left out", "given", "e.g. SpaceTime(t=(0, 1), x=(-1, 1))")
-        space: Any = Box(**coordinates)
+        space: Region = Box(**coordinates)
     else:
         require(len(coordinates) == 1, "space", sorted(coordinates), "one Box or Ball, or intervals alone")
         space = whole[0]
-    require(isinstance(space, Box | Ball), "space", type(space).__name__, "a Box, a Ball or intervals")
+    if not isinstance(space, Box | Ball):
+        reject("space", type(space).__name__, "a Box, a Ball or intervals")
     require(space.dim >= 1, "space", space, "of one dimension or more")
     return space
 

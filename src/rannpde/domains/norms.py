@@ -11,20 +11,18 @@ to it up to the factor (2π)^n for p, q ≤ 1 on the whole space. Functions of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol, Unpack
 
 import numpy as np
 
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.domains.quadrature import Estimate, Options, checked_region, integrate
 from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, finite_points, reject, require
-
-Array = np.ndarray
-MultiIndex = tuple[int, ...]
 
 RATIO_TOLERANCE = 1e-3
 """Relative accuracy of a relative error: more digits of an error are rarely worth their points."""
@@ -33,7 +31,7 @@ RATIO_TOLERANCE = 1e-3
 class Differentiable(Protocol):
     """A function with known derivatives, such as a Network."""
 
-    def derivative(self, points: Array, derivative: Sequence[int], /) -> Array:
+    def derivative(self, points: Array, derivative: MultiIndex, /) -> Array:
         """The partial derivative of that multi-index at the points (M, n): shape (M,) or (M, outputs)."""
         ...
 
@@ -58,7 +56,7 @@ class Difference:
         """Values (M, outputs)."""
         return self.derivative(points, (0,) * np.shape(points)[1])
 
-    def derivative(self, points: Array, derivative: Sequence[int], /) -> Array:
+    def derivative(self, points: Array, derivative: MultiIndex, /) -> Array:
         """The partial derivative of that multi-index, shape (M, outputs)."""
         left, right = (evaluate(function, points, tuple(derivative)) for function in (self.left, self.right))
         require(left.shape == right.shape, "shapes of the two functions' values", (left.shape, right.shape), "equal")
@@ -147,6 +145,19 @@ def relative_l2(
     return _root(Estimate(ratio, spread, len(points), "points"), per_output)
 
 
+def relative_errors(approximation: Array, exact: Array) -> Array:
+    """|approximation - exact| / |exact| in l² of each column: (M, K) and (M, K) give (K,), absolute where exact is 0.
+
+    For values at given points, unchecked; ``relative_l2`` checks and tells how uncertain the number is.
+
+    >>> relative_errors(np.array([[1.0, 0.5], [1.0, 0.0]]), np.array([[2.0, 0.0], [2.0, 0.0]])).tolist()
+    [0.5, 0.5]
+    """
+    norms = np.linalg.norm(exact, axis=0)
+    errors: Array = np.linalg.norm(approximation - exact, axis=0) / np.where(norms > 0, norms, 1.0)
+    return errors
+
+
 def derivative_indices(domain: Domain, time_order: int, space_order: int) -> list[MultiIndex]:
     """The multi-indices of H^p_t H^q_x on that domain, each once."""
     require(
@@ -167,8 +178,8 @@ def _norm(
     function: Function, region: Region, indices: list[MultiIndex], per_output: bool, options: Options
 ) -> Estimate:
     def density(points: Array) -> Array:
-        total = np.sum([evaluate(function, points, index) ** 2 for index in indices], axis=0)
-        return total if per_output else total.sum(axis=1)
+        total: Array = np.sum([evaluate(function, points, index) ** 2 for index in indices], axis=0)
+        return total if per_output else np.asarray(total.sum(axis=1))
 
     return _root(integrate(density, region, **options), per_output)
 
@@ -207,7 +218,7 @@ def _column_values(name: str, values: Any, count: int) -> Array:
     array = finite_array(name, values, (0, 1, 2))
     if array.ndim == 0:
         array = np.full(count, array)
-    require(len(array) == count, f"number of {name}", len(array), f"{count}, one a point")
+    require(len(array) == count, f"number of {name}", len(array), f"{count}, one per point")
     return array.reshape(count, -1)
 
 

@@ -14,11 +14,11 @@ from typing import Literal, TypedDict
 
 import numpy as np
 
-from rannpde.domains.region import Region
-from rannpde.domains.sampling import Rng, unit_stream
+from rannpde.arrays import Array, Rng
+from rannpde.domains.region import Region, unit_stream
 from rannpde.errors import choose, finite_array, positive_integer, reject, require
 
-Array = np.ndarray
+Integrand = Callable[[Array], Array]
 RuleName = Literal["auto", "gauss", "sobol", "uniform"]
 
 GAUSS_DIMENSIONS = 3
@@ -52,7 +52,7 @@ class Estimate:
     rule: str
 
     def __float__(self) -> float:
-        return np.asarray(self.value).item()
+        return float(np.asarray(self.value).item())
 
 
 class Options(TypedDict, total=False):
@@ -88,7 +88,7 @@ def gauss_rule(region: Region, count: int, *, panels: int = 1) -> tuple[Array, A
 
 
 def integrate(
-    function: Callable[[Array], Array],
+    function: Integrand,
     region: Region,
     *,
     rule: RuleName = "auto",
@@ -133,7 +133,7 @@ def checked_region(region: Region) -> Region:
     return region
 
 
-def _gauss(function: Callable, region: Region, budget: int, rule: str, rng: Rng) -> Iterator[Estimate]:
+def _gauss(function: Integrand, region: Region, budget: int, rule: str, rng: Rng) -> Iterator[Estimate]:
     """Gauss rules with twice the nodes each time, the difference from the one before as their error."""
     dimensions, nodes, before = len(region.axes), FIRST_NODES, None
     while nodes**dimensions <= min(budget, LARGEST_RULE):
@@ -150,7 +150,7 @@ def _gauss(function: Callable, region: Region, budget: int, rule: str, rng: Rng)
         before, nodes = value, 2 * nodes
 
 
-def _replicates(function: Callable, region: Region, budget: int, rule: str, rng: Rng) -> Iterator[Estimate]:
+def _replicates(function: Integrand, region: Region, budget: int, rule: str, rng: Rng) -> Iterator[Estimate]:
     """Means over independent sequences that double in length, with the standard error that their spread gives."""
     streams = [unit_stream(len(region.axes), child, rule) for child in np.random.default_rng(rng).spawn(REPLICATES)]
     done, step, sums = 0, 2**6, np.zeros(())
@@ -163,9 +163,11 @@ def _replicates(function: Callable, region: Region, budget: int, rule: str, rng:
         step = done
 
 
-def _values(function: Callable, points: Array) -> Array:
+def _values(function: Integrand, points: Array) -> Array:
     values = finite_array("values of the function", function(points), (1, 2))
-    require(len(values) == len(points), "number of values of the function", len(values), f"{len(points)}, one a point")
+    require(
+        len(values) == len(points), "number of values of the function", len(values), f"{len(points)}, one per point"
+    )
     return values
 
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from rannpde.domains.axes import Axis, Linear, sphere_axes, sphere_points
-from rannpde.domains.region import ROUNDING, Region
+from rannpde.arrays import Array
+from rannpde.domains.region import ROUNDING, Axis, Linear, Region, sphere_axes, sphere_points
 from rannpde.errors import choose, finite_points, require
 
 if TYPE_CHECKING:
     from rannpde.domains.domain import Ball, Domain
 
-Array = np.ndarray
 SideKind = TypeVar("SideKind", bound="Side")
 
 
@@ -75,7 +74,7 @@ class FlatSide(Side):
     def contains(self, points: Array) -> Array:
         points = finite_points("points", points, self.dim)
         slack = ROUNDING * np.abs(self.domain.bounds[self.axis]).max()
-        near = np.abs(points[:, self.axis] - self.value) <= slack
+        near: Array = np.abs(points[:, self.axis] - self.value) <= slack
         return near & self.face.contains(np.delete(points, self.axis, axis=1))
 
     def normals(self, points: Array) -> Array:
@@ -102,7 +101,7 @@ class RoundSide(Side):
     def measure(self) -> float:
         dim = self.ball.dim
         duration = prod(axis.upper - axis.lower for axis in self.before)
-        return duration * 2 * pi ** (dim / 2) / gamma(dim / 2) * self.ball.radius ** (dim - 1)
+        return float(duration * 2 * pi ** (dim / 2) / gamma(dim / 2) * self.ball.radius ** (dim - 1))
 
     def place(self, coordinates: Array) -> Array:
         first = len(self.before)
@@ -110,7 +109,7 @@ class RoundSide(Side):
         return np.concatenate([coordinates[:, :first], sphere], axis=1)
 
     def contains(self, points: Array) -> Array:
-        near = np.abs(np.linalg.norm(self._arrows(points), axis=1) - self.ball.radius) <= self.ball.slack
+        near: Array = np.abs(np.linalg.norm(self._arrows(points), axis=1) - self.ball.radius) <= self.ball.slack
         return near & self.domain.contains(points)
 
     def normals(self, points: Array) -> Array:

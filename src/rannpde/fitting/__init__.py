@@ -2,16 +2,16 @@
 
 from rannpde.fitting.fit import fit
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
-from rannpde.fitting.orthogonal import LeastSquares, OrthogonalEquations, solve_orthogonal
+from rannpde.fitting.orthogonal import Factor, OrthogonalEquations, Step
 from rannpde.fitting.path import LinearFit, PenaltyPath
 
 __all__ = [
-    "LeastSquares",
+    "Factor",
     "LinearFit",
     "NormalEquations",
     "NotPositiveDefinite",
     "OrthogonalEquations",
     "PenaltyPath",
+    "Step",
     "fit",
-    "solve_orthogonal",
 ]

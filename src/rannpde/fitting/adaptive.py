@@ -1,81 +1,86 @@
 """Features that adapt themselves to data: ``fit("adaptive", points, values, width=…)``.
 
-Passes as in the method of lines: fit, measure the length ℓ of the fitted function place by place,
-
-    1/ℓ(x) = √( 1 + |∇u|²/U² ) + √( |∇²u|/U )        (coordinates scaled to [-1, 1], U half the range of u),
-
-draw the next features by the adapted law of ℓ, and keep the pass that predicts held-out points best. It pays where a
-function has layers; in many dimensions centres are too sparse to find them, and the first pass is what remains.
+Passes as in the method of lines: fit, measure the length ℓ of the fitted function place by place
+(``network.adapted.inverse_length``, in coordinates scaled to [-1, 1]), draw the next features by the adapted law of ℓ,
+and keep the pass that predicts held-out points best. It pays where a function has layers; in many dimensions centres
+are too sparse to find them, and the first pass is what remains.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from rannpde.errors import finite_points, positive_integer, require
+from rannpde.arrays import Array, Rng, row_blocks
+from rannpde.errors import require
 from rannpde.fitting.orthogonal import OrthogonalEquations
 from rannpde.network.activations import as_activation
-from rannpde.network.adapted import Adapted
+from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.network.features import RandomFeatures
-from rannpde.network.laws import Rng
-from rannpde.network.network import row_blocks
-
-Array = np.ndarray
 
 PASSES = 4
+FEWEST_POINTS = 20
 MOST_PLACES = 3000
 """Data points at which the length is measured."""
+FIRST_LENGTH = 0.5
+"""ℓ of the first pass everywhere: that of a constant field on [-1, 1]."""
 HELD_OUT = 0.1
 CUTOFF = 1e-12
 
 
-def adaptive_features(points: Array, values: Array, width: int, rng: Rng = None) -> RandomFeatures:
-    """tanh features for data (M, dim), (M,) or (M, outputs): the draw of the best of a few passes."""
-    points = finite_points("points", points, None)
-    targets = np.asarray(values, dtype=float).reshape(len(points), -1)
-    width = positive_integer("width", width)
-    require(len(points) >= 20, "points with rows", len(points), "20 or more, of which some are held out")
+def adaptive_features(
+    points: Array, values: Array, width: int, *, weights: Array | None = None, rng: Rng = None
+) -> RandomFeatures:
+    """tanh features for data (M, dim), (M,) or (M, outputs): the draw of the best of a few passes.
+
+    weights (M,) ≥ 0 of the squared errors, 1 by default; a point of weight 0 does not matter at all.
+    """
+    targets = values[:, None] if values.ndim == 1 else values
+    weights = np.ones(len(points)) if weights is None else weights
+    points, targets, weights = (array[weights > 0] for array in (points, targets, weights))
+    expected = f"{FEWEST_POINTS} or more, of which some are held out"
+    require(len(points) >= FEWEST_POINTS, "points with rows", len(points), expected)
+    # so that squares of very small and very large values stay in the range of floating-point numbers
+    targets = targets / (np.abs(targets).max() or 1.0)
     rng = np.random.default_rng(rng)
     lower, upper = points.min(axis=0), points.max(axis=0)
     centre, halfwidth = 0.5 * (lower + upper), np.where(upper > lower, 0.5 * (upper - lower), 1.0)
-    order = rng.permutation(len(points))
-    held, train = np.split(order, [max(1, int(HELD_OUT * len(points)))])
+    held, train = np.split(rng.permutation(len(points)), [max(1, int(HELD_OUT * len(points)))])
     places = points[rng.permutation(train)[:MOST_PLACES]]
-    lengths = np.full(len(places), 0.5)
-    best, least = None, np.inf
+    lengths = np.full(len(places), FIRST_LENGTH)
+    trials: list[tuple[float, RandomFeatures]] = []
     for _ in range(PASSES):
         law = Adapted.to_lengths((places - centre) / halfwidth, lengths)
-        weights, biases = law.sample(rng, width, points.shape[1])
-        features = RandomFeatures(weights, biases, as_activation("tanh"), centre, halfwidth, True)
-        coefficients = _fit(features, points[train], targets[train])
-        error = float(np.linalg.norm(features(points[held]) @ coefficients - targets[held]))
-        if error < least or best is None:
-            best, least = features, error
-        lengths = _lengths(features, coefficients, places, halfwidth)
-    assert best is not None
-    return best
+        own, biases = law.sample(width, points.shape[1], rng=rng)
+        features = RandomFeatures(own, biases, as_activation("tanh"), centre, halfwidth, True)
+        coefficients = _fit(features, points[train], targets[train], weights[train])
+        misfit = (features(points[held]) @ coefficients - targets[held]) * np.sqrt(weights[held, None])
+        trials.append((float(np.linalg.norm(misfit)), features))
+        lengths = _lengths(features, coefficients, places)
+    return min(trials, key=lambda trial: trial[0])[1]
 
 
-def _fit(features: RandomFeatures, points: Array, targets: Array) -> Array:
+def _fit(features: RandomFeatures, points: Array, targets: Array, weights: Array) -> Array:
     """Output weights (columns, outputs) by truncated least squares."""
     equations = OrthogonalEquations(features.columns, targets.shape[1], True)
     for block in row_blocks(len(points), max(4 * features.columns, 4096)):
-        equations.add(features.ridge(points[block], 0), targets[block], None)
+        equations.add(features.ridge(points[block], 0), targets[block], weights[block])
     return equations.solve(0.0, CUTOFF).coefficients
 
 
-def _lengths(features: RandomFeatures, coefficients: Array, places: Array, halfwidth: Array) -> Array:
-    """ℓ (G,), the shortest over the outputs."""
-    values = features(places) @ coefficients
-    span = np.maximum(0.5 * np.ptp(values, axis=0), 1e-300)
-    slopes: Any = 0.0
-    bends: Any = 0.0
-    units = np.eye(features.dim, dtype=int)
-    for i in range(features.dim):
-        slopes = slopes + (features(places, units[i]) @ coefficients * halfwidth[i] / span) ** 2
-        for j in range(features.dim):
-            bend = features(places, units[i] + units[j]) @ coefficients * (halfwidth[i] * halfwidth[j])
-            bends = bends + (bend / span) ** 2
-    return 1.0 / (np.sqrt(1.0 + slopes) + bends**0.25).max(axis=1)
+def _lengths(features: RandomFeatures, coefficients: Array, places: Array) -> Array:
+    """ℓ (G,) in scaled coordinates, the shortest over the outputs."""
+    axes = np.eye(features.dim, dtype=int)
+
+    def size(indices: list[Array]) -> Array:
+        """Root of the sum of the squared derivatives of those multi-indices, (G, outputs)."""
+        total = np.zeros((len(places), coefficients.shape[1]))
+        for index in indices:
+            part = features(places, tuple(index)) @ coefficients
+            total += np.square(part * np.prod(features.halfwidth**index))
+        return np.sqrt(total)
+
+    values: Array = features(places) @ coefficients
+    fields = zip(values.T, size(list(axes)).T, size([a + b for a in axes for b in axes]).T, strict=True)
+    rates = [inverse_length(u[:, None], slope[:, None], bend[:, None], 2.0) for u, slope, bend in fields]
+    rate: Array = np.max(rates, axis=0)
+    return 1.0 / rate

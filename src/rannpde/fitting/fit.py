@@ -1,30 +1,39 @@
-"""fit(): output weights in closed form, by the cheapest way that keeps the wanted digits."""
+"""fit(): output weights in closed form, by the cheapest way that keeps the wanted digits.
+
+Samples come as arrays or as a stream of blocks, are checked as they pass, and are summed in chunks of one size.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from math import frexp, ldexp
 from typing import Any, Literal
 
 import numpy as np
 
-from rannpde.errors import InputError, choose, reject, require
+from rannpde.arrays import Array, Rng, block_rows, row_blocks
+from rannpde.errors import InputError, choose, finite_array, finite_points, is_real, positive_integer, reject, require
 from rannpde.fitting.adaptive import adaptive_features
-from rannpde.fitting.data import Data
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
 from rannpde.fitting.nufft import LARGEST_DIM, normal_sums, prefers_nufft
 from rannpde.fitting.orthogonal import OrthogonalEquations
 from rannpde.fitting.path import LinearFit, check_penalty
 from rannpde.network.features import FourierFeatures, RandomFeatures
-from rannpde.network.laws import Rng
-from rannpde.network.network import Network, block_rows, row_blocks
+from rannpde.network.network import Network
 
-Array = np.ndarray
+Layer = RandomFeatures | FourierFeatures
 Method = Literal["auto", "dense", "nufft", "orthogonal"]
+Chunk = tuple[Array, Array, Array | None]
+
+CHUNK_ROWS = 2**20
+"""Rows gathered before they are reduced: whatever blocks the caller streams, the sums are formed over these."""
+ADAPTIVE_WIDTH = 300
+"""Neurons of adaptive features when no width is given."""
 
 
 def fit(
-    features: RandomFeatures | FourierFeatures | Literal["adaptive"],
+    features: Layer | Literal["adaptive"],
     points: Array | Iterable[tuple[Array, Array]],
     values: Array | None = None,
     *,
@@ -32,8 +41,8 @@ def fit(
     method: Method = "auto",
     cutoff: float | None = None,
     weights: Array | None = None,
-    width: int = 300,
-    rng: Rng = 0,
+    width: int | None = None,
+    rng: Rng = None,
 ) -> Network:
     """Fit u(z_i) ≈ y_i: minimise (1/M) Σ |u(z_i) - y_i|² + penalty · ‖W‖² over the output weights W.
 
@@ -46,10 +55,12 @@ def fit(
         of the others
     cutoff : relative singular-value cut of the orthogonal method with penalty 0
     weights : (M,) weights ≥ 0 of the squared errors, 1 by default; with arrays only
-    width, rng : of features="adaptive" only, which draws them where the data vary (see ``fitting.adaptive``)
+    width, rng : of features="adaptive" only, which draws them where the data vary (see ``fitting.adaptive``); 300
+        neurons and fresh random numbers unless given
 
-    The result is a Network whose ``about`` tells path, points, columns, rank, condition, penalty, training_error
-    (relative, root mean square), outside (share of points outside the box of scaled features) and seconds.
+    A setting that the call has no use for is refused. The result is a Network whose ``about`` tells solver, points,
+    columns, rank, condition, penalty, training_error (relative, root mean square), outside (share of points outside the
+    box of scaled features) and seconds.
 
     >>> features = FourierFeatures.sample(width=20, dim=1, scale=3.0, rng=0)
     >>> x = np.linspace(0, 1, 200)
@@ -58,74 +69,87 @@ def fit(
     True
     """
     started = time.perf_counter()
-    if isinstance(features, str):
-        choose("features", features, {"adaptive": None})
-        require(values is not None, "values", values, "given, as an array, with features='adaptive'")
-        features = adaptive_features(np.asarray(points), np.asarray(values), width, rng)
     _check_options(features, penalty, method, cutoff)
-    data = Data(features, points, values, weights)
-    orthogonal = method == "orthogonal" or (method == "auto" and (penalty == 0 or cutoff is not None))
-    if orthogonal:
-        path, result = "orthogonal", _solve_orthogonal(features, data, penalty, cutoff)
+    if isinstance(features, str):
+        features = _draw(features, points, values, weights, width, rng)
     else:
-        path, result = _solve_normal(features, data, penalty, method)
+        for name, value in (("width", width), ("rng", rng)):
+            require(value is None, name, value, "left out unless features is 'adaptive'", "the features are drawn")
+    samples = Samples(features, points, values, weights)
+    if method == "orthogonal" or (method == "auto" and (penalty == 0 or cutoff is not None)):
+        solver, result = "orthogonal", _solve_orthogonal(features, samples, penalty, cutoff)
+    else:
+        solver, result = _solve_normal(features, samples, penalty, method)
     about = {
-        "path": path,
-        "points": data.rows,
+        "solver": solver,
+        "points": samples.rows,
         "columns": features.columns,
         "rank": result.rank,
         "condition": result.condition,
         "penalty": result.penalty,
         "training_error": result.training_error,
-        "outside": data.outside / data.rows,
+        "outside": samples.outside / samples.rows,
         "seconds": time.perf_counter() - started,
     }
-    return Network(features, result.coefficients[:, 0] if data.scalar else result.coefficients, about)
+    coefficients = result.coefficients * samples.unit
+    return Network(features, coefficients[:, 0] if samples.scalar else coefficients, about)
 
 
-def _solve_orthogonal(features: Any, data: Data, penalty: float | str, cutoff: float | None) -> LinearFit:
+def _draw(name: str, points: Any, values: Any, weights: Any, width: int | None, rng: Rng) -> RandomFeatures:
+    """The features of that name for these samples."""
+    choose("features", name, {"adaptive": None})
+    require(values is not None, "values", values, "given, as an array, with features='adaptive'")
+    points, values = _checked_pair(None, points, values)
+    weights = _checked_weights(weights, len(points))
+    width = positive_integer("width", ADAPTIVE_WIDTH if width is None else width)
+    return adaptive_features(points, values, width, weights=weights, rng=rng)
+
+
+def _solve_orthogonal(features: Layer, samples: Samples, penalty: float | str, cutoff: float | None) -> LinearFit:
     equations = None
     rows = max(4 * features.columns, 4096)
-    for points, values, weights in data:
+    for points, values, weights in samples:
         equations = equations or OrthogonalEquations(features.columns, values.shape[1], features.constant)
         for block in row_blocks(len(points), rows):
             design = features.ridge(points[block], 0)
             equations.add(design, values[block], None if weights is None else weights[block])
-    equations = _filled(equations)
+    if equations is None:
+        raise InputError("points is empty; give at least one point")
     if penalty == "gcv":
         return equations.path().best()
     return equations.solve(float(penalty), cutoff)
 
 
-def _solve_normal(features: Any, data: Data, penalty: float | str, method: Method) -> tuple[str, LinearFit]:
-    equations, path = None, ""
-    for points, values, weights in data:
+def _solve_normal(features: Layer, samples: Samples, penalty: float | str, method: Method) -> tuple[str, LinearFit]:
+    equations, solver = None, ""
+    for points, values, weights in samples:
         equations = equations or NormalEquations(features.columns, values.shape[1], features.constant)
-        path = path or _normal_path(features, points, values, method)
-        if path == "nufft":
+        solver = solver or _normal_solver(features, points, values, method)
+        if solver == "nufft" and isinstance(features, FourierFeatures):
             gram, moment = normal_sums(features, points, values, weights)
             scale = 1.0 if weights is None else weights[:, None]
             count = len(points) if weights is None else weights.sum()
             equations.add_sums(gram, moment, (scale * np.square(values)).sum(axis=0), float(count))
         else:
             add_dense(equations, features, points, values, weights)
-    equations = _filled(equations)
+    if equations is None:
+        raise InputError("points is empty; give at least one point")
     if penalty == "gcv":
-        return path, equations.path().best()
-    if data.rows < features.columns and penalty == 0:
+        return solver, equations.path().best()
+    if samples.rows < features.columns and penalty == 0:
         raise InputError(
-            f"points has {data.rows} rows for {features.columns} columns, too few with penalty 0; "
+            f"points has {samples.rows} rows for {features.columns} columns, too few with penalty 0; "
             "give more points, a smaller width or a penalty > 0"
         )
     try:
-        return path, equations.solve(float(penalty))
+        return solver, equations.solve(float(penalty))
     except NotPositiveDefinite:
-        if method != "auto" or not data.repeatable:
+        if method != "auto" or not samples.repeatable:
             raise
-    return "orthogonal", _solve_orthogonal(features, data, penalty, None)
+    return "orthogonal", _solve_orthogonal(features, samples, penalty, None)
 
 
-def add_dense(equations: NormalEquations, features: Any, points: Array, values: Array, weights: Array | None) -> None:
+def add_dense(equations: NormalEquations, features: Layer, points: Array, values: Array, weights: Array | None) -> None:
     """Add points to the normal equations through blocks of the design matrix."""
     rows = min(block_rows(features.columns), len(points))
     buffer = np.empty((rows, features.columns))
@@ -134,28 +158,136 @@ def add_dense(equations: NormalEquations, features: Any, points: Array, values: 
         equations.add(design, values[block], None if weights is None else weights[block])
 
 
-def _normal_path(features: Any, points: Array, values: Array, method: Method) -> str:
+def _normal_solver(features: Layer, points: Array, values: Array, method: Method) -> str:
     if method != "auto":
         return method
     fast = isinstance(features, FourierFeatures) and prefers_nufft(features, points, values.shape[1])
     return "nufft" if fast else "dense"
 
 
-def _filled(equations: Any) -> Any:
-    if equations is None:
-        raise InputError("points is empty; give at least one point")
-    return equations
-
-
-def _check_options(features: Any, penalty: Any, method: str, cutoff: float | None) -> None:
+def _check_options(features: Any, penalty: Any, method: str, cutoff: Any) -> None:
+    layer = isinstance(features, str | Layer)
+    require(layer, "features", type(features).__name__, "RandomFeatures, FourierFeatures or 'adaptive'")
     choose("method", method, dict.fromkeys(("auto", "dense", "nufft", "orthogonal")))
-    if penalty != "gcv":
+    if not (isinstance(penalty, str) and penalty == "gcv"):
         check_penalty(penalty)
     if cutoff is not None:
-        require(0 < cutoff < 1, "cutoff", cutoff, "a number in (0, 1)")
+        require(is_real(cutoff) and 0 < cutoff < 1, "cutoff", cutoff, "a number in (0, 1)")
         require(penalty == 0, "cutoff", cutoff, "left out when there is a penalty", "pass penalty=0 with a cutoff")
         require(method in ("auto", "orthogonal"), "cutoff", cutoff, f"left out with method {method!r}")
     if method == "nufft" and not (isinstance(features, FourierFeatures) and features.dim <= LARGEST_DIM):
         reject(
             "method", method, f"'dense' or 'orthogonal' unless the features are Fourier in ≤ {LARGEST_DIM} dimensions"
         )
+
+
+# ------------------------------------------------------------------------------------------------------------- samples
+
+
+class Samples:
+    """Iterate to get (points (m, dim), values / unit (m, outputs), weights (m,) or None) with m ≤ CHUNK_ROWS.
+
+    Arrays can be iterated again, a stream only once. ``rows``, ``outside`` and ``scalar`` (values came as one axis)
+    describe what the last pass has seen; ``outside`` counts points beyond the box that scaled features were made for.
+    ``unit`` is a power of two near the largest of the first values, so that no square of a value leaves the range of
+    floating-point numbers; dividing by it is exact.
+    """
+
+    def __init__(self, features: Layer, points: Any, values: Any, weights: Any) -> None:
+        self.rows, self.outside, self.scalar, self.unit = 0, 0, True, 1.0
+        self.repeatable = values is not None
+        self._features = features
+        if self.repeatable:
+            points, values = _checked_pair(features.dim, points, values)
+            self._blocks: Iterable[Any] = [(points, values, _checked_weights(weights, len(points)))]
+            return
+        if isinstance(points, np.ndarray) or not isinstance(points, Iterable):
+            reject("values", None, "given with an array of points", "or pass an iterable of (points, values) blocks")
+        require(weights is None, "weights", type(weights).__name__, "left out with a stream of blocks")
+        self._blocks = _checked_blocks(features.dim, points)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        self.rows = self.outside = 0
+        largest = 0.0
+        for points, values, weights in _regrouped(self._blocks):
+            if largest == 0.0:
+                largest = float(np.abs(values).max())
+                self.unit = _power_of_two(largest)
+            self.scalar = values.ndim == 1
+            self.rows += len(points)
+            self.outside += self._count_outside(points)
+            yield points, (values[:, None] if self.scalar else values) / self.unit, weights
+
+    def _count_outside(self, points: Array) -> int:
+        centre, halfwidth = self._features.centre, self._features.halfwidth
+        if self._features.raw:  # no domain was declared
+            return 0
+        return int((np.abs(points - centre) > halfwidth * (1 + 1e-12)).any(axis=1).sum())
+
+
+def _power_of_two(size: float) -> float:
+    """The power of two that brings size to [1/2, 1), kept away from the ends of the range; 1 for size 0."""
+    return ldexp(1.0, min(max(frexp(size)[1], -1000), 1000)) if size > 0 else 1.0
+
+
+def _checked_blocks(dim: int, blocks: Iterable[Any]) -> Iterator[Chunk]:
+    outputs: tuple[int, ...] | None = None
+    for number, block in enumerate(blocks):
+        if not (isinstance(block, tuple | list) and len(block) == 2):
+            reject(f"block {number}", type(block).__name__, "a pair (points, values)")
+        try:
+            points, values = _checked_pair(dim, *block)
+        except InputError as error:
+            raise InputError(f"block {number}: {error}") from None
+        outputs = values.shape[1:] if outputs is None else outputs
+        require(
+            values.shape[1:] == outputs,
+            f"values of block {number} with shape",
+            values.shape,
+            f"of shape (m, *{outputs})",
+        )
+        yield points, values, None
+
+
+def _regrouped(blocks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Split large blocks and join small ones, so that the sums do not depend on how the data came."""
+    held: list[Chunk] = []
+    count = 0
+    for block in blocks:
+        while len(block[0]) + count >= CHUNK_ROWS:
+            cut = CHUNK_ROWS - count
+            yield _joined([*held, _rows(block, slice(None, cut))])
+            held, count, block = [], 0, _rows(block, slice(cut, None))
+        if len(block[0]):
+            held.append(block)
+            count += len(block[0])
+    if held:
+        yield _joined(held)
+
+
+def _rows(block: Chunk, rows: slice) -> Chunk:
+    points, values, weights = block
+    return points[rows], values[rows], None if weights is None else weights[rows]
+
+
+def _joined(parts: list[Chunk]) -> Chunk:
+    if len(parts) == 1:
+        return parts[0]
+    weights = None if parts[0][2] is None else np.concatenate([part[2] for part in parts if part[2] is not None])
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), weights
+
+
+def _checked_pair(dim: int | None, points: Any, values: Any) -> tuple[Array, Array]:
+    points, values = finite_points("points", points, dim), finite_array("values", values, (1, 2))
+    require(len(points) == len(values), "values with shape", values.shape, f"of {len(points)} rows, as many as points")
+    require(values.ndim == 1 or values.shape[1] > 0, "values with shape", values.shape, "at least one output")
+    return points, values
+
+
+def _checked_weights(weights: Any, rows: int) -> Array | None:
+    if weights is None:
+        return None
+    array = finite_array("weights", weights, 1)
+    require(len(array) == rows, "weights with shape", array.shape, f"of shape ({rows},), as many as points")
+    require(bool((array >= 0).all() and array.sum() > 0), "weights", array, "≥ 0 and not all 0")
+    return array

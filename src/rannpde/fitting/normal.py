@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, eigh, lapack
 
+from rannpde.arrays import Array
 from rannpde.errors import InputError, reject
 from rannpde.fitting.path import LinearFit, PenaltyPath, check_penalty, relative_error
-
-Array = np.ndarray
 
 
 class NotPositiveDefinite(InputError):

@@ -15,18 +15,18 @@ from math import isqrt, log2, pi, prod
 import finufft
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.network.features import FourierFeatures
-
-Array = np.ndarray
+from rannpde.network.kernels import forked
 
 TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
 
 LARGEST_DIM = 3
 _TARGETS = 2**21
-"""Frequencies a transform takes at once: bounds the memory, 2^21 targets need about 150 MB in three dimensions."""
+"""Frequencies that a transform takes at once: bounds the memory, 2^21 targets need about 150 MB in three dimensions."""
 
-# Seconds, empirical, two cores with AVX-512; only their ratios matter for the choice of the path.
+# Seconds, empirical, two cores with AVX-512; only their ratios matter for the choice of the solver.
 _DENSE_SECONDS_PER_FLOP = 1.0e-11
 _FEATURE_SECONDS = 2.5e-9
 _SPREAD_SECONDS = {1: 2.5e-8, 2: 1.2e-7, 3: 1.2e-6}
@@ -141,4 +141,7 @@ def _real_sums(axes: list[Array], strengths: Array, targets: Array, tolerance: f
 def _transform(axes: list[Array], strengths: Array, targets: Array, tolerance: float) -> Array:
     """Σ_m strengths_m e^{i targets·x_m} at every column of targets."""
     call = (finufft.nufft1d3, finufft.nufft2d3, finufft.nufft3d3)[len(axes) - 1]
-    return call(*axes, strengths, *(np.ascontiguousarray(t) for t in targets), eps=tolerance, isign=1)
+    threads = 1 if forked() else 0  # 0: as many as OpenMP gives
+    columns = (np.ascontiguousarray(t) for t in targets)
+    sums: Array = call(*axes, strengths, *columns, eps=tolerance, isign=1, nthreads=threads)
+    return sums

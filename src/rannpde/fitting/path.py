@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rannpde.errors import InputError, require
-
-Array = np.ndarray
+from rannpde.arrays import Array
+from rannpde.errors import InputError, is_real, require
 
 
 @dataclass(frozen=True)
@@ -69,11 +68,13 @@ class PenaltyPath:
     def mean_square(self, penalties: Array) -> Array:
         """rss(λ)/M summed over the outputs, one for each penalty."""
         shrink = penalties[:, None] / (self.spectrum + penalties[:, None])
-        return self.rest.sum() + np.square(shrink) @ np.square(self.loadings).sum(axis=1)
+        squares: Array = self.rest.sum() + np.square(shrink) @ np.square(self.loadings).sum(axis=1)
+        return squares
 
     def degrees(self, penalties: Array) -> Array:
         """Effective degrees of freedom Σ s_i/(s_i + λ), plus one for the constant."""
-        return (self.spectrum / (self.spectrum + penalties[:, None])).sum(axis=1) + (self.elimination is not None)
+        free: Array = (self.spectrum / (self.spectrum + penalties[:, None])).sum(axis=1)
+        return free + (self.elimination is not None)
 
     def gcv(self, penalties: Array) -> Array:
         """The generalised cross-validation score (rss/M) / (1 - degrees/M)²; infinite where degrees reach M."""
@@ -108,8 +109,7 @@ class PenaltyPath:
 
 def check_penalty(penalty: float) -> None:
     """Refuse anything that is not a finite number ≥ 0."""
-    number = np.isscalar(penalty) and isinstance(penalty, (int, float, np.number)) and not isinstance(penalty, bool)
-    require(bool(number and 0 <= penalty < np.inf), "penalty", penalty, "a finite number ≥ 0, or 'gcv'")
+    require(is_real(penalty) and 0 <= penalty < np.inf, "penalty", penalty, "a finite number ≥ 0, or 'gcv'")
 
 
 def relative_error(mean_square: float, energy: float) -> float:

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
+from rannpde.arrays import Array
 from rannpde.errors import choose, require
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,14 @@ def _sigmoid(z: Array, order: int) -> Array:
     if order == 0:
         return p
     q = np.where(z >= 0, small, large)
-    *rest, total = _eulerian(order)
-    power = 1.0
+    *rest, last = _eulerian(order)
+    total: Array = np.full_like(p, last)
+    power = np.ones_like(p)
     for coefficient in reversed(rest):  # Horner in p, with one more factor q for each step down
         power = power * q
         total = total * p + coefficient * power
-    return total * (p * q)
+    total *= p * q
+    return total
 
 
 def _tanh(z: Array, order: int) -> Array:

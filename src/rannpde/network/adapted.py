@@ -1,6 +1,13 @@
-"""A weight law adapted to a function: neurons where it varies, as steep as it is there.
+"""How far a function goes before it changes its shape, and a weight law adapted to it: neurons where it varies.
 
-The function's length ℓ(c) at a place c is how far it goes before it changes its shape. A neuron σ(s d·(x - c)) has its
+The length ℓ of a field u at a place is
+
+    1/ℓ = √( (2/L)² + |∇u|²/U² ) + √( |∇²u|/U ),
+
+with L the size of the domain and U half the range of the field. A layer of thickness δ has 1/ℓ ≈ 1/δ; a smooth
+function on the domain has 1/ℓ of a few over L.
+
+By the adapted law a neuron σ(s d·(x - c)) has its
 centre c drawn with density ∝ ℓ^-dim, mixed with a uniform part, a direction d, and a slope s = U(lowest, highest)/ℓ(c).
 Slopes follow the length of the function, not the spacing of the centres: many smooth overlapping neurons per length
 give a basis of few, well-resolved singular vectors, where narrow ones would give spikes.
@@ -13,12 +20,39 @@ from math import lgamma, log, pi
 
 import numpy as np
 
+from rannpde.arrays import Array, Rng
 from rannpde.errors import finite_array, positive_integer, reject, require
-from rannpde.network.laws import Rng
-
-Array = np.ndarray
 
 BLOCK_ENTRIES = 2**22
+
+
+FLAT = 1e-12
+"""A field whose range is below this share of its size is constant: what varies is rounding."""
+
+
+def inverse_length(values: Array, slopes: Array, bends: Array, size: float) -> Array:
+    """1/ℓ (M,) of one field from u, |∇u| and |∇²u|, each (M, s) at M places and s times, the largest over the times.
+
+    size : L, the longest side of the domain (2 in coordinates scaled to [-1, 1]). A constant field gets 4/L.
+
+    >>> x = np.linspace(-1, 1, 401)[:, None]
+    >>> rate = inverse_length(np.tanh(20 * x), 20 / np.cosh(20 * x) ** 2, 0 * x, 2.0)
+    >>> float(rate.max().round(1)), float(rate.min().round(1))
+    (20.0, 1.0)
+    """
+    span = 0.5 * float(np.ptp(values))
+    tiny = np.finfo(float).tiny
+    size = max(size, tiny)
+    if span <= FLAT * max(float(np.abs(values).max()), tiny):
+        return np.full(len(values), 4.0 / size)
+    largest: Array = length_rate(slopes / span, np.abs(bends) / span, size).max(axis=1)
+    return largest
+
+
+def length_rate(slopes: Array, bends: Array, size: float) -> Array:
+    """1/ℓ from |∇u|/U and |∇²u|/U, U half the range of u: √( (2/L)² + slope² ) + √bend."""
+    rates: Array = np.sqrt((2.0 / size) ** 2 + slopes**2) + np.sqrt(bends)
+    return rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +65,7 @@ class Adapted:
 
     >>> places = np.linspace(-1, 1, 201)[:, None]
     >>> law = Adapted.to_lengths(places, 0.05 + np.abs(places[:, 0]))
-    >>> weights, biases = law.sample(0, width=1000, dim=1)
+    >>> weights, biases = law.sample(width=1000, dim=1, rng=0)
     >>> centres = -biases / weights[0]
     >>> bool((np.abs(centres) < 0.25).mean() > 0.4)
     True
@@ -85,9 +119,9 @@ class Adapted:
 
     @property
     def dim(self) -> int:
-        return self.places.shape[1]
+        return int(self.places.shape[1])
 
-    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         """weights (dim, width) and biases (width,)."""
         width = positive_integer("width", width)
         if dim != self.dim:
@@ -112,7 +146,8 @@ class Adapted:
             value[block] = self._mixture(weights[:, block], biases[block], steepness[block])
         sphere = log(2.0) + 0.5 * self.dim * log(pi) - lgamma(0.5 * self.dim)  # log of the area of the unit sphere
         with np.errstate(divide="ignore"):
-            return value - sphere - (self.dim - 1) * np.log(steepness)
+            value -= sphere + (self.dim - 1) * np.log(steepness)
+        return value
 
     def _mixture(self, weights: Array, biases: Array, steepness: Array) -> Array:
         scaled = steepness[:, None] * self.lengths
@@ -123,4 +158,5 @@ class Adapted:
             self.probabilities * self.lengths / (self.slopes[1] - self.slopes[0]) * np.exp(-0.5 * offset**2) / deviation
         )
         with np.errstate(divide="ignore"):
-            return np.log(np.where(inside, terms, 0.0).sum(axis=1)) - 0.5 * log(2 * pi)
+            value: Array = np.log(np.where(inside, terms, 0.0).sum(axis=1)) - 0.5 * log(2 * pi)
+        return value

@@ -2,7 +2,7 @@
 
 Every column is a function of w·s, where s = (z - centre) / halfwidth are the scaled inputs (s = z by default, as in
 the paper). A partial derivative of multi-index α is therefore one evaluation of a higher derivative of the profile
-times a factor a column:
+times one factor per column:
 
     ∂^α column_j(z) = ridge(z, |α|)_j · factor(α)_j,        factor(α)_j = Π_l (w_lj / halfwidth_l)^α_l .
 
@@ -19,13 +19,11 @@ from typing import Protocol
 
 import numpy as np
 
+from rannpde.arrays import Array, MultiIndex, Rng
 from rannpde.errors import finite_array, finite_points, positive_integer, positive_number, reject, require
 from rannpde.network.activations import Activation, as_activation
 from rannpde.network.kernels import REDUCTION_LIMIT, cosine_sine_block
-from rannpde.network.laws import Rng, WeightLaw
-
-Array = np.ndarray
-MultiIndex = tuple[int, ...]
+from rannpde.network.laws import WeightLaw
 
 
 class HasBounds(Protocol):
@@ -83,11 +81,11 @@ class RidgeLayer(ABC):
 
     @property
     def dim(self) -> int:
-        return self.weights.shape[0]
+        return int(self.weights.shape[0])
 
     @property
     def width(self) -> int:
-        return self.weights.shape[1]
+        return int(self.weights.shape[1])
 
     @property
     def columns(self) -> int:
@@ -122,15 +120,19 @@ class RidgeLayer(ABC):
         factor = np.tile(np.prod((self.weights / self.halfwidth[:, None]) ** index[:, None], axis=0), self.copies)
         return np.append(factor, 1.0) if self.constant else factor
 
-    def _check(self, argument: str, biases: Array) -> None:
-        """Shapes that fit together and finite numbers: a layer is also built from files."""
-        dim, width = finite_array("weights", self.weights, 2).shape
+    def _settle(self, phases: str) -> None:
+        """Fields as float64 arrays, refused unless their shapes fit together: a layer is also built from files."""
+        weights = finite_array("weights", self.weights, 2)
+        dim, width = weights.shape
         require(dim >= 1 and width >= 1, "weights with shape", (dim, width), "at least 1 × 1")
-        lengths = {argument: (biases, width), "centre": (self.centre, dim), "halfwidth": (self.halfwidth, dim)}
-        for name, (array, length) in lengths.items():
-            shape = finite_array(name, array, 1).shape
-            require(shape == (length,), f"{name} with shape", shape, f"of shape ({length},)")
-        require(bool((np.asarray(self.halfwidth) > 0).all()), "halfwidth", self.halfwidth, "> 0 in every coordinate")
+        object.__setattr__(self, "weights", weights)
+        for name, length in {phases: width, "centre": dim, "halfwidth": dim}.items():
+            array = finite_array(name, getattr(self, name), 1)
+            require(array.shape == (length,), f"{name} with shape", array.shape, f"of shape ({length},)")
+            object.__setattr__(self, name, array)
+        require(bool((self.halfwidth > 0).all()), "halfwidth", self.halfwidth, "> 0 in every coordinate")
+        require(isinstance(self.constant, bool | np.bool_), "constant", self.constant, "True or False")
+        object.__setattr__(self, "constant", bool(self.constant))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,8 @@ class RandomFeatures(RidgeLayer):
     constant: bool = False
 
     def __post_init__(self) -> None:
-        self._check("biases", self.biases)
+        self._settle("biases")
+        object.__setattr__(self, "activation", as_activation(self.activation))
 
     @classmethod
     def sample(
@@ -169,7 +172,7 @@ class RandomFeatures(RidgeLayer):
     ) -> RandomFeatures:
         """Draw the hidden layer from a law. With ``domain`` its box is mapped to [-1, 1]^dim before the weights act."""
         centre, halfwidth = _scaling(dim, domain)
-        weights, biases = law.sample(rng, positive_integer("width", width), len(centre))
+        weights, biases = law.sample(positive_integer("width", width), len(centre), rng=rng)
         return cls(weights, biases, as_activation(activation), centre, halfwidth, constant)
 
     @property
@@ -200,7 +203,7 @@ class FourierFeatures(RidgeLayer):
     constant: bool = True
 
     def __post_init__(self) -> None:
-        self._check("phases", self.phases)
+        self._settle("phases")
 
     @classmethod
     def sample(
@@ -242,7 +245,7 @@ def multi_index(derivative: Sequence[int] | None, dim: int) -> MultiIndex:
     index = tuple(derivative)
     whole = all(isinstance(k, (int, np.integer)) and k >= 0 for k in index)
     example = (1,) + (0,) * (dim - 1)
-    remedy = f"one order a coordinate, e.g. {example} for the first derivative in the first coordinate"
+    remedy = f"one order per coordinate, e.g. {example} for the first derivative in the first coordinate"
     require(len(index) == dim and whole, "derivative", index, f"a tuple of {dim} whole numbers ≥ 0", remedy)
     return tuple(int(k) for k in index)
 

@@ -1,6 +1,6 @@
 """Laws of the hidden weights: how (τ_i, a_i, b_i) are drawn, and with which density.
 
-A law gives ``sample(rng, width, dim)`` → weights (dim, width) and biases (width,), the columns being the hidden
+A law gives ``sample(width, dim, rng=…)`` → weights (dim, width) and biases (width,), the columns being the hidden
 neurons σ(w·z + b) of a network on R^dim, and ``log_density(weights, biases)`` → (width,), the logarithm of the
 joint density of one neuron's (w, b). Row 0 of the weights belongs to time when there is one.
 """
@@ -8,22 +8,20 @@ joint density of one neuron's (w, b). Row 0 of the weights belongs to time when 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lgamma, log, pi
+from math import comb, lgamma, log, pi
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from rannpde.arrays import Array, Rng
 from rannpde.errors import positive_integer, positive_number, require
-
-Array = np.ndarray
-Rng = int | np.random.Generator | None
 
 
 @runtime_checkable
 class WeightLaw(Protocol):
     """What every law can do. Frozen: it holds parameters, never random state."""
 
-    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         """width draws of (weights, biases), of shapes (dim, width) and (width,)."""
         ...
 
@@ -42,7 +40,7 @@ class HeavyTailed:
     space_decay : λ_a > d/2
 
     >>> law = HeavyTailed(time_decay=1.0, space_decay=1.0)
-    >>> weights, biases = law.sample(0, width=5, dim=2)
+    >>> weights, biases = law.sample(width=5, dim=2, rng=0)
     >>> weights.shape, biases.shape
     ((2, 5), (5,))
     """
@@ -72,7 +70,7 @@ class HeavyTailed:
         time = 0.0 if self.time_decay is None else _log_student_integral(self.time_decay, 1)
         return time + _log_student_integral(self.space_decay, d) + log(pi)
 
-    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         rng, d = np.random.default_rng(rng), self.space_dim(dim)
         width = positive_integer("width", width)
         blocks = [] if self.time_decay is None else [_student(rng, self.time_decay, 1, width)]
@@ -81,7 +79,8 @@ class HeavyTailed:
 
     def log_density(self, weights: Array, biases: Array) -> Array:
         time_rows = 0 if self.time_decay is None else 1
-        value = -self.space_decay * np.log1p(np.square(weights[time_rows:]).sum(axis=0)) - np.log1p(np.square(biases))
+        value: Array = -self.space_decay * np.log1p(np.square(weights[time_rows:]).sum(axis=0))
+        value -= np.log1p(np.square(biases))
         if self.time_decay is not None:
             value -= self.time_decay * np.log1p(np.square(weights[0]))
         return value - self.log_normaliser(len(weights))
@@ -103,14 +102,14 @@ class Gaussian:
     def _bias_scale(self) -> float:
         return self.scale if self.bias_scale is None else self.bias_scale
 
-    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         rng = np.random.default_rng(rng)
         width, dim = positive_integer("width", width), positive_integer("dim", dim)
         weights = self.scale * rng.standard_normal((dim, width))
         return weights, self._bias_scale * rng.standard_normal(width)
 
     def log_density(self, weights: Array, biases: Array) -> Array:
-        squares = np.square(weights / self.scale).sum(axis=0) + np.square(biases / self._bias_scale)
+        squares: Array = np.square(weights / self.scale).sum(axis=0) + np.square(biases / self._bias_scale)
         dim = len(weights)
         return -0.5 * squares - 0.5 * (dim + 1) * log(2 * pi) - dim * log(self.scale) - log(self._bias_scale)
 
@@ -128,7 +127,7 @@ class Uniform:
     def __post_init__(self) -> None:
         positive_number("scale", self.scale)
 
-    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         rng = np.random.default_rng(rng)
         width, dim = positive_integer("width", width), positive_integer("dim", dim)
         weights = rng.uniform(-self.scale, self.scale, (dim, width))
@@ -140,6 +139,118 @@ class Uniform:
         with np.errstate(divide="ignore"):
             value = -len(weights) * log(2 * self.scale) - np.log(2 * reach)
         return np.where(inside, value, -np.inf)
+
+
+@dataclass(frozen=True)
+class BoxUniform:
+    """Weight l uniform on [-scales_l, scales_l]; the ridge crosses the box [-1, 1]^dim, as for ``Uniform``.
+
+    Solutions often vary faster in one coordinate than in another. With scales (2, 0.2) instead of (1, 1), the
+    smooth porous-medium problem of docs/solving.md gains a factor of 50.
+    """
+
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_scales(self.scales)
+
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
+        rng, width = np.random.default_rng(rng), positive_integer("width", width)
+        _check_dim(self.scales, dim)
+        weights = rng.uniform(-1.0, 1.0, (dim, width)) * np.array(self.scales)[:, None]
+        return weights, rng.uniform(-1.0, 1.0, width) * np.abs(weights).sum(axis=0)
+
+    def log_density(self, weights: Array, biases: Array) -> Array:
+        _check_dim(self.scales, len(weights))
+        reach = np.abs(weights).sum(axis=0)
+        inside = (np.abs(weights) <= np.array(self.scales)[:, None]).all(axis=0) & (np.abs(biases) <= reach)
+        with np.errstate(divide="ignore"):
+            value = -sum(log(2 * scale) for scale in self.scales) - np.log(2 * reach)
+        return np.where(inside, value, -np.inf)
+
+
+@dataclass(frozen=True)
+class FewCoordinates:
+    """As ``BoxUniform``, but a neuron sees k coordinates only, k uniform on 1, …, n and the coordinates at random.
+
+    In many dimensions solutions are often sums of functions of few coordinates, which dense ridges find hard: Poisson
+    in 5-D with such a solution goes from 5e-6 to 1e-14 at width 1000. A solution that couples all coordinates (the
+    porous medium in 5-D) neither gains nor loses.
+    """
+
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_scales(self.scales)
+
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
+        rng = np.random.default_rng(rng)
+        weights, _ = BoxUniform(self.scales).sample(width, dim, rng=rng)
+        ranks = rng.permuted(np.tile(np.arange(dim)[:, None], width), axis=0)
+        weights[ranks >= rng.integers(1, dim, width, endpoint=True)] = 0.0
+        return weights, rng.uniform(-1.0, 1.0, width) * np.abs(weights).sum(axis=0)
+
+    def log_density(self, weights: Array, biases: Array) -> Array:
+        """With respect to Lebesgue's measure on the coordinates that are not zero."""
+        dim, scales = len(weights), np.array(self.scales)[:, None]
+        active = weights != 0
+        count = active.sum(axis=0)
+        reach = np.abs(weights).sum(axis=0)
+        inside = (np.abs(weights) <= scales).all(axis=0) & (np.abs(biases) <= reach) & (count > 0)
+        choices = np.array([log(dim * comb(dim, k)) for k in range(dim + 1)])[count]
+        with np.errstate(divide="ignore"):
+            value = -choices - np.where(active, np.log(2 * scales), 0.0).sum(axis=0) - np.log(2 * reach)
+        return np.where(inside, value, -np.inf)
+
+
+@dataclass(frozen=True)
+class WholeFrequencies:
+    """For cos features: weight π k with k uniform among the whole numbers |k| ≤ scale on periodic axes.
+
+    On [-1, 1] every such column has period 2, so the network is periodic exactly, in value and all derivatives.
+    The other weights are uniform on [-scale, scale], the phase uniform on [0, 2π).
+    """
+
+    scales: tuple[float, ...]
+    periodic: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_scales(self.scales)
+        known = set(self.periodic) <= set(range(len(self.scales)))
+        require(known, "periodic", self.periodic, f"numbers of coordinates, 0 to {len(self.scales) - 1}")
+
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
+        rng, width = np.random.default_rng(rng), positive_integer("width", width)
+        _check_dim(self.scales, dim)
+        rows = []
+        for axis in range(dim):
+            if axis in self.periodic:
+                top = max(1, round(self.scales[axis]))
+                rows.append(pi * rng.integers(-top, top, width, endpoint=True))
+            else:
+                rows.append(rng.uniform(-self.scales[axis], self.scales[axis], width))
+        return np.array(rows), rng.uniform(0.0, 2 * pi, width)
+
+    def log_density(self, weights: Array, biases: Array) -> Array:
+        """With respect to the counting measure on periodic axes."""
+        value = np.full(weights.shape[1], -log(2 * pi))
+        for axis, row in enumerate(weights):
+            if axis in self.periodic:
+                top = max(1, round(self.scales[axis]))
+                whole = np.isclose(row / pi, np.round(row / pi)) & (np.abs(row) <= pi * top + 1e-9)
+                value += np.where(whole, -log(2 * top + 1), -np.inf)
+            else:
+                value += np.where(np.abs(row) <= self.scales[axis], -log(2 * self.scales[axis]), -np.inf)
+        return np.where((biases >= 0) & (biases < 2 * pi), value, -np.inf)
+
+
+def _check_scales(scales: tuple[float, ...]) -> None:
+    for scale in scales:
+        require(bool(0 < scale < np.inf), "scales", scales, "finite numbers > 0, one per coordinate")
+
+
+def _check_dim(scales: tuple[float, ...], dim: int) -> None:
+    require(dim == len(scales), "dim", dim, f"{len(scales)}, the number of scales", "give one scale per coordinate")
 
 
 def _log_student_integral(decay: float, dim: int) -> float:

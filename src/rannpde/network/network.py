@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rannpde.errors import FileError, InputError, choose, finite_array, finite_points, reject
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
+from rannpde.errors import choose, finite_array, finite_points, require
 from rannpde.network import storage
-from rannpde.network.activations import as_activation
-from rannpde.network.features import FourierFeatures, MultiIndex, RandomFeatures, multi_index
-
-Array = np.ndarray
-
-BLOCK_BYTES = 32 * 2**20
-"""Memory for one block of a design matrix: large enough for full speed, small enough to stay in the cache's reach."""
-
-
-def block_rows(columns: int, block_bytes: int = BLOCK_BYTES) -> int:
-    """Rows of a block of that many float64 columns."""
-    return max(64, block_bytes // (8 * columns))
-
-
-def row_blocks(count: int, rows: int) -> Iterator[slice]:
-    """Consecutive slices that cover range(count)."""
-    for start in range(0, count, rows):
-        yield slice(start, min(start + rows, count))
+from rannpde.network.activations import ACTIVATIONS
+from rannpde.network.features import FourierFeatures, RandomFeatures, multi_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +22,7 @@ class Network:
     """u(z) = Σ_j coefficients_j column_j(z). Call it, differentiate it, save it.
 
     coefficients : (columns,) for a scalar function, (columns, outputs) for several fields
-    about : facts about how it came to be (for fits: path, condition, errors, seconds), kept in the file
+    about : facts about how it came to be (for fits: solver, condition, errors, seconds), kept in the file
 
     >>> features = FourierFeatures.sample(width=3, dim=2, scale=1.0, rng=0)
     >>> network = Network(features, np.ones(features.columns))
@@ -51,8 +36,10 @@ class Network:
 
     def __post_init__(self) -> None:
         coefficients = finite_array("coefficients", self.coefficients, (1, 2))
-        if len(coefficients) != self.features.columns:
-            reject("coefficients with shape", coefficients.shape, f"of {self.features.columns} rows, one a column")
+        fitting = len(coefficients) == self.features.columns and 0 not in coefficients.shape
+        expected = f"of {self.features.columns} rows, one per column of the features, and at least one output"
+        require(fitting, "coefficients with shape", coefficients.shape, expected)
+        object.__setattr__(self, "coefficients", coefficients)
 
     @property
     def dim(self) -> int:
@@ -98,13 +85,10 @@ class Network:
 def load(path: str | os.PathLike[str]) -> Network:
     """The network in that file; FileError for anything that is not one, with the reason."""
     _, header, arrays = storage.read(path, "network")
-    try:
-        features = unpack_features(header["features"], arrays)
-        return Network(features, arrays["coefficients"], header.get("about", {}))
-    except FileError:
-        raise
-    except (InputError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(f"{path} does not hold a consistent network: {error}") from None
+    with storage.consistent(path, "network"):
+        about = header["about"]
+        require(isinstance(about, dict), "about", about, "a table")
+        return Network(unpack_features(header["features"], arrays), storage.floats(arrays, "coefficients"), about)
 
 
 def pack_features(features: RandomFeatures | FourierFeatures) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -112,6 +96,8 @@ def pack_features(features: RandomFeatures | FourierFeatures) -> tuple[dict[str,
     arrays = {"weights": features.weights, "centre": features.centre, "halfwidth": features.halfwidth}
     if isinstance(features, FourierFeatures):
         return {"kind": "fourier", "constant": features.constant}, arrays | {"phases": features.phases}
+    name, known = features.activation.name, ACTIVATIONS.get(features.activation.name)
+    require(known is features.activation, "activation", name, "one of this library", "a file cannot hold a function")
     header = {"kind": "random", "constant": features.constant, "activation": features.activation.name}
     return header, arrays | {"biases": features.biases}
 
@@ -119,7 +105,8 @@ def pack_features(features: RandomFeatures | FourierFeatures) -> tuple[dict[str,
 def unpack_features(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> RandomFeatures | FourierFeatures:
     """The inverse of ``pack_features``."""
     kind = choose("kind of features", header["kind"], {"fourier": FourierFeatures, "random": RandomFeatures})
-    shared = (arrays["centre"], arrays["halfwidth"], bool(header["constant"]))
+    weights, centre, halfwidth = (storage.floats(arrays, name) for name in ("weights", "centre", "halfwidth"))
     if kind is FourierFeatures:
-        return FourierFeatures(arrays["weights"], arrays["phases"], *shared)
-    return RandomFeatures(arrays["weights"], arrays["biases"], as_activation(header["activation"]), *shared)
+        return FourierFeatures(weights, storage.floats(arrays, "phases"), centre, halfwidth, header["constant"])
+    activation = choose("activation", header["activation"], ACTIVATIONS)
+    return RandomFeatures(weights, storage.floats(arrays, "biases"), activation, centre, halfwidth, header["constant"])

@@ -1,8 +1,8 @@
 """One file for one object: arrays and a JSON header in an uncompressed zip of .npy members, never pickle.
 
 The header names the format, its version, the kind of object, and the shape, type and SHA-256 of every array, so a
-reader knows what it is before it believes it. Files from strangers are checked before a byte is allocated: a member
-must be as large as its declared shape, and no larger than the file that holds it.
+reader knows what it is before it believes it. Files from strangers are checked before a byte is allocated: every member
+has its own name, all of them together are no larger than the file, and an array has the size of its declared shape.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,19 +18,29 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.errors import FileError
+from rannpde.arrays import Array
+from rannpde.errors import FileError, InputError, finite_array, reject
+from rannpde.io import PathLike, whole_file
 
 FORMAT = "rannpde"
 VERSION = 1
 _HEADER = "header.json"
 _HEADER_LIMIT = 16 * 2**20
 _TYPES = ("<f8", "<i8", "<c16", "|b1", "|u1")
+_NPY_HEADER = 4096
+"""Bytes that the header of an .npy member may take; NumPy writes 128."""
 
 
-def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write atomically: a file of that name is replaced by the whole new one, or left as it was."""
+def write(path: PathLike, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Path:
+    """Write atomically: a file of that name is replaced by the whole new one, or left as it was.
+
+    Numbers of NumPy in the header are written as plain JSON, so that True stays True and 1 stays 1.
+    """
     path = Path(path)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if array.dtype.str not in _TYPES:
+            reject(f"type of array {name!r}", array.dtype.str, f"one of {', '.join(_TYPES)}")
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -42,24 +50,23 @@ def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], ar
             name: {"shape": list(a.shape), "dtype": a.dtype.str, "sha256": _digest(a)} for name, a in arrays.items()
         },
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with (
-            os.fdopen(handle, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
-        ):
-            archive.writestr(_HEADER, json.dumps(about, indent=1))
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    text = json.dumps(about, indent=1, default=plain)
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        archive.writestr(_HEADER, text)
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
     return path
 
 
-def read(path: str | os.PathLike[str], kind: str | None = None) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+def plain(value: Any) -> Any:
+    """A number of NumPy as one of Python's: the ``default=`` of json.dumps."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def read(path: PathLike, kind: str | None = None) -> tuple[str, dict[str, Any], dict[str, Array]]:
     """(kind, header, arrays) of a file that ``write`` made. Anything else raises FileError, which says why."""
     path = Path(path)
     with _opened(path) as archive:
@@ -70,18 +77,45 @@ def read(path: str | os.PathLike[str], kind: str | None = None) -> tuple[str, di
     return about["kind"], about["object"], arrays
 
 
-def kind_of(path: str | os.PathLike[str]) -> str:
+def kind_of(path: PathLike) -> str:
     """What the file holds, from its header alone."""
     path = Path(path)
     with _opened(path) as archive:
-        return _read_header(archive, path)["kind"]
+        return str(_read_header(archive, path)["kind"])
+
+
+@contextmanager
+def consistent(path: PathLike, kind: str) -> Iterator[None]:
+    """Build an object from what ``read`` gave: whatever does not fit together becomes a FileError."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (InputError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise FileError(f"{path} does not hold a consistent {kind}: {error}") from None
+
+
+def floats(arrays: Mapping[str, Array], name: str, shape: tuple[int | None, ...] | None = None) -> Array:
+    """That array of a file, refused unless it is float64, finite and, where one is given, of that shape (None: any)."""
+    array = arrays[name]
+    if array.dtype != np.float64:
+        raise FileError(f"array {name!r} has type {array.dtype}, but must be float64")
+    fits = shape is None or (
+        array.ndim == len(shape) and all(w in (None, n) for w, n in zip(shape, array.shape, strict=True))
+    )
+    if not fits:
+        raise FileError(f"array {name!r} has shape {array.shape}, but must be of shape {shape}")
+    return finite_array(f"array {name!r}", array, array.ndim)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive; whatever goes wrong while it is read becomes a FileError."""
+    if path.exists() and not path.is_file():  # a pipe would wait for ever
+        raise FileError(f"{path} cannot be read as a {FORMAT} file: it is not an ordinary file")
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_members(archive, path)
             yield archive
     except FileError:
         raise
@@ -93,6 +127,18 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         ) from None
     except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise FileError(f"{path} cannot be read as a {FORMAT} file: {error}") from None
+
+
+def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
+    """Members of one name, compressed ones, or ones that share their bytes are not ours: they could fill the memory."""
+    members = archive.infolist()
+    if len({member.filename for member in members}) < len(members):
+        raise FileError(f"{path} has two members of one name; refused")
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise FileError(f"{path} has compressed members; it was not written by {FORMAT}")
+    total, size = sum(member.file_size for member in members), path.stat().st_size
+    if total > size:
+        raise FileError(f"{path} has {size} bytes, but its members claim {total}; refused")
 
 
 def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
@@ -114,19 +160,32 @@ def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     return about
 
 
-def _read_array(archive: zipfile.ZipFile, path: Path, name: str, facts: Mapping[str, Any]) -> np.ndarray:
+def _read_array(archive: zipfile.ZipFile, path: Path, name: str, facts: Mapping[str, Any]) -> Array:
     shape, dtype = tuple(facts["shape"]), facts["dtype"]
-    if dtype not in _TYPES or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if dtype not in _TYPES or not all(type(n) is int and n >= 0 for n in shape):
         raise FileError(f"{path} declares array {name!r} with shape {shape} and type {dtype!r}; refused")
     info = archive.getinfo(f"{name}.npy")
     size = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
-    if info.compress_type != zipfile.ZIP_STORED or not size <= info.file_size <= size + 4096:
+    if not size <= info.file_size <= size + _NPY_HEADER:
         raise FileError(f"{path} holds array {name!r} in {info.file_size} bytes, but its shape {shape} needs {size}")
-    array = np.lib.format.read_array(io.BytesIO(archive.read(info)), allow_pickle=False)
-    if array.shape != shape or array.dtype.str != dtype or _digest(array) != facts["sha256"]:
+    array = _parsed(archive.read(info), shape, dtype)
+    if array is None or _digest(array) != facts["sha256"]:
         raise FileError(f"{path} is damaged: array {name!r} differs from what its header says")
     return array
 
 
-def _digest(array: np.ndarray) -> str:
+def _parsed(data: bytes, shape: tuple[int, ...], dtype: str) -> Array | None:
+    """The array of an .npy member; None where its own header, which NumPy would believe, says something else."""
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        return None
+    own_shape, fortran, own_dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_NPY_HEADER)
+    rest = len(data) - stream.tell()
+    size = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+    if (own_shape, fortran, own_dtype.str, rest) != (shape, False, dtype, size):
+        return None
+    return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape).copy()
+
+
+def _digest(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()

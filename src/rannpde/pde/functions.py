@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.norms import Differentiable
 from rannpde.errors import InputError
-from rannpde.pde.problem.conditions import Term
 from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Expression, Jet, expand
+from rannpde.pde.statement.expression import Expression, expand
 from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
 
-Array = np.ndarray
-MultiIndex = tuple[int, ...]
-
-
-class State(Protocol):
-    """Functions of the coordinates with derivatives."""
-
-    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """∂^α of every field at points (M, n): shape (M, fields)."""
-        ...
+State = Differentiable
+"""Functions of the coordinates with derivatives, whose values are always (M, fields)."""
 
 
 @dataclass(frozen=True)
@@ -34,30 +27,6 @@ class Zero:
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         return np.zeros((len(points), self.fields))
-
-
-def jets_of(state: State, fields: tuple[str, ...], points: Array, jets: Iterable[Jet]) -> dict[Jet, Array]:
-    """The values of these jets at the points, one derivative computed once for all fields."""
-    jets = list(jets)
-    indices = sorted({jet.index for jet in jets})
-    several = getattr(state, "derivatives", None)  # networks evaluate their profile once an order
-    found = several(points, indices) if several else {index: state.derivative(points, index) for index in indices}
-    return {jet: found[jet.index][:, fields.index(jet.field)] for jet in jets}
-
-
-def gradient(state: State, points: Array) -> Array:
-    """∂_l of every field, (M, fields, n)."""
-    axes = [tuple(int(a == b) for b in range(points.shape[1])) for a in range(points.shape[1])]
-    several = getattr(state, "derivatives", None)
-    found = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
-    return np.stack([found[axis] for axis in axes], axis=2)
-
-
-def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
-    """The residual (M,) of a loss term for these functions at points of its region."""
-    jets = jets_of(state, vocabulary.fields, points, term.expression.jets)
-    value = term.expression.value(term.known(points, vocabulary.coordinates, data), jets)
-    return np.broadcast_to(value, (len(points),))
 
 
 @dataclass(frozen=True)
@@ -103,17 +72,19 @@ def _derivative(name: str, function: Any, points: Array, derivative: MultiIndex)
 
 
 @dataclass(frozen=True)
-class Component:
-    """One field of a function with several: values (M,) of column ``number``."""
+class OneField:
+    """One field of a function with several, or a derivative of it: values (M,) of column ``number`` of ∂^index."""
 
-    function: Any
+    function: State
     number: int
+    index: MultiIndex
 
     def __call__(self, points: Array) -> Array:
-        return self.function(points)[:, self.number]
+        return self.derivative(points, (0,) * len(self.index))
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        return self.function.derivative(points, derivative)[:, self.number]
+        together = tuple(a + b for a, b in zip(self.index, derivative, strict=True))
+        return self.function.derivative(points, together)[:, self.number]
 
 
 @dataclass(frozen=True)

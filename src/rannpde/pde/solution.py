@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rannpde.errors import FileError, InputError, finite_points
+from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.norms import relative_errors
+from rannpde.errors import InputError, choose, finite_points
+from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.features import multi_index
-from rannpde.network.network import pack_features, unpack_features
-from rannpde.pde.collocation.attempt import Attempt
-from rannpde.pde.collocation.newton import Iteration
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.toml import to_table
+from rannpde.pde.watch import Ending
 
 if TYPE_CHECKING:
-    from rannpde.pde.lines.evolved import Evolved
-
-Array = np.ndarray
+    import xarray
+    from matplotlib.figure import Figure
 
 
 class ConvergenceWarning(UserWarning):
-    """A solve that did not converge, or whose residual shows that it solved little."""
+    """A solve that did not reach the wanted error."""
 
 
 class Report(str):
@@ -38,40 +38,102 @@ class Report(str):
         return str(self)
 
 
+class SolvedFunction(Protocol):
+    """What a method finds: all fields on the domain, with derivatives, and as arrays for a file."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of the features of each piece, or each stretch of time."""
+        ...
+
+    def __call__(self, points: Array) -> Array: ...
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array: ...
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]: ...
+
+
+class Story(Protocol):
+    """What only the method that ran can tell: its passes, ranks, steps, and advice."""
+
+    @property
+    def advice(self) -> str: ...
+
+    def lines(self) -> list[str]: ...
+
+    def to_table(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which method ran (``name``), what it worked with (``label``), and why it and not another."""
+
+    name: str
+    label: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.why})"
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Fields on a domain. Call it for values (M, fields), or (M,) for a single field.
 
-    converged, reason : how the iteration ended
-    history : residual norm, step, damping, rank and condition of every Gauss–Newton step
-    losses : name → mean square on the collocation points, the sums of the paper's PINN loss
-    integrals : name → loss × measure of the region, J_PDE for equations
+    function : the function itself, values always (M, fields)
+    method : which method ran, and why
+    ending, detail : how it ended; ``converged`` and ``reason`` say it in a word and in a sentence
+    estimate : of the relative L² error, the largest over the fields; infinite where nothing is known
     held_out : name → relative residual on fresh points (see ``held_out_residual``)
-    tried : what the choice of scale and width compared: (label, largest held-out residual)
-    seconds, linear_seconds : total time, and the part inside orthogonal factorisations
-    estimate : estimated relative L² error over space-time, where the method gives one (the method of lines does)
-    notes : further lines of the report
+    losses : name → mean square of the residual, the sums of the paper's PINN loss
+    integrals : name → loss × measure of the region, J_PDE for equations
+    story : what only this method can tell (passes, history, events, …)
     """
 
     problem: Problem | None
     fields: tuple[str, ...]
-    network: PiecewiseNetwork | Evolved
-    converged: bool
-    reason: str
-    history: tuple[Iteration, ...]
+    function: SolvedFunction
+    method: Choice
+    ending: Ending
+    detail: str
+    estimate: float
+    held_out: Mapping[str, float]
     losses: Mapping[str, float]
     integrals: Mapping[str, float]
-    held_out: Mapping[str, float]
-    tried: tuple[tuple[str, float], ...]
+    story: Story
     seconds: float
-    linear_seconds: float
-    label: str = ""
-    estimate: float | None = None
-    notes: tuple[str, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the wanted error was reached, by the estimate."""
+        return self.ending.converged
+
+    @property
+    def reason(self) -> str:
+        """How it ended, in a sentence."""
+        return self.detail or str(self.ending)
 
     @property
     def dim(self) -> int:
-        return self.network.dim
+        return self.function.dim
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of the features of each piece, or each stretch of time."""
+        return self.function.widths
+
+    @property
+    def events(self) -> Mapping[str, tuple[float, ...]]:
+        """Event → the times at which it happened; empty for methods without events."""
+        return getattr(self.story, "events", {})
+
+    @property
+    def score(self) -> float:
+        """The largest relative held-out residual."""
+        return max(self.held_out.values(), default=np.inf)
 
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, None)
@@ -79,184 +141,115 @@ class Solution:
     def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
         """∂^α at points (M, n): (M,) for a single field, (M, fields) otherwise."""
         points = finite_points("points", points, self.dim)
-        values = self.network.derivative(points, multi_index(derivative, self.dim))
+        values = self.function.derivative(points, multi_index(derivative, self.dim))
         return values[:, 0] if len(self.fields) == 1 else values
 
     def field(self, name: str, points: Array) -> Array:
         """The values (M,) of one field."""
-        if name not in self.fields:
-            raise InputError(f"no field {name!r}; fields: {', '.join(self.fields)}")
-        return self.network.derivative(finite_points("points", points, self.dim), (0,) * self.dim)[
-            :, self.fields.index(name)
-        ]
+        choose("field", name, dict.fromkeys(self.fields))
+        values = self.function(finite_points("points", points, self.dim))
+        return values[:, self.fields.index(name)]
 
     def residual(self, points: Array) -> dict[str, Array]:
         """Equation name → residual (M,)."""
-        return self._problem().residual(self.network, points)
+        return self.stated.residual(self.function, points)
 
     def errors(self, count: int = 4000, rng: int = 7) -> dict[str, float]:
-        """Field → relative L² error on fresh uniform points, where the problem knows an exact solution."""
-        problem = self._problem()
-        if problem.exact_solution is None:
+        """Field → relative L² error on fresh uniform points, where the problem knows an exact solution.
+
+        Of a march that ended early, up to its end.
+        """
+        exact = self.stated.exact_solution
+        if exact is None:
             return {}
-        points = problem.domain.sample(count, rng=rng)
-        wanted, found = problem.exact_solution(points), self.network(points)
-        norms = np.linalg.norm(wanted, axis=0)
-        errors = np.linalg.norm(found - wanted, axis=0) / np.where(norms > 0, norms, 1.0)
+        points = self.stated.domain.sample(count, rng=rng)
+        values = self.function(points)
+        known = np.isfinite(values).all(axis=1)  # a march that ended early is known up to its end
+        errors = relative_errors(values[known], exact(points[known]))
         return dict(zip(self.fields, errors.tolist(), strict=True))
 
     @property
-    def score(self) -> float:
-        """The largest relative held-out residual."""
-        return max(self.held_out.values())
+    def stated(self) -> Problem:
+        """The problem; an InputError where the solution was read from a file that could not hold it."""
+        if self.problem is None:
+            raise InputError("this solution was read from a file without its problem; pass problem=… to load")
+        return self.problem
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """Columns of the features of each piece."""
-        return self.network.widths
+    def title(self) -> str:
+        return self.problem.name if self.problem is not None and self.problem.name else ", ".join(self.fields)
 
     def report(self) -> Report:
-        """A page of text: how it ended, losses by name, rank and condition, what was tried, errors where known."""
+        """A page of text: how it ended, the estimate, residuals by name, the method's story, errors where known."""
         verdict = "converged" if self.converged else "DID NOT CONVERGE"
-        title = self.problem.name if self.problem is not None and self.problem.name else ", ".join(self.fields)
+        known = f"{self.estimate:.2e}" if isfinite(self.estimate) else "unknown"
         lines = [
-            f"{title}: {verdict} ({self.reason})",
-            f"  {self.label}; columns {sum(self.widths)} in {len(self.widths)} piece(s)",
+            f"{self.title}: {verdict} ({self.reason})",
+            f"  {self.method}; columns {sum(self.widths)} in {len(self.widths)} piece(s)",
+            f"  estimated relative L² error: {known}",
         ]
-        lines.append(f"  {'term':<24}{'loss':>12}{'integral':>12}{'held out':>12}")
-        for name, loss in self.losses.items():
-            held = f"{self.held_out[name]:12.2e}" if name in self.held_out else f"{'':>12}"
-            lines.append(f"  {name:<24}{loss:12.2e}{self.integrals.get(name, loss):12.2e}{held}")
-        if self.history:
-            last = self.history[-1]
-            lines.append(f"  {len(self.history)} step(s), rank {last.rank}, condition {last.condition:.1e}")
-        lines += [f"  tried {label}: {score:.2e}" for label, score in self.tried]
-        lines += [f"  {note}" for note in self.notes]
-        if self.estimate is not None:
-            lines.append(f"  estimated relative L² error: {self.estimate:.2e}")
         if self.problem is not None:
             lines += [f"  relative L² error of {name}: {error:.2e}" for name, error in self.errors().items()]
-        lines.append(f"  {self.seconds:.2f} s, of which {self.linear_seconds:.2f} s in orthogonal factorisations")
+        lines.append(f"  {'term':<24}{'loss':>12}{'integral':>12}{'held out':>12}")
+        for name in dict.fromkeys([*self.losses, *self.held_out]):
+            parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
+            shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
+            lines.append(f"  {name:<24}{shown}".rstrip())
+        lines += [f"  {told}" for told in self.story.lines()]
+        lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
     def to_arrays(self, resolution: int = 64) -> dict[str, Array]:
         """Coordinates (1-D arrays) and fields on a tensor grid of the bounding box, NaN outside the domain."""
-        domain = self._problem().domain
+        domain = self.stated.domain
+        most = int(2 ** (24 / domain.dim))
+        if not 2 <= resolution <= most:
+            raise InputError(f"resolution is {resolution}, too fine or too coarse for {domain.dim}-D; from 2 to {most}")
         axes = [np.linspace(lower, upper, resolution) for lower, upper in domain.bounds]
-        if resolution**domain.dim > 2**24:
-            raise InputError(
-                f"resolution is {resolution}, too fine for {domain.dim}-D; at most {int(2 ** (24 / domain.dim))}"
-            )
         grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-        values = np.where(domain.contains(grid)[:, None], self.network(grid), np.nan)
+        values = np.where(domain.contains(grid)[:, None], self.function(grid), np.nan)
         shape = (resolution,) * domain.dim
         arrays = dict(zip(domain.names, axes, strict=True))
         return arrays | {name: values[:, k].reshape(shape) for k, name in enumerate(self.fields)}
 
-    def to_xarray(self, resolution: int = 64) -> Any:
+    def to_xarray(self, resolution: int = 64) -> xarray.Dataset:
         """The same as an xarray.Dataset, where xarray is installed."""
         try:
-            import xarray  # type: ignore[import-not-found,unused-ignore]
+            import xarray
         except ImportError:
             raise InputError("to_xarray needs the package xarray; install it, or use to_arrays()") from None
         arrays = self.to_arrays(resolution)
-        names = self._problem().domain.names
+        names = self.stated.domain.names
         return xarray.Dataset({n: (names, arrays[n]) for n in self.fields}, coords={n: arrays[n] for n in names})
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+    def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.
 
         Returns a matplotlib Figure; with ``path`` it is also written there.
         """
-        from rannpde.plotting import (
-            plot_solution,
-        )  # the one import of pictures below the studies, named in the layering test
+        from rannpde.plotting import plot_solution  # pictures load when they are wanted; named in the layering test
 
         return plot_solution(self, path)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """One file that ``load_solution`` reads back; the problem goes with it when it is made of text."""
-        from rannpde.pde.problem.toml import describe  # files build solutions too
-
-        parts, arrays = _pack(self.network)
-        header: dict[str, Any] = {"fields": list(self.fields), **parts}
-        header["problem"] = None if self.problem is None else describe(self.problem)
-        header["facts"] = {
-            "converged": self.converged, "reason": self.reason, "label": self.label, "losses": dict(self.losses),
-            "integrals": dict(self.integrals), "held_out": dict(self.held_out),
-            "tried": [list(one) for one in self.tried],
-            "seconds": self.seconds, "linear_seconds": self.linear_seconds,
-            "history": [[i.norm, i.step, i.damping, i.rank, i.condition] for i in self.history],
-            "estimate": self.estimate, "notes": list(self.notes),
-        }  # fmt: skip
+    def save(self, path: PathLike) -> Path:
+        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
+        header, arrays = self.pack()
         return storage.write(path, "solution", header, arrays)
 
-    def _problem(self) -> Problem:
-        if self.problem is None:
-            raise InputError("this solution was read from a file without its problem; pass problem=… to load_solution")
-        return self.problem
-
-
-def load_solution(path: str | os.PathLike[str], problem: Problem | None = None) -> Solution:
-    """The solution in that file. Its problem is rebuilt from the file when it was made of text, or may be given."""
-    from rannpde.pde.problem.toml import problem_from
-
-    _, header, arrays = storage.read(path, "solution")
-    try:
-        facts = dict(header["facts"])
-        history = tuple(Iteration(*row) for row in facts.pop("history"))
-        tried = tuple((str(label), float(score)) for label, score in facts.pop("tried"))
-        if problem is None and header["problem"] is not None:
-            problem = problem_from(header["problem"])
-        notes = tuple(str(note) for note in facts.pop("notes", ()))
-        network = _unpack(header, arrays, problem)
-        return Solution(problem, tuple(header["fields"]), network, history=history, tried=tried, notes=notes, **facts)
-    except FileError:
-        raise
-    except (InputError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise FileError(f"{path} does not hold a consistent solution: {error}") from None
-
-
-def _pack(network: PiecewiseNetwork | Evolved) -> tuple[dict[str, Any], dict[str, Array]]:
-    if not isinstance(network, PiecewiseNetwork):
-        from rannpde.pde.lines.files import pack_evolved  # the lines build solutions too
-
-        return pack_evolved(network)
-    layers: list[dict[str, Any]] = []
-    arrays: dict[str, Array] = {}
-    for number, (piece, coefficients) in enumerate(zip(network.pieces, network.coefficients, strict=True)):
-        layer, parts = pack_features(piece.features)  # type: ignore[arg-type]
-        layers.append(layer)
-        parts |= {"bounds": piece.bounds, "coefficients": coefficients}
-        arrays |= {f"{number}.{name}": array for name, array in parts.items()}
-    return {"pieces": layers}, arrays
-
-
-def _unpack(
-    header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None
-) -> PiecewiseNetwork | Evolved:
-    if "stretches" in header:
-        from rannpde.pde.lines.files import unpack_evolved
-
-        return unpack_evolved(header, arrays, problem)
-    pieces, coefficients = [], []
-    for number, layer in enumerate(header["pieces"]):
-        own = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
-        pieces.append(Piece(own["bounds"], unpack_features(layer, own)))
-        coefficients.append(own["coefficients"])
-    return PiecewiseNetwork(tuple(pieces), tuple(coefficients))
-
-
-def solution_of(problem: Problem, best: Attempt, others: Sequence[Attempt], seconds: float) -> Solution:
-    """The solution of the best attempt, with what was compared."""
-    losses = {name: total / count for name, (total, count) in best.losses.items()}
-    measures: dict[str, float] = {}
-    for term in problem.terms:
-        measures[term.name] = measures.get(term.name, 0.0) + term.measure
-    integrals = {name: loss * measures.get(name, 1.0) for name, loss in losses.items()}
-    attempts = [best, *others]
-    return Solution(
-        problem, problem.fields, best.network, best.outcome.converged, best.outcome.reason, best.outcome.history,
-        losses, integrals, best.held_out, tuple((one.label, one.score) for one in others) if others else (),
-        seconds, sum(one.outcome.solve_seconds for one in attempts), best.label,
-    )  # fmt: skip
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of that file."""
+        function, arrays = self.function.pack()
+        header = {
+            "fields": list(self.fields),
+            "function": function,
+            "problem": None if self.problem is None else to_table(self.problem),
+            "fingerprint": None if self.problem is None else self.problem.fingerprint,
+            "method": [self.method.name, self.method.label, self.method.why],
+            "ending": self.ending.name,
+            "detail": self.detail,
+            "estimate": self.estimate if isfinite(self.estimate) else None,
+            "residuals": {key: dict(getattr(self, key)) for key in ("held_out", "losses", "integrals")},
+            "story": self.story.to_table(),
+            "seconds": self.seconds,
+        }
+        return header, arrays

@@ -1,109 +1,148 @@
-"""solve(): from a stated problem to a solution, with every setting optional."""
+"""solve() and ensemble(): pick a method, run it, judge it."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from inspect import signature
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from rannpde.errors import choose, positive_integer, reject, require
-from rannpde.network.laws import Rng
-from rannpde.pde.collocation.attempt import Attempt
-from rannpde.pde.collocation.method import solve_space_time
+from rannpde.arrays import Rng
+from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensemble import Ensemble
-from rannpde.pde.lines.method import solve_lines
+from rannpde.pde.lines.method import Lines
 from rannpde.pde.problem.evolution import NotAnEvolution
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.pde.watch import Ending, Progress, Watch
 
-METHODS = ("auto", "lines", "space-time")
-LOUD = 0.03
-"""A relative held-out residual above this is called not solved, whatever the iteration says."""
+Method = Lines | Collocation
+METHODS: dict[str, type[Lines] | type[Collocation]] = {"lines": Lines, "collocation": Collocation}
+
+SMALLEST_TOLERANCE = 1e-13
+"""Below this, float64 and the conditioning of random features leave nothing to ask for."""
 
 
 def solve(
     problem: Problem,
     *,
-    method: str = "auto",
-    tol: float | None = None,
-    width: int | str = "auto",
+    tol: float = 1e-8,
+    method: Method | str | None = None,
+    seconds: float | None = None,
     rng: Rng = 0,
-    ensemble: int = 1,
-    progress: Callable[[str], None] | None = None,
-    **settings: Any,
-) -> Any:
-    """Solve a problem from its equations and conditions; the result is a Solution (an Ensemble when asked for).
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution:
+    """Solve a problem from its equations and conditions.
 
-    method : "lines" for evolution equations: features in space that adapt themselves, a high-order march in time
-        (docs/evolution.md); "space-time" for everything: Gauss–Newton on the output weights of a network in space and
-        time (docs/solving.md); "auto" takes lines where they fit and no setting of the other method is given
-    tol : by lines the relative L² error to reach, 1e-8 by default; in space-time the relative held-out residual, 1e-6
-    width : number of neurons, chosen from ``tol`` by default
-    ensemble : that many solutions from independent draws, with mean and spread
-    progress : called with a line of text after every pass or attempt
-    settings : those of ``solve_space_time``: scale, placement, slabs, pieces, guess, weights, features, law, …
+    tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
+    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Collocation(…)`` for everything
+        (docs/solving.md), each with settings of its own, or "lines", "collocation"; None takes lines where they fit.
+        ``solution.method`` says which it was, and why
+    seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
+    rng : seed or generator of the random features; the same seed gives the same solution
+    progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
 
-    A result that did not converge warns (ConvergenceWarning) and says so in ``report()``.
+    A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
     >>> from rannpde.domains import Interval
     >>> from rannpde.pde.problem.conditions import On
     >>> ends = On(("x=0", "x=1"), "u = sin(x)")
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": ends}, exact={"u": "sin(x)"})
-    >>> solve(problem, width=40, scale=1.0).errors()["u"] < 1e-10
-    True
+    >>> solution = solve(problem, tol=1e-9)
+    >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
+    (True, True, 'collocation')
     """
     require(isinstance(problem, Problem), "problem", problem, "a Problem")
-    choose("method", method, dict.fromkeys(METHODS))
-    for name in settings:
-        choose("setting", name, signature(solve_space_time).parameters)
-    if positive_integer("ensemble", ensemble) > 1:
-        shared = settings | {"method": method, "tol": tol, "width": width, "progress": progress}
-        seeds = np.random.default_rng(rng).spawn(ensemble)
-        return Ensemble(tuple(solve(problem, rng=seed, **shared) for seed in seeds))
-    chosen: dict[str, Any] = {} if tol is None else {"tol": tol}
-    if method == "lines" and settings:
-        name = next(iter(settings))
-        reject(name, settings[name], "left out with method 'lines'", "it belongs to method='space-time'")
-    if method == "lines" or (method == "auto" and not settings):
-        columns = None if width == "auto" else positive_integer("width", width)
-        try:
-            return _judged(solve_lines(problem, rng=rng, width=columns, progress=_by_pass(progress), **chosen))
-        except NotAnEvolution:
-            if method == "lines":
-                raise
-    told = None if progress is None else lambda found: progress(_line(found))
-    return _judged(solve_space_time(problem, width=width, rng=rng, progress=told, **chosen, **settings))
-
-
-def _by_pass(progress: Callable[[str], None] | None) -> Callable[[int, float], None] | None:
-    """One line for each pass, at its first step."""
-    if progress is None:
-        return None
-    seen: set[int] = set()
-
-    def notice(number: int, time: float) -> None:
-        if number not in seen:
-            seen.add(number)
-            progress(f"pass {number} marches from t = {time:.3g}")
-
-    return notice
-
-
-def _line(found: Attempt) -> str:
-    return f"{found.label}: held-out residual {found.score:.1e} ({found.seconds:.1f} s)"
-
-
-def _judged(solution: Solution) -> Solution:
-    # by lines two passes are compared, which holds for solutions with kinks too, where a residual says little
-    judged_by_residual = solution.estimate is None
-    if judged_by_residual and not solution.score <= LOUD:
-        why = f"the held-out residual is {solution.score:.1e} of the equation's own size"
-        solution = replace(solution, converged=False, reason=f"{solution.reason}; but {why}")
-    if not solution.converged:
-        advice = "more width, another scale, slabs, placement='placed' or a better guess may help"
-        warnings.warn(f"the solution did not converge: {solution.reason}; {advice}", ConvergenceWarning, stacklevel=3)
+    tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
+    require(tol < 1, "tol", tol, "below 1")
+    require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
+    watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
+    chosen, why = _chosen(problem, method)
+    solution = chosen.solve(problem, tol, _generator(rng), watch, why)
+    if solution.ending not in (Ending.CONVERGED, Ending.EVENT):
+        known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
+        parts = [f"the solution did not converge: {solution.reason}", known, solution.story.advice]
+        warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=2)
     return solution
+
+
+def ensemble(
+    problem: Problem,
+    count: int,
+    *,
+    tol: float = 1e-8,
+    method: Method | str | None = None,
+    seconds: float | None = None,
+    rng: Rng = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Ensemble:
+    """Solutions from ``count`` ≥ 2 independent draws, with mean and spread; the other arguments are those of ``solve``.
+
+    seconds : time allowed for each of them
+
+    >>> from rannpde.pde.zoo import zoo
+    >>> ensemble(zoo("heat"), 2, tol=1e-4).spread(zoo("heat").domain.sample(5, rng=0)).shape
+    (5,)
+    """
+    require(positive_integer("count", count) >= 2, "count", count, "2 or more")
+    seeds = _generator(rng).spawn(count)
+    members = [solve(problem, tol=tol, method=method, seconds=seconds, rng=seed, progress=progress) for seed in seeds]
+    return Ensemble(tuple(members))
+
+
+def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of ``solve`` that a file's table states: tol, seconds, rng, and a method with its settings.
+
+    >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
+    400
+    """
+    shared = ("tol", "seconds", "rng")
+    found = {key: table[key] for key in shared if key in table}
+    if "rng" in found:
+        whole = isinstance(found["rng"], int) and not isinstance(found["rng"], bool) and found["rng"] >= 0
+        require(whole, "rng", found["rng"], "a whole number ≥ 0")
+    own = {key: value for key, value in table.items() if key not in (*shared, "method")}
+    if "method" not in table:
+        if own:
+            key, known = next(iter(own)), {name for kind in METHODS.values() for name in _plain_settings(kind)}
+            hint = "name its method too, method = …" if key in known else suggestion(key, {*known, *shared, "method"})
+            raise InputError(f"solve has the key {key!r}, which is unknown there; {hint}")
+        return found
+    name = table["method"]
+    require(isinstance(name, str), "method", name, "text")
+    kind = choose("method", name, METHODS)
+    settings: dict[str, Any] = {}
+    for key, value in own.items():
+        choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
+        settings[key] = tuple(value) if isinstance(value, list) else value
+    return found | {"method": kind(**settings)}
+
+
+def _generator(rng: Rng) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        reject("rng", rng, "a whole number ≥ 0 or a numpy.random.Generator")
+
+
+def _plain_settings(kind: type[Lines] | type[Collocation]) -> list[str]:
+    """The settings that text can state."""
+    return [f.name for f in fields(kind) if f.name not in ("tuning", "events", "features", "law", "newton")]
+
+
+def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
+    """The method and why it was taken."""
+    if isinstance(method, str):
+        method = choose("method", method, METHODS)()
+    if method is not None:
+        require(isinstance(method, Lines | Collocation), "method", method, "rp.Lines(…) or rp.Collocation(…)")
+        reasons = method.obstacles(problem)
+        if reasons:
+            raise NotAnEvolution(f"not by the method of lines: {'; '.join(reasons)}; use method=rp.Collocation()")
+        return method, "asked for"
+    lines = Lines()
+    reasons = lines.obstacles(problem)
+    return (Collocation(), "not by lines: " + "; ".join(reasons)) if reasons else (lines, "the problem evolves in time")

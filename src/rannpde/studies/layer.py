@@ -7,19 +7,12 @@ from math import pi
 
 import numpy as np
 
-from rannpde.errors import choose, require
+from rannpde.arrays import Array
+from rannpde.domains import Box
+from rannpde.errors import choose, positive_number, require
 from rannpde.network.activations import ACTIVATIONS, as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import Gaussian, HeavyTailed, Uniform, WeightLaw
-
-Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Box:
-    """A bounding box (dim, 2), as the features want it."""
-
-    bounds: Array
 
 
 @dataclass(frozen=True)
@@ -31,7 +24,7 @@ class Layer:
     law : "gaussian", "uniform" or "heavy-tailed" (π of Theorem 1)
     scale : standard deviation of the Gaussian, half-width of the uniform law, factor on the draws of π
     decay : π has λ_τ = 1/2 + decay and λ_a = d/2 + decay; 1/2 is a Cauchy law in time and in space
-    scaled : map the problem's box to [-1, 1]^dim before the weights act; the paper does not
+    scaled : map the target's box to [-1, 1]^dim before the weights act; the paper does not
     """
 
     activation: str = "fourier"
@@ -42,8 +35,9 @@ class Layer:
 
     def __post_init__(self) -> None:
         choose("activation", self.activation, {"fourier": None, **ACTIVATIONS})
-        require(0 < self.scale < np.inf, "scale", self.scale, "a finite number > 0")
-        require(0 < self.decay < np.inf, "decay", self.decay, "a finite number > 0")
+        positive_number("scale", self.scale)
+        positive_number("decay", self.decay)
+        require(isinstance(self.scaled, bool), "scaled", self.scaled, "true or false")
         self._law(1)
 
     def columns(self, width: int) -> int:
@@ -51,11 +45,11 @@ class Layer:
         return (2 if self.activation == "fourier" else 1) * width + 1
 
     def sample(self, width: int, bounds: Array, rng: np.random.Generator) -> FourierFeatures | RandomFeatures:
-        """Draw the layer for a problem on that box (dim, 2)."""
+        """Draw the layer for a target on that box (dim, 2)."""
         dim, domain = len(bounds), Box(bounds) if self.scaled else None
         if self.activation == "fourier" and self.law == "gaussian":
             return FourierFeatures.sample(width=width, dim=dim, scale=self.scale, rng=rng, domain=domain)
-        weights, biases = self._law(dim - 1).sample(rng, width, dim)
+        weights, biases = self._law(dim - 1).sample(width, dim, rng=rng)
         if self.law == "heavy-tailed":
             weights, biases = self.scale * weights, self.scale * biases
         centre, halfwidth = np.zeros(dim), np.ones(dim)

@@ -10,17 +10,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rannpde.studies import report
-from rannpde.studies.analysis import collect
-from rannpde.studies.chapter import Chapter, Table
-from rannpde.studies.figures import style
-from rannpde.studies.files import prepare_folder, write_whole
-from rannpde.studies.findings import findings
-from rannpde.studies.progress import Display, title
-from rannpde.studies.records import Record, Records
-from rannpde.studies.runner import missing_cells, run_cells
+from rannpde.errors import FileError
+from rannpde.io import prepare_folder, write_whole
+from rannpde.studies.paper.findings import findings
+from rannpde.studies.run.records import Record, Records
+from rannpde.studies.run.runner import missing_cells, run_cells
+from rannpde.studies.show import report
+from rannpde.studies.show.analysis import collect
+from rannpde.studies.show.chapter import Chapter, Table
+from rannpde.studies.show.figures import style
+from rannpde.studies.show.progress import Display, title
+from rannpde.studies.show.vector import render, write_figure
 from rannpde.studies.study import Cell
-from rannpde.studies.vector import render, write_figure
 
 RECORDS_FILE = "records.sqlite"
 SHOWN = ("study", "curve", "slope", "95 % interval", "straight from", "reading")
@@ -53,10 +54,15 @@ def reproduce(
     folder = prepare_folder(Path(folder))
     cells = list({cell.key: cell for chapter in chapters for cell in chapter.study.cells}.values())
     with Records(folder / RECORDS_FILE) as records:
+        for name, count in records.drop_damaged().items():
+            _warn(console, f"{count} damaged rows of study {name!r} in {records.path}; their cells run again")
         with Display(len(cells), missing_cells(cells, records), console) as display:
             failed = run_cells(cells, records, workers=workers, threads=threads, notice=display.notice)
         found = records.find(cells)
     failures = tuple((title(cell), failure.reason) for cell, failure in failed)
+    lost = len(cells) - len(found) - len(failures)
+    if lost:  # another program wrote into the file, or the disk forgets
+        raise FileError(f"{lost} finished cells are not in {folder / RECORDS_FILE}; run again with another --out")
     sections: list[report.Section] = []
     figures: list[Path] = []
     for chapter in chapters:
@@ -77,25 +83,31 @@ def reproduce(
 def show(product: Product, console: Console) -> None:
     """The table of slopes, the failures, and where everything is."""
 
-    def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
     rows = [
         tuple(row[product.slopes.head.index(name)] for name in SHOWN)
         for row in (product.slopes.head, *product.slopes.rows)
     ]
     lengths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows if product.slopes.rows else []):
-        say(
+        _say(
+            console,
             "  ".join(cell.ljust(length) for cell, length in zip(row, lengths, strict=True)).rstrip(),
             "bold" * (number == 0),
         )
     for name, reason in product.failures:
-        say(f"failed: {name}: {reason}", "red")
+        _say(console, f"failed: {name}: {reason}", "red")
     if product.figures:
-        say(f"figures: {product.figures[0].parent} ({len(product.figures)} files)")
-    say(f"records: {product.records}")
-    say(f"report:  {product.page}")
+        _say(console, f"figures: {product.figures[0].parent} ({len(product.figures)} files)")
+    _say(console, f"records: {product.records}")
+    _say(console, f"report:  {product.page}")
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _warn(console: Console, text: str) -> None:
+    _say(console, f"warning: {text}", "red")
 
 
 def _environments(found: dict[str, Record], cells: Sequence[Cell]) -> list[dict[str, object]]:

@@ -1,28 +1,43 @@
-"""A study as data: one problem, one kind of features, widths and seeds, and the curves that vary them.
+"""A study as data: one target, one kind of features, widths and seeds, and the curves that vary them.
 
-A cell is the smallest unit of work: one curve at one width with one seed. Its key is the SHA-256 of everything that
-determines its result, so a changed parameter is another cell, and records never mix.
+A cell is the smallest unit of work. ``Fit`` is one fitted network: one curve at one width with one seed. ``Unbiased``
+is the measurement of the networks of Theorem 1, which need no fit, at all widths of a curve. A cell's key is the
+SHA-256 of everything that determines its result, so a changed parameter is another cell, and records never mix.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from rannpde.errors import positive_integer, reject, require
+from rannpde.errors import choose, positive_integer, positive_number, reject, require
+from rannpde.network.activations import ACTIVATIONS
 from rannpde.studies.layer import Layer
-from rannpde.studies.problems import Problem
+from rannpde.studies.target import Target, TheoremTarget
 
-PROTOCOL = 1
-"""Raised whenever the code changes what a cell computes from the same parameters; part of every key."""
-
+PROTOCOL = 2
+"""Raised whenever the code changes what a cell computes from the same parameters, or their names; part of every key."""
 PENALTY_RULES = ("gcv", "held-out")
+"""Words in place of a number: λ is chosen from the data."""
+
+LARGEST_WIDTH = 100_000
+"""Neurons: the normal equations of 10⁵ columns take 80 GB, more than a study can mean."""
+MOST_SEEDS = 10_000
+"""The spread of an error is known to a hundredth of itself from so many."""
+MOST_CELLS = 10**6
+"""A million records are some gigabytes; the paper's studies at full size have a few thousand."""
+MOST_POINTS = 10**8
+"""Training points of a cell, and test points: each takes 8 bytes for every coordinate and value."""
+LARGEST_INTEGER = 2**53
+"""Seeds, and whole numbers in study files: what SQLite, JSON and floats keep exactly."""
 
 
 @dataclass(frozen=True)
@@ -38,53 +53,107 @@ class Sampling:
     fixed_test: bool = False
 
     def __post_init__(self) -> None:
-        positive_integer("points_per_width", self.points_per_width)
-        positive_integer("test_points", self.test_points)
+        for name in ("points_per_width", "test_points"):
+            count = positive_integer(name, getattr(self, name))
+            require(count <= MOST_POINTS, name, count, f"at most {MOST_POINTS}")
         require(0 <= self.focus <= 1, "focus", self.focus, "a share in [0, 1]")
+        require(isinstance(self.fixed_test, bool), "fixed_test", self.fixed_test, "true or false")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a study. What is None is taken from the study."""
+    """One line of a study, of fitted networks. What is None is taken from the study."""
 
     label: str
-    problem: Problem | None = None
+    target: Target | None = None
     features: Layer | None = None
     sampling: Sampling | None = None
     penalty: float | str | None = None
     widths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        require(isinstance(self.label, str) and bool(self.label), "label", self.label, "a text")
+        _check_text("label", self.label)
         if self.penalty is not None:
             check_penalty(self.penalty)
         if self.widths is not None:
-            object.__setattr__(self, "widths", _whole_numbers("widths", self.widths, 1))
+            object.__setattr__(self, "widths", _widths(self.widths))
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One fit: everything that determines its result, and the names under which it is shown."""
+class UnbiasedCurve:
+    """One line of networks of Theorem 1 with output weights that are computed, not fitted.
+
+    law : "heavy-tailed", π with λ_τ = 1/2 + decay and λ_a = d/2 + decay, or "best", the law of least variance
+    pools : draws of neurons; each is cut into disjoint networks of every width
+    """
+
+    label: str
+    target: TheoremTarget
+    law: str = "heavy-tailed"
+    decay: float = 0.25
+    activation: str = "tanh"
+    widths: tuple[int, ...] | None = None
+    pools: int = 8
+
+    def __post_init__(self) -> None:
+        _check_text("label", self.label)
+        require(isinstance(self.target, TheoremTarget), "target", self.target, "one with a transform")
+        choose("law", self.law, {"heavy-tailed": None, "best": None})
+        positive_number("decay", self.decay)
+        choose("activation", self.activation, ACTIVATIONS)
+        require(positive_integer("pools", self.pools) >= 2, "pools", self.pools, "at least 2, for the spread")
+        if self.widths is not None:
+            object.__setattr__(self, "widths", _widths(self.widths))
+
+
+@dataclass(frozen=True)
+class Cell(ABC):
+    """Everything that determines one result, and the names under which it is shown."""
 
     study: str
     curve: str
-    problem: Problem
+    target: Target
+    seed: int
+
+    @property
+    @abstractmethod
+    def widths(self) -> tuple[int, ...]:
+        """The widths at which the cell gives errors, increasing."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> float:
+        """A guess of the work in flops, for the time left; the factors were fitted to times measured on 2 cores."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All of it as JSON-able data; the curve's label is a name, not a parameter."""
+        data: dict[str, Any] = as_data(self)
+        return {"protocol": PROTOCOL} | {name: value for name, value in data.items() if name != "curve"}
+
+    @property
+    def canonical(self) -> str:
+        """The parameters as one text, the same for the same parameters."""
+        return json.dumps(self.parameters, sort_keys=True, separators=(",", ":"))
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the canonical text."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Fit(Cell):
+    """One fitted network."""
+
     features: Layer
     sampling: Sampling
     penalty: float | str
     width: int
-    seed: int
 
-    @cached_property
-    def parameters(self) -> dict[str, Any]:
-        """All of it as JSON-able data; the curve's label is a name, not a parameter."""
-        names = [f.name for f in fields(self) if f.name != "curve"]
-        return {"protocol": PROTOCOL} | {name: describe(getattr(self, name)) for name in names}
-
-    @cached_property
-    def key(self) -> str:
-        """SHA-256 of the canonical JSON of the parameters."""
-        return hashlib.sha256(json.dumps(self.parameters, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return (self.width,)
 
     @property
     def points(self) -> int:
@@ -93,13 +162,10 @@ class Cell:
 
     @property
     def cost(self) -> float:
-        """A guess of the work in flops, for the time left; the factors were fitted to measured times.
-
-        Dense sums, or the NUFFT's where it applies, then the factorisation, the test, and what every cell costs.
-        """
+        """Dense sums, or the NUFFT's where it applies, then the factorisation, the test, and what every cell costs."""
         columns = self.features.columns(self.width)
-        fast = self.features.activation == "fourier" and self.problem.space_dim <= 2
-        sums = min(columns**2, 5e4 if fast else np.inf) * self.points
+        fast = self.features.activation == "fourier" and self.target.space_dim <= 2
+        sums = min(columns**2, 5e4 if fast else inf) * self.points
         factorisation = columns**3 * (10 if self.penalty in PENALTY_RULES else 1 / 3)
         return 4e8 + sums + factorisation + 60 * columns * self.sampling.test_points
 
@@ -110,74 +176,111 @@ class Cell:
         """
         number = ("features", "points", "split", "test").index(purpose)
         fixed = purpose == "test" and self.sampling.fixed_test
-        entropy = (number, self.problem.space_dim) if fixed else (number, self.problem.space_dim, self.width, self.seed)
+        entropy = (number, self.target.space_dim) if fixed else (number, self.target.space_dim, self.width, self.seed)
         return np.random.default_rng(np.random.SeedSequence(entropy))
+
+
+@dataclass(frozen=True)
+class Unbiased(Cell):
+    """Errors of unbiased networks of all widths from common pools of neurons, and their exact variance."""
+
+    law: str
+    decay: float
+    activation: str
+    pools: int
+    networks: tuple[int, ...]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return self.networks
+
+    @property
+    def cost(self) -> float:
+        """Quadratures for the variance and, for the best law, for its normaliser; then the pools."""
+        return (7e10 if self.law == "best" else 1e10) + 1e5 * self.pools * max(self.networks)
 
 
 @dataclass(frozen=True)
 class Study:
     """What × widths × seeds. ``cells`` is the work; running it fills records; figures read records.
 
-    >>> from rannpde.studies.problems import PorousMedium
-    >>> study = Study("demo", problem=PorousMedium(), features=Layer(scale=10.0), widths=(16, 32), seeds=(0, 1, 2))
+    >>> from rannpde.studies.target import PorousMedium
+    >>> study = Study("demo", target=PorousMedium(), features=Layer(scale=10.0), widths=(16, 32), seeds=(0, 1, 2))
     >>> len(study.cells)
     6
     """
 
     name: str
-    problem: Problem
+    target: Target
     features: Layer
     widths: tuple[int, ...]
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     sampling: Sampling = Sampling()
     penalty: float | str = 1e-5
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Curve | UnbiasedCurve, ...] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
         plain = isinstance(self.name, str) and self.name.replace("-", "").replace("_", "").isalnum()
-        require(plain, "name", self.name, "letters, digits and hyphens", "it becomes part of file names")
-        require(isinstance(self.problem, Problem), "problem", self.problem, "a problem", "see rannpde.studies.problems")
+        remedy = "it becomes part of file names"
+        require(plain and len(self.name) <= 80, "name", self.name, "up to 80 letters, digits and hyphens", remedy)
+        require(isinstance(self.target, Target), "target", self.target, "a target", "see rannpde.studies.target")
+        if self.title != "":
+            _check_text("title", self.title)
         check_penalty(self.penalty)
-        object.__setattr__(self, "widths", _whole_numbers("widths", self.widths, 1))
-        object.__setattr__(self, "seeds", _whole_numbers("seeds", self.seeds, 0))
+        object.__setattr__(self, "widths", _widths(self.widths))
+        object.__setattr__(self, "seeds", checked_seeds(self.seeds))
         object.__setattr__(self, "curves", tuple(self.curves) or (Curve(self.title or self.name),))
         labels = [curve.label for curve in self.curves]
         require(len(set(labels)) == len(labels), "curves", labels, "of different labels")
+        self._check_size()
+
+    def _check_size(self) -> None:
+        cells = len(self.seeds) * sum(len(curve.widths or self.widths) for curve in self.curves)
+        remedy = "lower seeds, widths or curves"
+        require(cells <= MOST_CELLS, "the number of cells", cells, f"at most {MOST_CELLS}", remedy)
+        for curve in self.curves:
+            if isinstance(curve, Curve):
+                points = (curve.sampling or self.sampling).points_per_width * max(curve.widths or self.widths)
+                remedy = "lower points_per_width or widths"
+                require(points <= MOST_POINTS, "points_per_width × width", points, f"at most {MOST_POINTS}", remedy)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """Seed by seed, so that a whole curve can be seen early."""
         return tuple(cell for seed in self.seeds for curve in self.curves for cell in self.cells_of(curve, (seed,)))
 
-    def cells_of(self, curve: Curve, seeds: Sequence[int] | None = None) -> tuple[Cell, ...]:
-        """The cells of one curve, by width, then by seed."""
-        setup = (
-            curve.problem or self.problem,
-            curve.features or self.features,
-            curve.sampling or self.sampling,
-            self.penalty if curve.penalty is None else curve.penalty,
-        )
+    def cells_of(self, curve: Curve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[Cell, ...]:
+        """The cells of one curve, by width, then by seed; an unbiased curve is one cell, of the first seed."""
+        seeds = self.seeds if seeds is None else seeds
+        if isinstance(curve, UnbiasedCurve):
+            setup = (curve.target, self.seeds[0], curve.law, curve.decay, curve.activation, curve.pools)
+            one = Unbiased(self.name, curve.label, *setup, curve.widths or self.widths)
+            return (one,) if self.seeds[0] in seeds else ()
         return tuple(
-            Cell(self.name, curve.label, *setup, width, seed)
+            Fit(
+                self.name,
+                curve.label,
+                curve.target or self.target,
+                seed,
+                curve.features or self.features,
+                curve.sampling or self.sampling,
+                self.penalty if curve.penalty is None else curve.penalty,
+                width,
+            )
             for width in curve.widths or self.widths
-            for seed in (self.seeds if seeds is None else seeds)
+            for seed in seeds
         )
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The whole study as JSON-able data."""
-        return describe(self)
 
-
-def describe(value: Any) -> Any:
+def as_data(value: Any) -> Any:
     """Dataclasses as {"kind": name, field: …}, tuples as lists, numbers as they are; anything else is refused."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {"kind": type(value).__name__} | {f.name: describe(getattr(value, f.name)) for f in fields(value)}
+        return {"kind": type(value).__name__} | {f.name: as_data(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, (tuple, list)):
-        return [describe(item) for item in value]
+        return [as_data(item) for item in value]
     if isinstance(value, np.generic):
-        return describe(value.item())
+        return as_data(value.item())
     if isinstance(value, float) and value.is_integer():
         return int(value)  # 10 and 10.0 are the same parameter
     plain = value is None or isinstance(value, (bool, int, float, str))
@@ -187,17 +290,34 @@ def describe(value: Any) -> Any:
 
 def check_penalty(penalty: Any) -> None:
     """Refuse anything but a finite number ≥ 0 or a rule."""
-    number = isinstance(penalty, (int, float)) and not isinstance(penalty, bool) and 0 <= penalty < np.inf
+    number = isinstance(penalty, (int, float)) and not isinstance(penalty, bool) and 0 <= penalty < inf
     rules = " or ".join(map(repr, PENALTY_RULES))
     require(number or penalty in PENALTY_RULES, "penalty", penalty, f"a number ≥ 0, {rules}")
 
 
-def _whole_numbers(argument: str, values: Any, least: int) -> tuple[int, ...]:
+def checked_seeds(seeds: Any) -> tuple[int, ...]:
+    """The seeds as a tuple, refused unless they are few enough, different and ≥ 0."""
+    many = isinstance(seeds, Sequence | range | np.ndarray) and len(seeds) > MOST_SEEDS
+    require(not many, "the number of seeds", len(seeds) if many else 0, f"at most {MOST_SEEDS}")
+    return _whole_numbers("seeds", seeds, 0, LARGEST_INTEGER)
+
+
+def _widths(widths: Any) -> tuple[int, ...]:
+    return _whole_numbers("widths", widths, 1, LARGEST_WIDTH)
+
+
+def _whole_numbers(argument: str, values: Any, least: int, most: int) -> tuple[int, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence | range | np.ndarray):
-        reject(argument, values, "a list of whole numbers")
+        reject(argument, values, "a list of whole numbers", f"write {argument} = [16, 32, 64]")
     require(len(values) > 0, argument, values, "a list with at least one entry")
+    expected = f"a whole number from {least} to {most}"
     for value in values:
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        require(bool(whole and value >= least), f"an entry of {argument}", value, f"a whole number ≥ {least}")
+        require(bool(whole and least <= value <= most), f"an entry of {argument}", value, expected)
     require(len(set(values)) == len(values), argument, list(values), "without repetition")
     return tuple(int(value) for value in values)
+
+
+def _check_text(argument: str, value: Any) -> None:
+    text = isinstance(value, str) and 0 < len(value) <= 500
+    require(text, argument, value, "a text of 1 to 500 characters")

@@ -21,7 +21,7 @@ from rannpde.theory.corollaries import (
 from rannpde.theory.estimator import Estimator, estimator, least_order, unbiased_network, variance_limit
 from rannpde.theory.fourier_target import FourierTarget
 from rannpde.theory.growth import critical_ratio, growth, growth_exponent, growth_factor
-from rannpde.theory.optimal_law import OptimalLaw, best_decay, optimal_law
+from rannpde.theory.optimal_law import OptimalLaw, best_decay, best_estimator, optimal_law
 from rannpde.theory.ridgelet import dual_transform, reconstruct, ridgelet_transform
 from rannpde.theory.ridgelet_function import (
     RidgeletFunction,
@@ -29,7 +29,7 @@ from rannpde.theory.ridgelet_function import (
     admissible,
     kernel_constant,
 )
-from rannpde.theory.targets import GaussianMixture, Target
+from rannpde.theory.targets import GaussianMixture, RidgeletTarget
 from rannpde.theory.tightness import fitted_error, measured_errors, required_width
 
 __all__ = [
@@ -40,11 +40,12 @@ __all__ = [
     "OptimalLaw",
     "ResidualBound",
     "RidgeletFunction",
+    "RidgeletTarget",
     "SmoothnessWarning",
-    "Target",
     "admissibility_constant",
     "admissible",
     "best_decay",
+    "best_estimator",
     "box_target",
     "critical_ratio",
     "dual_transform",

@@ -20,16 +20,15 @@ from math import ceil, exp, gamma, inf, pi
 import numpy as np
 from scipy.integrate import quad
 
+from rannpde.arrays import Array, Rng
 from rannpde.domains import Domain, Estimate
 from rannpde.errors import require
 from rannpde.network.activations import Activation
-from rannpde.network.laws import HeavyTailed, Rng, WeightLaw
+from rannpde.network.laws import HeavyTailed, WeightLaw
 from rannpde.theory.estimator import Estimator, check_domain
 from rannpde.theory.parameter_space import Proposal, parameter_integral
 from rannpde.theory.ridgelet_function import RidgeletFunction
-from rannpde.theory.targets import Target
-
-Array = np.ndarray
+from rannpde.theory.targets import RidgeletTarget
 
 
 class SmoothnessWarning(UserWarning):
@@ -69,10 +68,10 @@ def normaliser(law: HeavyTailed, dim: int, *, by_quadrature: bool = False) -> fl
         def rest(theta: float) -> float:
             return float(np.sinc(theta / pi) ** ends[0] * np.sinc(0.5 - theta / pi) ** ends[1])
 
-        return quad(rest, 0, pi / 2, weight="alg", wvar=ends, epsabs=0, epsrel=1e-12)[0]
+        return float(quad(rest, 0, pi / 2, weight="alg", wvar=ends, epsabs=0, epsrel=1e-12)[0])
 
     time = 1.0 if law.time_decay is None else 2 * radial(0, law.time_decay)
-    return time * sphere * radial(d - 1, law.space_decay) * pi
+    return float(time * sphere * radial(d - 1, law.space_decay) * pi)
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class ParsevalCheck:
 
 
 def parseval_check(
-    target: Target, psi: RidgeletFunction, p: float, q: float, *, time: float, space: float, rng: Rng = 0
+    target: RidgeletTarget, psi: RidgeletFunction, p: float, q: float, *, time: float, space: float, rng: Rng = 0
 ) -> ParsevalCheck:
     """Lemma 1: ∫ |R_ψ u|² (1+τ²)^p (1+|a|²)^q (1+b²), its corrected bound, and L_ψ‖u‖² as printed.
 
@@ -158,7 +157,7 @@ def parseval_check(
 
     def integrand(weights: Array, biases: Array) -> Array:
         growth = (1 + weights[0] ** 2) ** p * (1 + np.square(weights[1:]).sum(axis=0)) ** q * (1 + biases**2)
-        return target.ridgelet(psi, weights, biases) ** 2 * growth
+        return np.asarray(target.ridgelet(psi, weights, biases) ** 2 * growth)
 
     freedom = 2 * (psi.order - p - q) - target.dim - 1
     expected = f"> p + q + (n+1)/2 = {p + q + 0.5 * (target.dim + 1):g}"
@@ -168,7 +167,7 @@ def parseval_check(
     return ParsevalCheck(left, parseval_right(target, psi, p, q), printed * target.squared_norm(p + 1, q + 1))
 
 
-def parseval_right(target: Target, psi: RidgeletFunction, p: float, q: float) -> float:
+def parseval_right(target: RidgeletTarget, psi: RidgeletFunction, p: float, q: float) -> float:
     """The corrected right-hand side of Lemma 1, with the norms of t u and x_j u: no compact support needed."""
     c = parseval_constants(psi, target.dim, p, q)
     if c.third == inf:
@@ -216,7 +215,7 @@ def largest_sup_norm(activation: Activation, order: int) -> float:
     return max(activation.sup_norm(j) for j in range(order + 1))
 
 
-def check_smoothness(target: Target, time: float, space: float) -> None:
+def check_smoothness(target: RidgeletTarget, time: float, space: float) -> None:
     """Warn with what is missing where u ∉ H^time_t H^space_x."""
     for name, symbol, wanted, has in zip(
         ("time", "space"), ("s_1", "s_2"), (time, space), target.smoothness, strict=True

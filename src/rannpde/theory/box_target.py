@@ -13,13 +13,13 @@ from math import inf, pi
 import finufft
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.domains import Domain
 from rannpde.errors import InputError, finite_array, positive_integer, require
 from rannpde.theory.fourier_target import GRID_DIMENSIONS, FourierTarget
 
-Array = np.ndarray
-
 CHEBYSHEV_DEGREE = 200
+"""Of the polynomial whose coefficients tell a smooth cut-off from one with a kink (1/degree² for a kink)."""
 SMOOTH_TAIL = 1e-8
 """Chebyshev coefficients of a smooth cut-off fall below this share of the largest by degree 200 (measured: 1e-13)."""
 

@@ -14,16 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains import Domain, Estimate, SpaceTime, integrate
 from rannpde.domains.norms import evaluate
 from rannpde.domains.quadrature import Options
 from rannpde.errors import positive_integer, require
 from rannpde.network.features import RandomFeatures
 from rannpde.network.network import Network
+from rannpde.pde.residual import jets_of
+from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.reading import read
+from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.zoo.navier_stokes_eulerian import equations
+from rannpde.pde.zoo.porous_medium import EQUATION
 from rannpde.theory.bounds import printed_coefficient, theorem_bound
 from rannpde.theory.estimator import Estimator
-
-Array = np.ndarray
 
 ACCURACY: Options = {"tolerance": 1e-3, "budget": 2**12, "rng": 0}
 """Three digits of a loss are enough beside bounds that are orders of magnitude above it."""
@@ -64,22 +69,60 @@ def require_probability(delta: float) -> float:
 
 def porous_medium_loss(function: Any, domain: SpaceTime, *, exponent: int = 2) -> Estimate:
     """J_PDE(u) = ∫ |∂_t u - Δ(u^m)|² over the domain, m = exponent, for a network or anything with derivatives."""
-    positive_integer("exponent", exponent)
-    return integrate(lambda z: _porous_residual(function, z, exponent) ** 2, domain, **ACCURACY)
+    equation = _porous_medium(domain.dim, exponent)
+    return integrate(lambda z: equation.residuals(function, z)[:, 0] ** 2, domain, **ACCURACY)
 
 
 def navier_stokes_losses(function: Any, domain: SpaceTime, *, viscosity: float = 1.0) -> tuple[Estimate, Estimate]:
     """J¹ = ∫ |∂_t ρ + ∂_x(ρu)|² and J² = ∫ |∂_t(ρu) + ∂_x(ρu²) - μ ∂_xx u|², d = 1; the function has outputs (ρ, u)."""
     require(domain.dim == 2, "dimension of the domain", domain.dim, "2: (t, x)")
-    first = integrate(lambda z: _flow_residuals(function, z, viscosity)[0] ** 2, domain, **ACCURACY)
-    return first, integrate(lambda z: _flow_residuals(function, z, viscosity)[1] ** 2, domain, **ACCURACY)
+    both = _navier_stokes(viscosity)
+    first = integrate(lambda z: both.residuals(function, z)[:, 0] ** 2, domain, **ACCURACY)
+    return first, integrate(lambda z: both.residuals(function, z)[:, 1] ** 2, domain, **ACCURACY)
 
 
-def _porous_residual(function: Any, points: Array, m: int) -> Array:
-    jet = _Jet.of(function, points)
-    u = jet.value
-    laplacian = m * u ** (m - 1) * jet.laplacian + (m * (m - 1) * u ** (m - 2) * jet.gradient_square if m > 1 else 0.0)
-    return jet.time - laplacian
+@dataclass(frozen=True)
+class _Equations:
+    """Equations of the zoo, whose residuals are taken of any functions with derivatives."""
+
+    expressions: tuple[Expression, ...]
+    vocabulary: Vocabulary
+
+    def residuals(self, function: Any, points: Array) -> Array:
+        """(M, equations)."""
+        words, state = self.vocabulary, _Columns(function)
+        known = dict(zip(words.symbols, points.T, strict=True))
+        found = [e.value(known, jets_of(state, words.fields, points, e.jets)) for e in self.expressions]
+        return np.stack([np.broadcast_to(values, len(points)) for values in found], axis=1)
+
+    def difference(self, function: Any, other: Any, domain: SpaceTime) -> float:
+        """∫ |residuals of one - residuals of the other|², summed over the equations."""
+
+        def gap(points: Array) -> Array:
+            return np.asarray(np.square(self.residuals(function, points) - self.residuals(other, points)).sum(axis=1))
+
+        return float(integrate(gap, domain, **ACCURACY))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A function, whatever the shape of its values, as the columns that residuals want."""
+
+    function: Any
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        return evaluate(self.function, points, derivative)
+
+
+def _porous_medium(dim: int, exponent: int) -> _Equations:
+    names = ("t", *(f"x{i}" for i in range(1, dim)))
+    words = Vocabulary(names, "t", ("u",), {"m": positive_integer("exponent", exponent)})
+    return _Equations((read(EQUATION, words),), words)
+
+
+def _navier_stokes(viscosity: float) -> _Equations:
+    words = Vocabulary(("t", "x"), "t", ("rho", "u"), {"mu": viscosity})
+    return _Equations(tuple(read(text, words) for text in equations().values()), words)
 
 
 @dataclass(frozen=True)
@@ -105,13 +148,7 @@ class _Jet:
 
     @property
     def gradient_square(self) -> Array:
-        return np.square(self.gradient).sum(axis=0)
-
-
-def _flow_residuals(function: Any, points: Array, viscosity: float) -> tuple[Array, Array]:
-    (r, u), (rt, ut), (rx, ux) = (evaluate(function, points, index).T for index in ((0, 0), (1, 0), (0, 1)))
-    uxx = evaluate(function, points, (0, 2))[:, 1]
-    return rt + rx * u + r * ux, rt * u + r * ut + rx * u**2 + 2 * r * u * ux - viscosity * uxx
+        return np.asarray(np.square(self.gradient).sum(axis=0))
 
 
 # ------------------------------------------------------------------------------------------------- porous medium
@@ -139,10 +176,7 @@ def porous_medium_corollary(
     printed = 12 * (largest + embedding_constant(k, d) * in_time) * choice.target.squared_norm(2, 3 + k)
     printed *= printed_coefficient(choice, domain, 0, 2)
 
-    def gap(points: Array) -> Array:
-        return _porous_residual(network, points, exponent) - _porous_residual(choice.target, points, exponent)
-
-    difference = float(integrate(lambda z: gap(z) ** 2, domain, **ACCURACY))
+    difference = _porous_medium(domain.dim, exponent).difference(network, choice.target, domain)
     loss = float(porous_medium_loss(network, domain, exponent=exponent))
     width = len(network.coefficients)
     return _residual_bound(loss, difference, coefficient, [choice], domain, width * delta, printed)
@@ -228,12 +262,8 @@ def navier_stokes_corollary(
     printed = constant * printed_coefficient(velocity, domain, 0, 2) * size
     exact = _Pair(density.target, velocity.target)
 
-    def gap(points: Array) -> Array:
-        ours, theirs = _flow_residuals(network, points, viscosity), _flow_residuals(exact, points, viscosity)
-        return (ours[0] - theirs[0]) ** 2 + (ours[1] - theirs[1]) ** 2
-
     loss = sum(float(part) for part in navier_stokes_losses(network, domain, viscosity=viscosity))
-    difference = float(integrate(gap, domain, **ACCURACY))
+    difference = _navier_stokes(viscosity).difference(network, exact, domain)
     width = len(network.coefficients) // 2
     return _residual_bound(loss, difference, coefficient, [density, velocity], domain, width * delta, printed)
 

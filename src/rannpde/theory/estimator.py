@@ -15,18 +15,18 @@ from typing import Unpack
 
 import numpy as np
 
+from rannpde.arrays import Array, MultiIndex, Rng
 from rannpde.domains import Domain, Estimate, sobolev_norm
 from rannpde.domains.norms import derivative_indices
+from rannpde.domains.quadrature import Options
 from rannpde.errors import InputError, positive_integer, reject, require
 from rannpde.network.activations import Activation, as_activation
-from rannpde.network.features import MultiIndex, RandomFeatures
-from rannpde.network.laws import Gaussian, HeavyTailed, Rng, Uniform, WeightLaw
+from rannpde.network.features import RandomFeatures
+from rannpde.network.laws import Gaussian, HeavyTailed, Uniform, WeightLaw
 from rannpde.network.network import Network
-from rannpde.theory.parameter_space import Options, Proposal, parameter_integral
+from rannpde.theory.parameter_space import Proposal, parameter_integral
 from rannpde.theory.ridgelet_function import RidgeletFunction, admissible, with_parity
-from rannpde.theory.targets import Target
-
-Array = np.ndarray
+from rannpde.theory.targets import RidgeletTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Estimator:
     time_order, space_order : p and q of the norm H^p_t H^q_x in which the error is measured
     """
 
-    target: Target
+    target: RidgeletTarget
     law: WeightLaw
     activation: Activation
     psi: RidgeletFunction
@@ -46,7 +46,7 @@ class Estimator:
     def network(self, width: int, *, rng: Rng = None) -> Network:
         """An ordinary Network of that width whose output weights are R_ψ u / (N π)."""
         width, dim = positive_integer("width", width), self.target.dim
-        weights, biases = self.law.sample(rng, width, dim)
+        weights, biases = self.law.sample(width, dim, rng=rng)
         features = RandomFeatures(weights, biases, self.activation, np.zeros(dim), np.ones(dim))
         # the paper's neuron is σ(w·z - b), the network's σ(w·z + b)
         transform = self.target.ridgelet(self.psi, weights, -biases)
@@ -78,7 +78,9 @@ class Estimator:
         """Σ_α |∂^α σ(w·z - b)|² for pairs: weights (n, M), biases (M,), points (M, n) → (M,)."""
         phase = np.einsum("nm,mn->m", weights, points) - biases
         factors = squared_factors(weights, derivative_indices(domain, self.time_order, self.space_order))
-        return np.sum([factor * self.activation(phase, order) ** 2 for order, factor in factors.items()], axis=0)
+        return np.asarray(
+            np.sum([factor * self.activation(phase, order) ** 2 for order, factor in factors.items()], axis=0)
+        )
 
     def _proposal(self) -> Proposal:
         limit = variance_limit(self.activation, self.law, self.target.dim, self.time_order, self.space_order)
@@ -106,7 +108,7 @@ def squared_factors(weights: Array, indices: list[MultiIndex]) -> dict[int, Arra
 
 
 def estimator(
-    target: Target,
+    target: RidgeletTarget,
     law: WeightLaw,
     *,
     activation: str | Activation = "tanh",
@@ -140,7 +142,7 @@ def estimator(
 
 
 def unbiased_network(
-    target: Target,
+    target: RidgeletTarget,
     law: WeightLaw,
     width: int,
     *,
@@ -223,6 +225,6 @@ def check_activation(activation: Activation, order: int) -> None:
     )
 
 
-def check_domain(target: Target, domain: Domain) -> None:
+def check_domain(target: RidgeletTarget, domain: Domain) -> None:
     """Refuse a domain of another dimension than the target's."""
     require(domain.dim == target.dim, "dimension of the domain", domain.dim, f"{target.dim}, as the target has")

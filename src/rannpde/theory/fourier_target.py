@@ -16,19 +16,19 @@ from math import inf, pi, sqrt
 import finufft
 import numpy as np
 
+from rannpde.arrays import Array, row_blocks
 from rannpde.errors import finite_array, finite_points, positive_integer, reject, require
 from rannpde.network.features import multi_index
-from rannpde.network.network import row_blocks
 from rannpde.theory.ridgelet_function import RidgeletFunction
 
-Array = np.ndarray
 Transform = Callable[[Array], Array]
 
 BLOCK = 2**20
-"""Evaluations of û at a time."""
+"""Evaluations of û at a time: 16 MB of complex values."""
 LARGEST_RULE = 2**22
+"""Nodes on one ray: more would take seconds for a single weight, and says that radius or bandwidth is infinite."""
 GRID_DIMENSIONS = 3
-"""Most dimensions in which values and norms are summed over a grid of frequencies."""
+"""Most dimensions in which values and norms are summed over a grid of frequencies, whose size is a power of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class FourierTarget:
         values = values * np.exp(1j * omega * b[:, None])
         # conj(ψ̂) is (-i)^k times a real function
         real = (values * (-1j) ** psi.order).real * (omega**psi.order * np.exp(-0.5 * omega**2))
-        return psi.amplitude * cut / (pi * nodes) * real.sum(axis=1)
+        return np.asarray(psi.amplitude * cut / (pi * nodes) * real.sum(axis=1))
 
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, None)
@@ -106,7 +106,7 @@ class FourierTarget:
         modes = values * reduce(np.multiply.outer, powers) * (step / (2 * pi)) ** self.dim
         scaled = [np.ascontiguousarray(column) for column in (step * points).T]
         evaluate = {1: finufft.nufft1d2, 2: finufft.nufft2d2, 3: finufft.nufft3d2}[self.dim]
-        return evaluate(*scaled, np.ascontiguousarray(modes), eps=1e-13, isign=1).real
+        return np.asarray(evaluate(*scaled, np.ascontiguousarray(modes), eps=1e-13, isign=1).real)
 
     def squared_norm(self, p: float, q: float) -> float:
         """(2π)^(-n) ∫ |û|² (1+s²)^p (1+|ξ|²)^q over the grid of frequencies: spectrally accurate for smooth û."""
@@ -127,7 +127,9 @@ class FourierTarget:
             moved = [
                 (f, self.transform(frequencies + j * unit), self.transform(frequencies - j * unit)) for j, f in stencil
             ]
-            return 1j / step * np.sum([factor * (ahead - behind) for factor, ahead, behind in moved], axis=0)
+            return np.asarray(
+                1j / step * np.sum([factor * (ahead - behind) for factor, ahead, behind in moved], axis=0)
+            )
 
         return replace(self, transform=derivative)
 
@@ -150,4 +152,4 @@ class FourierTarget:
 
 def _round_up(count: Array) -> Array:
     """The next number of a geometric sequence of ratio about 1.2: few distinct rules, little waste."""
-    return np.ceil(1.2 ** np.ceil(np.log(np.maximum(count, 8.0)) / np.log(1.2))).astype(int)
+    return np.asarray(np.ceil(1.2 ** np.ceil(np.log(np.maximum(count, 8.0)) / np.log(1.2))).astype(int))

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp, roots_hermitenorm
 
+from rannpde.arrays import Array
 from rannpde.errors import positive_integer, require
 from rannpde.network.activations import Activation
 from rannpde.network.laws import HeavyTailed
@@ -100,8 +101,8 @@ def log_parseval_left(psi: RidgeletFunction, n: int, p: float, q: float) -> floa
     return 2 * log(abs(psi.amplitude)) + d * log(2 * pi) + log_area + float(logsumexp(terms))
 
 
-def _log_square(x: np.ndarray) -> np.ndarray:
-    return 2 * np.log(np.sinh(x))
+def _log_square(x: Array) -> Array:
+    return np.asarray(2 * np.log(np.sinh(x)))
 
 
 def log_absolute_integral(psi: RidgeletFunction, n: int) -> float:

@@ -17,12 +17,12 @@ from math import exp
 import numpy as np
 from scipy.optimize import minimize
 
+from rannpde.arrays import Array, MultiIndex, Rng
 from rannpde.domains import Domain, Estimate
 from rannpde.domains.norms import derivative_indices
 from rannpde.errors import positive_integer, require
 from rannpde.network.activations import Activation, as_activation
-from rannpde.network.features import MultiIndex
-from rannpde.network.laws import HeavyTailed, Rng
+from rannpde.network.laws import HeavyTailed
 from rannpde.theory.estimator import (
     Estimator,
     check_activation,
@@ -33,18 +33,16 @@ from rannpde.theory.estimator import (
 )
 from rannpde.theory.parameter_space import Proposal, parameter_integral
 from rannpde.theory.ridgelet_function import RidgeletFunction, admissible, with_parity
-from rannpde.theory.targets import Target
-
-Array = np.ndarray
+from rannpde.theory.targets import RidgeletTarget
 
 POINTS = 128
-"""Points of the domain behind N(w, b)."""
+"""Points of the domain behind N(w, b): with the floor below, bias and variance pass tests/theory/test_estimator.py."""
 FLOOR = 0.1
 """Share of ‖σ^(j)‖²_∞ w^(2α) / √(1 + radius²|w|²) added to N²: a ridge fills at least about such a share of Ω."""
 SEARCH = 2**15
-"""Proposals among which the largest ratio is looked for before it is polished."""
+"""Proposals among which the largest ratio is looked for before it is polished: about a second."""
 MARGIN = 1.1
-"""Factor on the polished largest ratio, for maxima that the search may have missed."""
+"""Factor on the polished largest ratio, for maxima that the search may have missed (docs/theory.md, better laws)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,7 @@ class OptimalLaw:
     envelope : log of the bound on |R| N / proposal, found by search: above it draws would be too rare
     """
 
-    target: Target
+    target: RidgeletTarget
     activation: Activation
     psi: RidgeletFunction
     indices: tuple[MultiIndex, ...] = field(repr=False)
@@ -73,7 +71,7 @@ class OptimalLaw:
         """The share of proposals that become draws."""
         return float(self.normaliser) * exp(-self.envelope)
 
-    def sample(self, rng: Rng, width: int, dim: int) -> tuple[Array, Array]:
+    def sample(self, width: int, dim: int, *, rng: Rng = None) -> tuple[Array, Array]:
         rng, width = np.random.default_rng(rng), positive_integer("width", width)
         require(dim == self.target.dim, "dim", dim, f"{self.target.dim}, the dimension of the target")
         weights, biases, missing = [], [], width
@@ -89,7 +87,7 @@ class OptimalLaw:
 
     def log_density(self, weights: Array, biases: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(self.unnormalised(weights, -biases)) - np.log(float(self.normaliser))
+            return np.asarray(np.log(self.unnormalised(weights, -biases)) - np.log(float(self.normaliser)))
 
     def unnormalised(self, weights: Array, biases: Array) -> Array:
         """|R_ψ u| N at the columns, in the paper's sign of b."""
@@ -115,7 +113,7 @@ class OptimalLaw:
 
 
 def optimal_law(
-    target: Target,
+    target: RidgeletTarget,
     domain: Domain,
     *,
     activation: str | Activation = "tanh",
@@ -129,7 +127,7 @@ def optimal_law(
     >>> from rannpde.domains import SpaceTime
     >>> from rannpde.theory.targets import GaussianMixture
     >>> law = optimal_law(GaussianMixture.gaussian(2), SpaceTime(t=(0, 1), x=(-1, 1)), activation="cos")
-    >>> weights, biases = law.sample(0, width=5, dim=2)
+    >>> weights, biases = law.sample(width=5, dim=2, rng=0)
     >>> weights.shape, bool(np.isfinite(law.log_density(weights, biases)).all())
     ((2, 5), True)
     """
@@ -173,6 +171,13 @@ def _log_envelope(law: OptimalLaw, rng: Rng) -> float:
 # ------------------------------------------------------------------------------- the best exponents and order for π
 
 
+def best_estimator(choice: Estimator, domain: Domain) -> Estimator:
+    """The same function, activation and norm under the law of least variance."""
+    orders = {"time_order": choice.time_order, "space_order": choice.space_order}
+    law = optimal_law(choice.target, domain, activation=choice.activation, **orders)
+    return estimator(choice.target, law, activation=choice.activation, **orders)
+
+
 @dataclass(frozen=True)
 class BestDecay:
     """The best π for one order of ψ: its exponents and the variance that they give."""
@@ -183,7 +188,7 @@ class BestDecay:
 
 
 def best_decay(
-    target: Target,
+    target: RidgeletTarget,
     domain: Domain,
     *,
     activation: str | Activation = "tanh",

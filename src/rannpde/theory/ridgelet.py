@@ -12,18 +12,17 @@ from typing import Unpack
 
 import numpy as np
 
+from rannpde.arrays import Array, row_blocks
 from rannpde.domains import Estimate
+from rannpde.domains.quadrature import Options
 from rannpde.errors import finite_array, finite_points, require
 from rannpde.network.activations import Activation, as_activation
-from rannpde.network.network import row_blocks
-from rannpde.theory.parameter_space import Options, Proposal, parameter_integral
+from rannpde.theory.parameter_space import Proposal, parameter_integral
 from rannpde.theory.ridgelet_function import RidgeletFunction, admissible, panels, with_parity
-from rannpde.theory.targets import Target
-
-Array = np.ndarray
+from rannpde.theory.targets import RidgeletTarget
 
 BLOCK = 2**21
-"""Values of σ at a time."""
+"""Values of σ at a time: 16 MB, so that memory does not grow with the rule."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Reconstruction:
         return float(np.abs(self.values - self.exact).max() / np.abs(self.exact).max())
 
 
-def ridgelet_transform(target: Target, psi: RidgeletFunction, weights: Array, biases: Array) -> Array:
+def ridgelet_transform(target: RidgeletTarget, psi: RidgeletFunction, weights: Array, biases: Array) -> Array:
     """R_ψ u at the columns of weights (n, N) and the biases (N,), in the paper's sign ψ(w·z - b): shape (N,).
 
     >>> from rannpde.theory.targets import GaussianMixture
@@ -71,13 +70,13 @@ def dual_transform(
 
     def integrand(weights: Array, biases: Array) -> Array:
         phase = weights.T @ points.T - biases[:, None]
-        return transform(weights, biases)[:, None] * activation(phase)
+        return np.asarray(transform(weights, biases)[:, None] * activation(phase))
 
     return parameter_integral(integrand, proposal, **options)
 
 
 def reconstruct(
-    target: Target,
+    target: RidgeletTarget,
     activation: str | Activation,
     points: Array,
     *,
@@ -126,7 +125,7 @@ def half_sphere(dim: int, count: int) -> tuple[Array, Array]:
     return np.stack([spot.ravel() for spot in spots], axis=1), np.repeat(0.5 * weight * pi / count, 2 * count)
 
 
-def _bias_rule(length: float, target: Target, psi: RidgeletFunction, fineness: int) -> tuple[Array, float]:
+def _bias_rule(length: float, target: RidgeletTarget, psi: RidgeletFunction, fineness: int) -> tuple[Array, float]:
     """A trapezoidal rule over the b for which the transform is not negligible."""
     width = sqrt(1 + (length * target.radius) ** 2)
     reach = width * (2 * sqrt(psi.order) + 6.0)

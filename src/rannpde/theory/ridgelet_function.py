@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import exp1, gammainc, gammaincc
 
+from rannpde.arrays import Array
+from rannpde.domains.region import composite_gauss
 from rannpde.errors import positive_integer, require
 from rannpde.network.activations import Activation, as_activation
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class RidgeletFunction:
     def __call__(self, x: ArrayLike, derivative: int = 0) -> Array:
         """ψ^(derivative)(x), the shape of x."""
         order = self.order + derivative
-        return self.amplitude * (-1) ** order / sqrt(2 * pi) * hermite_functions(np.asarray(x, float), order)[-1]
+        return np.asarray(
+            self.amplitude * (-1) ** order / sqrt(2 * pi) * hermite_functions(np.asarray(x, float), order)[-1]
+        )
 
     def fourier(self, omega: ArrayLike) -> Array:
         """ψ̂(ω) = a (iω)^k e^(-ω²/2), complex."""
@@ -88,7 +90,7 @@ def _gamma_between(shape: float, lower: float, upper: float) -> float:
     # Γ(s, x) = (Γ(s + 1, x) - x^s e^(-x)) / s climbs to a positive shape; s = 0 is the exponential integral
     if shape == 0:
         return float(exp1(lower))
-    return (_gamma_between(shape + 1, lower, upper) - lower**shape * exp(-lower)) / shape
+    return float((_gamma_between(shape + 1, lower, upper) - lower**shape * exp(-lower)) / shape)
 
 
 def hermite_functions(x: Array, order: int) -> Array:
@@ -135,11 +137,7 @@ def half_line_integral(activation: Activation, power: float) -> complex:
 
 def panels(lower: float, upper: float, count: int, degree: int = 20) -> tuple[Array, Array]:
     """Composite Gauss–Legendre: nodes and weights of ``count`` equal panels with ``degree`` nodes each."""
-    x, w = np.polynomial.legendre.leggauss(degree)
-    edges = np.linspace(lower, upper, count + 1)
-    half = 0.5 * np.diff(edges)[:, None]
-    nodes = 0.5 * (edges[1:] + edges[:-1])[:, None] + half * x
-    return nodes.ravel(), (half * w).ravel()
+    return composite_gauss(np.linspace(lower, upper, count + 1), degree)
 
 
 def admissibility_constant(

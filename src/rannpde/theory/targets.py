@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, factorial, inf, pi, sqrt
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.polynomial import hermite_e
 
+from rannpde.arrays import Array
 from rannpde.errors import finite_array, finite_points, positive_integer, require
 from rannpde.network.features import multi_index
 from rannpde.theory.ridgelet_function import RidgeletFunction, hermite_functions
 
-Array = np.ndarray
-
 
 @runtime_checkable
-class Target(Protocol):
+class RidgeletTarget(Protocol):
     """A function u on R^dim, coordinate 0 being time, with its transforms and norms on the whole space."""
 
     @property
@@ -59,7 +58,7 @@ class Target(Protocol):
         """‖u‖² in H^p(R; H^q(R^d)): (2π)^(-n) ∫ |û(s,ξ)|² (1+s²)^p (1+|ξ|²)^q ds dξ, so that p = q = 0 is L²."""
         ...
 
-    def times_coordinate(self, axis: int) -> Target:
+    def times_coordinate(self, axis: int) -> RidgeletTarget:
         """The function z ↦ z_axis u(z), as the Parseval-type lemma needs it."""
         ...
 
@@ -85,7 +84,7 @@ class GaussianMixture:
         for name in ("centres", "widths", "powers"):
             array = finite_array(name, getattr(self, name), 2)
             shape = (terms, np.shape(self.centres)[1])
-            require(array.shape == shape, f"{name} with shape", array.shape, f"of shape {shape}, one row a term")
+            require(array.shape == shape, f"{name} with shape", array.shape, f"of shape {shape}, one row per term")
         require(bool((np.asarray(self.widths) > 0).all()), "widths", self.widths, "positive")
         whole = np.issubdtype(np.asarray(self.powers).dtype, np.integer) and (np.asarray(self.powers) >= 0).all()
         require(bool(whole), "powers", self.powers, "whole numbers ≥ 0")
@@ -110,11 +109,11 @@ class GaussianMixture:
 
     @property
     def dim(self) -> int:
-        return self.centres.shape[1]
+        return int(self.centres.shape[1])
 
     @property
     def centre(self) -> Array:
-        return self.centres.mean(axis=0)
+        return np.asarray(self.centres.mean(axis=0))
 
     @property
     def radius(self) -> float:
@@ -237,7 +236,7 @@ def _ray_polynomial(scaled: Array, powers: Array) -> Array:
     return product
 
 
-def _frequency_moments(first: tuple, second: tuple, axis: int, count: int) -> Array:
+def _frequency_moments(first: tuple[Any, ...], second: tuple[Any, ...], axis: int, count: int) -> Array:
     """(1/2π) ∫ ξ^(2m) û_1(ξ) conj(û_2(ξ)) dξ for m = 0, …, count, for the one-dimensional factors on that axis."""
     (_, c1, s1, a1), (_, c2, s2, a2) = first, second
     width, shift = s1[axis] ** 2 + s2[axis] ** 2, c1[axis] - c2[axis]

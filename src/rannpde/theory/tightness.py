@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
+from scipy import stats
 
+from rannpde.arrays import Array, Rng
 from rannpde.domains import Domain
 from rannpde.domains.norms import derivative_indices
 from rannpde.errors import positive_integer, require
 from rannpde.fitting import fit
 from rannpde.network.activations import Activation
 from rannpde.network.features import RandomFeatures
-from rannpde.network.laws import HeavyTailed, Rng, WeightLaw
+from rannpde.network.laws import HeavyTailed, WeightLaw
 from rannpde.theory.bounds import theorem_bound
 from rannpde.theory.corollaries import require_probability
 from rannpde.theory.estimator import Estimator, estimator
-from rannpde.theory.targets import Target
-
-Array = np.ndarray
+from rannpde.theory.targets import RidgeletTarget
 
 ERROR_POINTS = 64
-"""Sobol points of the domain at which measured errors are averaged."""
+"""Sobol points of the domain at which errors are averaged; each pool has its own, so that their error averages out."""
 FIT_POINTS_PER_NEURON = 10
+"""M = 10 N, as in the paper's experiments."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class RequiredWidth:
 
 
 def required_width(
-    target: Target,
+    target: RidgeletTarget,
     law: WeightLaw,
     error: float,
     delta: float,
@@ -80,12 +81,13 @@ def required_width(
 class Measured:
     """Root-mean-square errors of unbiased networks, one for each width, in H^p_t H^q_x of the domain.
 
-    errors (K,); scatter (K,), the standard errors of log errors; slope of log error against log width with the
-    half-width of its 95 % interval from the scatter over disjoint pools
+    errors (K,); pools (pools, K), those of each pool alone; scatter (K,), the standard errors of log errors; slope of
+    log error against log width with the half-width of its 95 % interval, Student's from the scatter of the pools
     """
 
     widths: Array
     errors: Array
+    pools: Array
     scatter: Array
     slope: float
     halfwidth: float
@@ -106,7 +108,8 @@ def measured_errors(
     slopes = 0.5 * np.polyfit(np.log(widths_array), logs.T, 1)[0]
     scatter = 0.5 * logs.std(axis=0, ddof=1) / sqrt(pools)
     slope = 0.5 * float(np.polyfit(np.log(widths_array), mean, 1)[0])
-    return Measured(widths_array, np.exp(0.5 * mean), scatter, slope, 1.96 * float(slopes.std(ddof=1)) / sqrt(pools))
+    halfwidth = float(stats.t.ppf(0.975, pools - 1) * slopes.std(ddof=1)) / sqrt(pools)
+    return Measured(widths_array, np.exp(0.5 * mean), np.exp(0.5 * logs), scatter, slope, halfwidth)
 
 
 def _pool_errors(choice: Estimator, domain: Domain, widths: Array, rng: np.random.Generator) -> Array:

@@ -64,11 +64,78 @@ def test_a_stated_problem_knows_its_parts():
         ({"exact": {"w": "0"}}, "no field"),
         ({"exact": {"u": "sin(q)"}}, "'q' is unknown"),
         ({"domain": "box"}, "Interval"),
+        ({"equations": 3}, "equations is 3"),
+        ({"equations": {1: "u_t = u_xx"}}, "name of an equation"),
+        ({"fields": 3}, "fields is 3"),
+        ({"bounds": {"u": 3}}, r"bounds\['u'\] is 3"),
+        ({"bounds": {"u": ("a", None)}}, r"bounds\['u'\]"),
+        ({"parameters": [("nu", 1)]}, "parameters is"),
+        ({"name": 3}, "name is 3"),
+        ({"equations": "u_t + u*u_x = nu*u_xx + log(u - 2)"}, "at the initial values, is not finite"),
+        ({"equations": "u_t = d(sign(x)*u_x, x)"}, "distribution"),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(changes, hint):
     with pytest.raises(InputError, match=hint):
         burgers(**changes)
+
+
+WALL, FLUX = On("x=1", "u = 0"), On("x=1", "u + 0.1*u_x = 1")
+ZERO, FLAT = On("boundary", "u = 0"), On("boundary", "dn(u) = 0")
+LINE, SQUARE, DISC = Interval(0, 1), Box(x=(0, 1), y=(0, 1)), Ball((0, 0), 1)
+PLATE = ["u_xx = v", "v_xx = 1"]
+
+
+@pytest.mark.parametrize(
+    ("equations", "domain", "conditions", "hint"),
+    [
+        ("u_xx = 1", LINE, {"ends": ZERO, "flux": FLUX}, "'ends', 'flux'.*take 2 on both"),
+        ("u_xx = 1", LINE, {"a": ZERO, "b": FLAT}, "4 conditions"),
+        ("u_x = u", LINE, {"ends": ZERO}, "2 conditions.*take 1"),
+        ("laplace(u) = 1", DISC, {"a": ZERO, "b": FLAT}, "take 1"),
+        ("laplace(u) = 1", SQUARE, {"a": ZERO, "b": FLUX}, "on x=1 .'a', 'b'.*1 there"),
+        ("u_xxxx = 1", LINE, {"a": ZERO, "b": FLAT, "c": On("x=0", "u_xx = 0")}, "take 4"),
+        (PLATE, LINE, {"a": ZERO, "b": FLAT, "c": On("boundary", "v = 0")}, "6 conditions"),
+    ],
+)
+def test_too_many_conditions_are_refused_by_name(equations, domain, conditions, hint):
+    with pytest.raises(InputError, match=hint):
+        Problem(equations, domain, conditions)
+    assert Problem(equations, domain, conditions, incomplete=True).terms
+
+
+def test_too_many_in_time_and_per_side():
+    line = SpaceTime(t=(0, 1), x=(0, 1))
+    start = On("t=0", "u = 0")
+    with pytest.raises(InputError, match="2 conditions on t=0"):
+        Problem("u_t = u_xx", line, {"start": start, "rate": On("t=0", "u_t = 0"), "ends": On("boundary", "u = 0")})
+    with pytest.raises(InputError, match="2 conditions on x=1"):
+        Problem("u_t = u_xx", line, {"start": start, "wall": WALL, "flux": FLUX})
+    with pytest.raises(InputError, match="2 conditions on the sides of x"):
+        Problem("u_t + u_x = 0", line, {"start": start, "ends": On("boundary", "u = 0")})
+
+
+@pytest.mark.parametrize(
+    ("equations", "domain", "conditions"),
+    [
+        ("u_xx = -u", LINE, {"a": On("x=0", "u = 0"), "b": On("x=0", "u_x = 1")}),  # an initial value problem
+        ("u_xxxx = 1", LINE, {"a": ZERO, "b": FLAT}),
+        (PLATE, LINE, {"a": ZERO, "b": FLAT}),  # clamped: v takes the conditions that u has too many
+        (
+            "u_t + u*u_x = 0",  # both ends let it flow in
+            SpaceTime(t=(0, 1), x=(-1, 1)),
+            {"start": On("t=0", "u = -x"), "ends": On("boundary", "u = -x/(1 - t + 1)")},
+        ),
+        (
+            "u_t + u_xxx = 0",
+            SpaceTime(t=(0, 1), x=(0, 1)),
+            {"start": On("t=0", "u = 0"), "ends": On("boundary", "u = 0"), "slope": On("x=1", "u_x = 0")},
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::rannpde.pde.problem.checks.ConditionWarning")
+def test_as_many_conditions_as_the_order_are_accepted(equations, domain, conditions):
+    assert Problem(equations, domain, conditions).constraints
 
 
 def test_a_corner_that_contradicts_itself_warns_with_its_size():
@@ -132,6 +199,17 @@ def test_functions_with_derivatives_may_be_differentiated():
         exact={"u": "x**2"},
     )
     assert np.abs(problem.residual(problem.exact_solution, np.ones((3, 1)))["equation"]).max() < 1e-15
+
+
+def test_a_choice_protects_its_branches():
+    start = On("t=0", "u = where(x > 0, x*log(abs(x)), 0)")
+    problem = burgers(
+        equations="u_t = u_xx + where(u > 2, log(u - 2), 0) + where(x > 0, u*log(x), 0)",
+        conditions={"start": start, "walls": WALLS},
+    )
+    assert problem.terms
+    with pytest.raises(InputError, match="not finite"):
+        burgers(equations="u_t = u_xx + u*log(x)")
 
 
 def test_box_without_time_has_no_initial_conditions():

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rannpde.errors import InputError
-from rannpde.pde.statement.expression import read
+from rannpde.pde.statement.build import build
+from rannpde.pde.statement.expression import divergence_form
 from rannpde.pde.statement.grammar import (
     DEPTH_LIMIT,
     LENGTH_LIMIT,
@@ -22,7 +23,8 @@ from rannpde.pde.statement.grammar import (
     names,
     parse,
 )
-from rannpde.pde.statement.vocabulary import Vocabulary, build
+from rannpde.pde.statement.reading import read
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("t", "x", "y"), "t", ("u", "v"), {"nu": 0.1, "m": 2})
 
@@ -80,6 +82,9 @@ def test_syntax_errors_point_at_the_column(text, column):
         ("u + grad(u)", "vectors are added"),
         ("max(u)", "two or more"),
         ("sin(u, v)", "one argument"),
+        ("where(u, 1, 2)", "begins with a comparison"),
+        ("where(u < 1, 2)", "two values"),
+        ("u_t = u < 1", "first place of where"),
     ],
 )
 def test_meaningless_statements_say_why(text, hint):
@@ -109,6 +114,21 @@ HOSTILE = {
     "huge exponential": "exp(10**6)*u",
     "nested laplace": "laplace(" * 5 + "u**3" + ")" * 5,
     "big float": "1e308*1e308*u",
+    "absurd exponent": "1e99999999*u",
+    "tower of hyperbolic cosines": "cosh(cosh(cosh(30)))*u",
+    "long product of sums": "*".join(f"({k}+u)" for k in range(1, 600)),
+    "division by a derivative that vanishes": "x/laplace(1)",
+    "nothing over nothing": "u/d(1, x)",
+    "many large derivatives": " + ".join(f"laplace(sin(u)*cos(v)*exp({k}*u*v)*tanh(x*u))" for k in range(100)),
+    "comparison outside where": "max(u < v, 1)",
+    "number that is a surd of a surd": "log(-sqrt(2))*u",
+}
+QUICK = {
+    "nested max": "max(" * 20 + "u" + "".join(f", {k}*x)" for k in range(20)),
+    "long max": "max(" + ", ".join(f"sin({k}*x)" for k in range(300)) + ")",
+    "numbers that cancel": "max(sin(1)**2 + cos(1)**2 - 1, 0) + u",
+    "root of a huge number": "(10**60 + 1)**(1/997)*u",
+    "product of many sums": "*".join(f"(x + {k})" for k in range(1, 500)) + "*u",
 }
 
 
@@ -118,6 +138,15 @@ def test_hostile_text_is_refused_quickly(text):
     with pytest.raises(InputError):
         read(text, WORDS)
     assert time.process_time() - begin < 1.0  # a bound on work, not a measurement: these take milliseconds
+
+
+@pytest.mark.parametrize("text", QUICK.values(), ids=QUICK.keys())
+def test_odd_text_that_means_something_is_read_quickly(text):
+    begin = time.process_time()
+    expression = read(text, WORDS)
+    assert len(expression.partials) == len(expression.jets)
+    divergence_form(expression, WORDS)
+    assert time.process_time() - begin < 2.0  # a bound on work, as above
 
 
 def test_limits_leave_room_for_real_equations():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import sympy
 
 from rannpde.errors import InputError
 from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Jet, divergence_form, infer_fields, read
+from rannpde.pde.statement.expression import Jet, divergence_form
 from rannpde.pde.statement.grammar import StatementError
+from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vocabulary import FUNCTIONS, Vocabulary
 
 WORDS = Vocabulary(("t", "x", "y"), "t", ("u", "v"), {"nu": 0.1, "m": 3})
@@ -103,7 +106,7 @@ def read_source(source):
 
 def test_evaluation_agrees_with_sympy_for_every_function():
     x = sympy.Symbol("x", real=True)
-    functions = [name for name in FUNCTIONS if name not in ("abs", "max", "min")]
+    functions = [name for name in FUNCTIONS if name not in ("abs", "sign", "max", "min")]  # these: test_kinks.py
     values = np.array([0.11, 0.37, 0.83])
     for name in functions:
         formula = getattr(sympy, name)(x) ** 3 + 1 / (2 + x) ** 5
@@ -136,3 +139,18 @@ def test_own_functions():
         read("u_x = d(f(x), x)", words)
     with pytest.raises(InputError, match="rename"):
         Vocabulary(("x",), None, ("sin",))
+
+
+def test_parameters_may_be_any_real_number():
+    words = Vocabulary(("x",), None, ("u",), {"a": np.float32(0.5), "m": np.int64(3), "q": Fraction(1, 4)})
+    assert words.parameters == {"a": 0.5, "m": 3, "q": 0.25}
+    assert [type(value) for value in words.parameters.values()] == [float, int, float]
+    for wrong in (True, 1j, "1", None, np.inf, 10**400, [1.0]):
+        with pytest.raises(InputError, match=r"parameters\['a'\].*finite number"):
+            Vocabulary(("x",), None, ("u",), {"a": wrong})
+
+
+def test_names_that_read_as_derivatives_are_refused():
+    for words in ({"fields": ("u", "u_x")}, {"fields": ("u",), "parameters": {"u_xx": 1.0}}):
+        with pytest.raises(InputError, match="reads as a derivative of u"):
+            Vocabulary(("x",), **words)

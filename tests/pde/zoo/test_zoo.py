@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rannpde.pde.functions import term_residual
+from rannpde.pde.residual import term_residual
 from rannpde.pde.zoo import ZOO, zoo
 
 VARIANTS = [(name, {}) for name in ZOO] + [
@@ -42,7 +42,7 @@ def test_exact_solution_annihilates_every_term(name, settings):
 def _summands(term, exact, problem, points):
     import sympy
 
-    from rannpde.pde.functions import jets_of
+    from rannpde.pde.residual import jets_of
     from rannpde.pde.statement.evaluate import evaluate
 
     jets = jets_of(exact, problem.fields, points, term.expression.jets)

@@ -1,33 +1,23 @@
-"""From a problem to a least-squares system: points for every term, rows for every piece, weights that balance.
-
-Balance. A row of the Jacobian of Δu is hundreds of times as long as one of u, so equal weights would let the
-equation drown the conditions. The rows of each term are divided by the root mean square length of its Jacobian rows at
-the first guess; conditions then count ``CONDITION_WEIGHT`` times, and the user's weights multiply that.
-"""
+"""From a problem to a least-squares system: points for every term, and rows for every piece."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array
+from rannpde.domains.region import Region
 from rannpde.pde.collocation.pieces import Piece, locate
-from rannpde.pde.collocation.system import Block, Jets, Matching, Rows, System, collocate
-from rannpde.pde.functions import State, jets_of
-from rannpde.pde.problem.conditions import Term
+from rannpde.pde.collocation.system import Jets, Matching, Rows, System
+from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.expression import read
+from rannpde.pde.residual import Term
+from rannpde.pde.statement.reading import read
 
-Array = np.ndarray
 Density = Callable[[Array], Array]
-
-CONDITION_WEIGHT = 10.0
-"""Empirical: non-linear Poisson gains up to a digit over weight 1."""
-POINTS_PER_COLUMN = 3.0
-SPREAD = 2
-"""Candidates drawn for each point that a density keeps."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +26,17 @@ class Sampler:
 
     columns: int
     rng: np.random.Generator
+    tuning: CollocationTuning
     density: Density | None = None
-    points_per_column: float = POINTS_PER_COLUMN
+    points_per_column: float = 3.0
 
     def interior(self, problem: Problem) -> Array:
-        return self.draw(problem.domain, max(50, round(self.points_per_column * self.columns)))
+        """Points inside, a share of them where the data vary, if that is concentrated."""
+        count = max(50, round(self.points_per_column * self.columns))
+        focus = np.empty((0, problem.domain.dim))
+        if problem.variation is not None:
+            focus = problem.variation.sample(round(self.tuning.focus_share * count), self.rng)
+        return np.concatenate([self.draw(problem.domain, count), focus])
 
     def condition(self, problem: Problem, term: Term) -> Array:
         """Points on the side of a term; all conditions together get about as many as there are columns."""
@@ -52,10 +48,10 @@ class Sampler:
         sides = sum(other.points is None and bool(other.region.axes) for other in problem.constraints)  # type: ignore[union-attr]
         return self.draw(region, max(20, round(self.columns / sides)))
 
-    def draw(self, region: Any, count: int) -> Array:
+    def draw(self, region: Region, count: int) -> Array:
         if self.density is None:
             return region.sample(count, rng=self.rng, method="sobol")
-        candidates = region.sample(SPREAD * count, rng=self.rng)
+        candidates = region.sample(self.tuning.spread * count, rng=self.rng)
         weight = self.density(candidates)
         chance = 0.5 * weight / weight.sum() + 0.5 / len(candidates)
         return candidates[self.rng.choice(len(candidates), count, replace=False, p=chance)]
@@ -80,7 +76,8 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> S
             inside = home_here == number
             if inside.any():
                 data = None if term.data is None else term.data[inside]
-                rows.append(collocate(term, number, piece.features, points[inside], coordinates, data))
+                here = points[inside]
+                rows.append(Rows(term, number, Jets(piece.features, here), term.known(here, coordinates, data)))
     rows += _periodic_rows(problem, pieces, sampler)
     rows += _interface_rows(problem, pieces, sampler)
     return System(problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r)))
@@ -114,7 +111,7 @@ def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler
                         (left, Jets(pieces[left].features, one[pick])),
                         (right, Jets(pieces[right].features, other[pick])),
                     )
-                    rows.append(Matching(pairing.name, name, index, sides))
+                    rows.append(Matching(pairing.name, name, index, sides, weight=pairing.weight))
     return rows
 
 
@@ -147,69 +144,3 @@ def _pairs(pieces: tuple[Piece, ...], one: Array, other: Array) -> Iterator[tupl
     homes = np.stack([locate(pieces, one), locate(pieces, other)], axis=1)
     for left, right in np.unique(homes, axis=0):
         yield int(left), int(right), (homes == (left, right)).all(axis=1)
-
-
-# ------------------------------------------------------------------------------------- balance and first step
-
-
-def first_step(system: System, state: State, weights: Mapping[str, float]) -> tuple[System, Array, Array]:
-    """The balanced system, and Jacobian and right-hand side of the full Newton step from any state,
-
-        F'(u₀) u₁ = F'(u₀) u₀ - F(u₀) .
-
-    The state need not lie in the span of the features: only its derivatives at the points are used.
-    """
-    jacobian = np.zeros((system.height, system.size), order="F")
-    right = np.zeros(system.height)
-    starts, top = system.starts(), 0
-    energies: list[float] = []
-    for rows in system.rows:
-        bottom = top + len(rows)
-        right[top:bottom], blocks = _newton_rows(rows, state, system)
-        for piece, name, block in blocks:
-            left = starts[piece, name]
-            jacobian[top:bottom, left : left + block.shape[1]] += block
-        energies.append(_energy(rows, blocks))
-        top = bottom
-    scaled = balanced(system, energies, weights)
-    factors = np.concatenate([np.full(len(rows), rows.scale) for rows in scaled.rows])
-    return scaled, np.multiply(jacobian, factors[:, None], out=jacobian), right * factors
-
-
-def balanced(system: System, energies: list[float], weights: Mapping[str, float]) -> System:
-    """Rows scaled as the module says; energies are the sums of squared lengths of the Jacobian rows."""
-    groups: dict[str, tuple[float, int]] = {}
-    for rows, energy in zip(system.rows, energies, strict=True):
-        total, count = groups.get(_key(rows), (0.0, 0))
-        groups[_key(rows)] = (total + energy, count + len(rows))
-    scaled = []
-    for rows in system.rows:
-        total, count = groups[_key(rows)]
-        interior = isinstance(rows, Rows) and rows.term.kind == "interior"
-        own = 1.0 if isinstance(rows, Matching) else rows.term.weight
-        share = own * weights.get(rows.name, 1.0) * (1.0 if interior else CONDITION_WEIGHT)
-        scaled.append(replace(rows, scale=share / (np.sqrt(total / count) or 1.0)))
-    return replace(system, rows=tuple(scaled))
-
-
-def _key(rows: Rows | Matching) -> str:
-    """Terms of one name on different sides are one group; orders of continuity are groups of their own."""
-    return rows.name if isinstance(rows, Rows) else f"{rows.name} {rows.field} {rows.index}"
-
-
-def _energy(rows: Rows | Matching, blocks: list[Block]) -> float:
-    if isinstance(rows, Rows) and rows.term.kind == "bounds":  # inactive rows are zero: take the values of the field
-        return float(np.square(rows.jets.ridge(0)).sum())
-    return sum(float(np.einsum("ij,ij->", block, block)) for _, _, block in blocks)
-
-
-def _newton_rows(rows: Rows | Matching, state: State, system: System) -> tuple[Any, list[Block]]:
-    if isinstance(rows, Matching):
-        zero = [dict.fromkeys(system.fields, np.zeros(features.columns)) for features in system.features]
-        return 0.0, rows.linearise(zero)[1]
-    jets = jets_of(state, system.fields, rows.jets.points, rows.term.expression.jets)
-    value, partials, blocks = rows.blocks(jets)
-    shift = sum(
-        (p * jets[jet] for jet, p in zip(rows.term.expression.jets, partials, strict=True)), np.zeros(len(rows))
-    )
-    return shift - value, blocks

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-import sympy
 
+from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.collocation.assemble import Sampler, assemble, first_step
-from rannpde.pde.collocation.linear import Factor
-from rannpde.pde.collocation.newton import GaussNewton, Iteration, Outcome
+from rannpde.fitting.orthogonal import Factor
+from rannpde.pde.collocation.assemble import Density, Sampler, assemble
+from rannpde.pde.collocation.newton import Descent, GaussNewton, Iteration
 from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork
 from rannpde.pde.collocation.system import Matching, Rows, System
-from rannpde.pde.functions import State, Zero, jets_of
-from rannpde.pde.problem.conditions import Term
+from rannpde.pde.collocation.tuning import CollocationTuning
+from rannpde.pde.functions import State, Zero
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Jet
+from rannpde.pde.residual import held_out_residual, jets_of
+from rannpde.pde.watch import Ending
 
-Array = np.ndarray
-
-HELD_OUT = 1000
-"""Fresh points a term for the held-out residual."""
+SMOOTH_CUTOFF = 1e-10
+"""Rank cut of a projection: a guess is wanted with small coefficients, not with its last digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """What one solve found."""
+    """What one solve found.
+
+    losses : name → (sum of squares, rows) on the collocation points: the sums of the PINN loss
+    held_out : name → relative residual on fresh points
+    """
 
     network: PiecewiseNetwork
-    outcome: Outcome
+    descent: Descent
     losses: Mapping[str, tuple[float, int]]
-    """Name → (sum of squares, rows) on the collocation points: the sums of the PINN loss."""
     held_out: Mapping[str, float]
-    """Name → relative residual on fresh points."""
     seconds: float
     label: str = ""
-    rows: int = 0
-    columns: int = 0
 
     @property
     def score(self) -> float:
@@ -52,11 +49,18 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything about a solve but the features: weights of terms, loop, points, seed of the held-out points."""
+    """Everything about a solve but the features: weights of terms, loop, points; ``notice`` is asked at every step."""
 
     newton: GaussNewton = field(default_factory=GaussNewton)
     weights: Mapping[str, float] = field(default_factory=dict)
     points_per_column: float = 3.0
+    tuning: CollocationTuning = field(default_factory=CollocationTuning)
+    notice: Callable[[int, int], Ending | None] | None = None
+    """Called with (columns, steps)."""
+
+    def over(self, columns: int) -> bool:
+        """Whether the time allowed is used up."""
+        return self.notice is not None and self.notice(columns, 0) is not None
 
 
 def attempt(
@@ -65,31 +69,28 @@ def attempt(
     state: State,
     rng: np.random.Generator,
     recipe: Recipe,
-    density: Any = None,
+    density: Density | None = None,
     label: str = "",
 ) -> Attempt:
     """Solve from a state, which need not lie in the span of the features."""
     begin = perf_counter()
     columns = max(piece.features.columns for piece in pieces) * len(pieces)
-    system = assemble(problem, pieces, Sampler(columns, rng, density, recipe.points_per_column))
+    sampler = Sampler(columns, rng, recipe.tuning, density, recipe.points_per_column)
     with np.errstate(all="ignore"):  # iterates may leave the domain of a root: the loop looks at what it gets
-        system, outcome = _iterate(system, state, recipe)
-    network = PiecewiseNetwork(pieces, tuple(_matrix(system, part) for part in system.split(outcome.vector)))
-    losses = system.sums(outcome.vector)
+        system, descent = _iterate(assemble(problem, pieces, sampler), state, recipe)
+    parts = system.split(descent.vector)
+    coefficients = tuple(np.stack([part[name] for name in system.fields], axis=1) for part in parts)
+    network = PiecewiseNetwork(pieces, coefficients)
     held_out = held_out_residual(problem, network)
-    return Attempt(network, outcome, losses, held_out, perf_counter() - begin, label, system.height, system.size)
+    return Attempt(network, descent, system.sums(descent.vector), held_out, perf_counter() - begin, label)
 
 
-def _matrix(system: System, part: Mapping[str, Array]) -> Array:
-    return np.stack([part[name] for name in system.fields], axis=1)
-
-
-def _iterate(system: System, state: State, recipe: Recipe) -> tuple[System, Outcome]:
+def _iterate(system: System, state: State, recipe: Recipe) -> tuple[System, Descent]:
     """The balanced system; the full Newton step from the state, then Gauss–Newton unless the system is linear."""
     newton = recipe.newton
     if system.linear:
         state = Zero(len(system.fields))  # the step does not depend on where it starts: spare the evaluation
-    system, jacobian, right = first_step(system, state, recipe.weights)
+    system, jacobian, right = system.first_step(state, recipe.weights, recipe.tuning.condition_weight)
     if not (np.isfinite(jacobian).all() and np.isfinite(right).all()):
         raise InputError(
             "the equations are not finite at the first guess (a logarithm or root leaves its domain); pass guess=…"
@@ -99,15 +100,16 @@ def _iterate(system: System, state: State, recipe: Recipe) -> tuple[System, Outc
     seconds = perf_counter() - start
     norm = float(np.linalg.norm(system.residual(step.solution)))
     first = Iteration(norm, 1.0, 0.0, step.rank, step.condition)
-    if system.linear:
-        return system, Outcome(step.solution, (first,), True, "one solve, as the problem is linear", seconds)
+    if system.linear or newton.kept(norm, float(np.linalg.norm(jacobian @ step.solution - right))):
+        return system, Descent(step.solution, (first,), Ending.CONVERGED, "", seconds)
+    notice = None if recipe.notice is None else lambda number: recipe.notice(system.size, number)  # type: ignore[misc]
     if not np.isfinite(norm) or norm > 10 * _state_norm(system, state):
         start = perf_counter()
         vector = _project(system, state, newton.cutoff)
         seconds += perf_counter() - start
-        rest = newton.run(system, vector)
+        rest = newton.run(system, vector, notice)
     else:
-        rest = newton.run(system, step.solution)
+        rest = newton.run(system, step.solution, notice)
         rest = replace(rest, history=(first, *rest.history))
     return system, replace(rest, solve_seconds=seconds + rest.solve_seconds)
 
@@ -128,70 +130,13 @@ def _project(system: System, state: State, cutoff: float) -> Array:
     starts = system.starts()
     seen: set[int] = set()
     for rows in system.rows:
-        if isinstance(rows, Matching) or rows.term.kind != "interior" or rows.piece in seen:
+        if isinstance(rows, Matching) or not rows.inside or rows.piece in seen:
             continue
         seen.add(rows.piece)
         points, design = rows.jets.points, rows.jets.ridge(0)
         values = state.derivative(points, (0,) * points.shape[1])
         for number, name in enumerate(system.fields):
             left = starts[rows.piece, name]
-            vector[left : left + design.shape[1]] = (
-                Factor.of(design, values[:, number]).solve(max(cutoff, 1e-10)).solution
-            )
+            fitted = Factor.of(design, values[:, number]).solve(max(cutoff, SMOOTH_CUTOFF))
+            vector[left : left + design.shape[1]] = fitted.solution
     return vector
-
-
-# ----------------------------------------------------------------------------------------- held-out residual
-
-
-def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT) -> dict[str, float]:
-    """Name → root mean square residual on fresh points over the size of the term's own summands.
-
-    A number that needs no exact solution and no units: 1 means nothing is solved, 1e-6 six digits of balance. The
-    size is at least what the linearised term gives for fields that vary over the whole domain, |∂^α u| ~ |u|/h^α.
-    """
-    generator = np.random.default_rng(rng)
-    interior = problem.domain.sample(count, rng=generator)
-    plain = {Jet(name, (0,) * problem.domain.dim) for name in problem.fields}
-    needed = plain.union(*(term.expression.jets for term in problem.terms))
-    everywhere = jets_of(state, problem.fields, interior, needed)
-    found: dict[str, tuple[float, float]] = {}
-    for term in problem.terms:
-        residual, size = _measured(term, state, problem, interior, everywhere, generator)
-        before = found.get(term.name, (0.0, 0.0))
-        found[term.name] = (before[0] + residual**2, before[1] + size**2)
-    return {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in found.items()}
-
-
-def _measured(
-    term: Term,
-    state: State,
-    problem: Problem,
-    interior: Array,
-    everywhere: Mapping[Jet, Array],
-    rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Root mean squares of the residual and of Σ |summand|; of conditions at least the quantity's size inside."""
-    expression, points = term.expression, interior
-    jets: Mapping[Jet, Array] = everywhere
-    if term.kind != "interior":
-        region: Any = term.region
-        points = term.points if term.points is not None else region.sample(len(interior) if region.axes else 1, rng=rng)
-        jets = jets_of(state, problem.fields, points, expression.jets)
-    values = term.known(points, problem.vocabulary.coordinates, term.data)
-    values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
-    parts = evaluate(list(sympy.Add.make_args(expression.formula)), values, expression.functions)
-    zero = np.zeros(len(points))
-    residual, size = _rms(sum(parts, zero)), _rms(sum((np.abs(part) for part in parts), zero))
-    if term.kind != "interior":
-        return residual, max(size, *[_rms(everywhere[jet]) for jet in expression.jets])
-    halfwidth = 0.5 * np.diff(problem.domain.bounds, axis=1)[:, 0]
-    natural = 0.0
-    for jet, partial in zip(expression.jets, evaluate(expression.partials, values, expression.functions), strict=True):
-        scale = float(np.prod(halfwidth ** np.array(jet.index)))
-        natural += _rms(partial) * _rms(everywhere[Jet(jet.field, (0,) * len(halfwidth))]) / scale
-    return residual, max(size, natural)
-
-
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -8,8 +8,7 @@ guess of the next solve. The last window is the whole time interval, so the resu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -24,91 +23,62 @@ from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time
 
+HOPELESS = 0.5
+"""A window solved with a larger relative residual is shortened; three in a row end the growth."""
+
 
 @dataclass(frozen=True)
-class Growth:
-    """Settings of the growing window. Empirical; see benchmarks/solve.py.
+class GrowingWindow:
+    """Solves with placed features, of a given width."""
 
-    first : first window as a share of the time interval
-    factor : growth of the window from one solve to the next
-    early_width : most neurons before the last window; more would resolve a kink of the guess too sharply
-    passes : solves on the last window, each with features placed for the one before; the best is kept
-    cutoff : rank cut; larger than elsewhere, since small coefficients extrapolate better
-    """
+    problem: Problem
+    width: int
+    rng: np.random.Generator
+    recipe: Recipe
 
-    first: float = 0.02
-    factor: float = 1.4
-    early_width: int = 200
-    passes: int = 4
-    cutoff: float = 1e-10
-    points_per_column: float = 6.0
-    placement: Placement = field(default_factory=Placement)
-
-    def run(
-        self,
-        problem: Problem,
-        width: int,
-        rng: np.random.Generator,
-        recipe: Recipe,
-        state: State | None = None,
-        progress: Callable[[Attempt], None] | None = None,
-    ) -> list[Attempt]:
-        """All attempts on the whole interval, the best by held-out residual first."""
-        newton = replace(recipe.newton, cutoff=self.cutoff, iterations=min(recipe.newton.iterations, 10))
-        recipe = replace(recipe, newton=newton, points_per_column=self.points_per_column)
-        early: list[Attempt] = []
-        if state is None and isinstance(problem.domain, SpaceTime):
-            early = self._march(problem, width, rng, recipe, progress)
-        if state is None:
-            state = early[-1].network if early else first_guess(problem)
-        found: list[Attempt] = []
-        for number in range(self.passes):
-            found.append(self._solve(problem, width, state, rng, recipe, f"width {width}, placed, pass {number + 1}"))
-            if progress is not None:
-                progress(found[-1])
-            state = min(found, key=lambda one: one.score).network
-        spent = sum(one.outcome.solve_seconds for one in early)  # the windows count where the time is accounted for
-        last = replace(found[-1].outcome, solve_seconds=found[-1].outcome.solve_seconds + spent)
-        return sorted([*found[:-1], replace(found[-1], outcome=last)], key=lambda one: one.score)
-
-    def _march(
-        self,
-        problem: Problem,
-        width: int,
-        rng: np.random.Generator,
-        recipe: Recipe,
-        progress: Callable[[Attempt], None] | None,
-    ) -> list[Attempt]:
-        """The solves on windows shorter than the whole interval, one after the other; the last one reaches furthest."""
-        domain = problem.domain
-        assert isinstance(domain, SpaceTime)
-        start, end = domain.time
-        early = min(self.early_width, width)
-        window = self.first * (end - start)
-        state: State = first_guess(problem, moving=True)
-        good: list[Attempt] = []
-        failures = 0
-        while window < end - start:
-            part = restrict_time(problem, (start, start + window))
-            label = f"width {early}, placed, up to t = {start + window:.3g}"
-            found = self._solve(part, early, state, rng, recipe, label)
-            if progress is not None:
-                progress(found)
-            if not np.isfinite(found.score) or found.score > 0.5:
+    def start(self) -> State:
+        """A state good for the whole time: the last of the windows, or the first guess where there is no time."""
+        if not isinstance(self.problem.domain, SpaceTime):
+            return first_guess(self.problem)
+        growing = self.recipe.tuning.growing
+        begin, end = self.problem.domain.time
+        early = min(growing.early_width, self.width)
+        window, failures = growing.first * (end - begin), 0
+        state: State = first_guess(self.problem, moving=True)
+        while window < end - begin and not self.recipe.over(early):
+            part = restrict_time(self.problem, (begin, begin + window))
+            found = placed_attempt(part, early, state, self.rng, self._recipe, "")
+            if not np.isfinite(found.score) or found.score > HOPELESS:
                 failures += 1
                 if failures > 3:
-                    raise InputError(
-                        f"the solution could not be followed beyond t = {start + window:.3g}; try more width or slabs"
-                    )
+                    reached = f"t = {begin + window:.3g}"
+                    raise InputError(f"the solution could not be followed beyond {reached}; try more width or slabs")
                 window *= 0.7
                 continue
-            good.append(found)
-            state, window = found.network, window * self.factor
-        return good
+            state, window = found.network, window * growing.factor
+        return state
 
-    def _solve(
-        self, problem: Problem, width: int, state: State, rng: np.random.Generator, recipe: Recipe, label: str
-    ) -> Attempt:
-        features = self.placement.features(state, problem.domain, width, rng)
-        density = partial(self.placement.density, state, problem.domain)
-        return attempt(problem, (Piece(problem.domain.bounds, features),), state, rng, recipe, density, label)
+    def solve(self, state: State, number: int) -> Attempt:
+        """One solve on the whole interval with features placed for that state."""
+        label = f"width {self.width}, placed, pass {number}"
+        return placed_attempt(self.problem, self.width, state, self.rng, self._recipe, label)
+
+    @property
+    def _recipe(self) -> Recipe:
+        growing = self.recipe.tuning.growing
+        newton = replace(
+            self.recipe.newton,
+            cutoff=max(growing.cutoff, self.recipe.newton.cutoff),
+            iterations=min(self.recipe.newton.iterations, 10),
+        )
+        return replace(self.recipe, newton=newton, points_per_column=growing.points_per_column)
+
+
+def placed_attempt(
+    problem: Problem, width: int, state: State, rng: np.random.Generator, recipe: Recipe, label: str
+) -> Attempt:
+    """One solve with features and points placed for a state."""
+    placement = Placement(recipe.tuning.placement)
+    features = placement.features(state, problem.domain, width, rng)
+    density = partial(placement.density, state, problem.domain)
+    return attempt(problem, (Piece(problem.domain.bounds, features),), state, rng, recipe, density, label)

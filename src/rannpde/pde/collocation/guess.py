@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import sympy
 
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.functions import ExactSolution, Formula, State
-from rannpde.pde.problem.checks import prescribed
+from rannpde.pde.problem.evolution import rates
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.expression import Expression, Jet, expand
+from rannpde.pde.statement.expression import Expression, expand
 from rannpde.pde.statement.vocabulary import coordinate_symbol
 
-Array = np.ndarray
-_STEP = 1e-4
+STEP = 1e-4
+"""Of central differences of a user's function, relative to its argument: good enough for a guess."""
 
 
 def first_guess(problem: Problem, moving: bool = False) -> State:
@@ -27,17 +28,17 @@ def first_guess(problem: Problem, moving: bool = False) -> State:
     without initial values start at 0, or at the nearest number inside their bounds.
     """
     values: dict[str, sympy.Expr] = {}
-    rates: dict[str, sympy.Expr] = {}
+    speeds: dict[str, sympy.Expr] = {}
     for term in problem.constraints:
-        given = prescribed(term) if term.kind == "initial" else None
+        given = term.prescribed if term.kind == "initial" else None
         if given is not None and sum(given[0].index[1:]) == 0:
-            {0: values, 1: rates}.get(given[0].index[0], {})[given[0].field] = given[1]
+            {0: values, 1: speeds}.get(given[0].index[0], {})[given[0].field] = given[1]
     start = problem.domain.time[0] if isinstance(problem.domain, SpaceTime) else 0.0
     clock = coordinate_symbol("t")
     values = {name: values.get(name, _inside(problem, name)).subs(clock, start) for name in problem.fields}
     if moving:
-        rates = _time_derivatives(problem, values, start) | {k: v.subs(clock, start) for k, v in rates.items()}
-        values = {name: value + (clock - start) * rates.get(name, 0) for name, value in values.items()}
+        moved = _time_derivatives(problem, values, start) | {k: v.subs(clock, start) for k, v in speeds.items()}
+        values = {name: value + (clock - start) * moved.get(name, 0) for name, value in values.items()}
     smooth = {name: _with_derivative(function) for name, function in problem.functions.items()}
     words = replace(problem.vocabulary, fields=(), functions=smooth)
     return _Finite(ExactSolution({n: Formula(Expression(v, v, {}, smooth), words) for n, v in values.items()}))
@@ -49,7 +50,7 @@ class _Finite:
 
     state: State
 
-    def derivative(self, points: Array, derivative: tuple[int, ...]) -> Array:
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         return np.nan_to_num(self.state.derivative(points, derivative), nan=0.0, posinf=0.0, neginf=0.0)
 
 
@@ -63,31 +64,16 @@ def _inside(problem: Problem, name: str) -> sympy.Expr:
 
 
 def _time_derivatives(problem: Problem, values: dict[str, sympy.Expr], start: float) -> dict[str, sympy.Expr]:
-    """∂_t of the fields at the start from equations of first order in time; empty where that cannot be done."""
-    zero = (0,) * (problem.domain.dim - 1)
-    tops = {name: Jet(name, (1, *zero)) for name in problem.fields if problem.order(name, 0) == 1}
-    unknowns = {jet: sympy.Symbol(f"rate of {jet.field}", real=True) for jet in tops.values()}
-    rows = []
-    for expression in problem.expressions.values():
+    """∂_t of the fields at the start, where the equations are of first order in time and give it."""
+    solved = rates(problem) if all(problem.order(name, 0) == 1 for name in problem.fields) else None
+    found = {}
+    for name, rate in (solved or {}).items():
         table = {}
-        for symbol, jet in expression.symbols.items():
-            if jet in unknowns:
-                table[symbol] = unknowns[jet]
-            elif jet.index[0]:
-                return {}
-            else:
-                orders = [(c, k) for c, k in zip(problem.vocabulary.symbols, jet.index, strict=True) if k]
-                table[symbol] = expand(sympy.diff(values[jet.field], *orders)) if orders else values[jet.field]
-        row = expression.formula.xreplace(table).subs(coordinate_symbol("t"), start)
-        if row.free_symbols & set(unknowns.values()):
-            rows.append(row)
-    if len(rows) != len(unknowns):
-        return {}
-    matrix = sympy.Matrix([[sympy.diff(row, symbol) for symbol in unknowns.values()] for row in rows])
-    if matrix.free_symbols & set(unknowns.values()) or matrix.det() == 0:
-        return {}
-    right = sympy.Matrix([-row.subs(dict.fromkeys(unknowns.values(), 0)) for row in rows])
-    return dict(zip(tops, matrix.LUsolve(right), strict=True))
+        for symbol, jet in rate.symbols.items():
+            orders = [(c, k) for c, k in zip(problem.vocabulary.symbols, jet.index, strict=True) if k]
+            table[symbol] = expand(sympy.diff(values[jet.field], *orders)) if orders else values[jet.field]
+        found[name] = rate.formula.xreplace(table).subs(coordinate_symbol("t"), start)
+    return found
 
 
 def _with_derivative(function: Callable[..., Any]) -> Any:
@@ -103,12 +89,12 @@ class Differenced:
     def __call__(self, *arguments: Array) -> Any:
         return self.function(*arguments)
 
-    def derivative(self, orders: tuple[int, ...], *arguments: Array) -> Any:
+    def derivative(self, orders: MultiIndex, *arguments: Array) -> Any:
         if not any(orders):
             return self.function(*arguments)
         place = next(k for k, order in enumerate(orders) if order)
         lower = tuple(order - (k == place) for k, order in enumerate(orders))
-        step = _STEP * max(1.0, float(np.abs(arguments[place]).max()))
+        step = STEP * max(1.0, float(np.abs(arguments[place]).max()))
         sides = [
             self.derivative(lower, *[a + sign * step if k == place else a for k, a in enumerate(arguments)])
             for sign in (1, -1)

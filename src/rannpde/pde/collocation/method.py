@@ -1,221 +1,189 @@
-"""solve_space_time(): a random network in space-time whose output weights minimise the PINN loss."""
+"""Collocation: Gauss–Newton on all output weights at once, as a choice of settings, and its entry.
+
+A random network in all coordinates, time among them, whose output weights minimise the residuals at points: the PINN
+loss. Stationary problems and evolution in space-time alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from time import perf_counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
-from rannpde.network.features import Features
-from rannpde.network.laws import Rng, WeightLaw
-from rannpde.pde.collocation.attempt import Attempt, Recipe, attempt
-from rannpde.pde.collocation.growing import Growth
-from rannpde.pde.collocation.guess import first_guess
-from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork
-from rannpde.pde.collocation.search import BoxFeatures, Scales, Search, first_scales
-from rannpde.pde.functions import ExactSolution, State
+from rannpde.network.activations import as_activation
+from rannpde.network.features import FourierFeatures, RandomFeatures
+from rannpde.network.laws import WeightLaw
+from rannpde.pde.collocation.newton import GaussNewton, Iteration
+from rannpde.pde.collocation.passes import CollocationPass, Found, Passes, by_slabs
+from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.problem.restrict import restrict_time
-from rannpde.pde.solution import Solution, solution_of
-
-FIRST_WIDTH, LAST_WIDTH = 100, 1600
-ROUGH = 3e-3
-"""Above this, features placed by the solution are tried where the problem evolves in time."""
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.watch import Watch
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The keyword arguments of ``solve_space_time``, checked."""
+class Collocation:
+    """Minimise the residuals of any stated problem at points by Gauss–Newton on the output weights.
 
-    width: int | str
-    scale: float | Sequence[float] | str
-    activation: str
-    placement: str
-    slabs: int
-    pieces: Mapping[str, int]
-    features: Features | None
-    law: WeightLaw | None
-    guess: State | None
-    tol: float
-    recipe: Recipe
-    growth: Growth
-    progress: Callable[[Attempt], None] | None
-
-
-def solve_space_time(
-    problem: Problem,
-    *,
-    tol: float = 1e-6,
-    width: int | str = "auto",
-    scale: float | Sequence[float] | str = "auto",
-    rng: Rng = 0,
-    activation: str = "tanh",
-    placement: str = "auto",
-    slabs: int = 1,
-    pieces: Mapping[str, int] | None = None,
-    features: Features | None = None,
-    law: WeightLaw | None = None,
-    guess: Any = None,
-    weights: Mapping[str, float] | None = None,
-    points_per_column: float = 3.0,
-    newton: GaussNewton | None = None,
-    growth: Growth | None = None,
-    progress: Callable[[Attempt], None] | None = None,
-) -> Solution:
-    """Minimise the PINN loss of any stated problem by Gauss–Newton on the output weights.
-
-    tol : "auto" widths stop when the held-out residual, relative to the equation's own terms, is below
-    width : neurons a piece; "auto" doubles from 100 until the held-out residual is below ``tol`` or stalls
-    scale : largest hidden weight on the domain mapped to [-1, 1]^n, one number or one a coordinate; "auto" searches
+    width : neurons per piece; None doubles them until two passes agree
+    scale : largest hidden weight on the domain mapped to [-1, 1]^n, one number or one per coordinate; None searches
+    activation, law : of the hidden layer; not for periodic problems, whose features are cosines of whole frequencies
     placement : "uniform" draws neurons by the law, "placed" puts them where the solution varies, on a growing time
-        window; "auto" tries the second when the first leaves a large residual
+        window; None tries the second where the first leaves a large residual
     slabs : time slabs, solved one after the other; pieces : {"x": 4} cuts the domain, joined by continuity
-    features, law : your own hidden layer, or the law to draw it from
+    features : your own hidden layer
     guess : field → formula or callable with derivatives, or a Solution
-    weights : factor of the rows of an equation or condition by name, beside the balance (see ``assemble``)
+    weights : factor of the rows of an equation or condition by name, beside the balance (see ``System.first_step``)
+    points_per_column : collocation points inside per column
+    newton : settings of the iteration; tuning : the empirical numbers behind all this
 
-    >>> from rannpde.domains import Interval
-    >>> from rannpde.pde.problem.conditions import On
-    >>> ends = On(("x=0", "x=1"), "u = sin(x)")
-    >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": ends}, exact={"u": "sin(x)"})
-    >>> solve_space_time(problem, width=40, scale=1.0, rng=0).errors()["u"] < 1e-10
+    >>> from rannpde.pde.solve import solve
+    >>> from rannpde.pde.zoo import zoo
+    >>> solve(zoo("poisson"), tol=1e-6, method=Collocation(width=200, scale=1.0)).errors()["u"] < 1e-6
     True
     """
-    begin = perf_counter()
-    recipe = Recipe(newton or GaussNewton(), _checked_weights(weights or {}, problem), points_per_column)
-    settings = Settings(
-        width if width == "auto" else positive_integer("width", width),
-        scale, activation, choose("placement", placement, {n: n for n in ("auto", "uniform", "placed")}),
-        positive_integer("slabs", slabs), dict(pieces or {}), features, law, _state(guess, problem),
-        positive_number("tol", tol), recipe, growth or Growth(), progress,
-    )  # fmt: skip
-    generator = np.random.default_rng(rng)
-    attempts = _by_slabs(problem, settings, generator) if slabs > 1 else _attempts(problem, settings, generator)
-    return solution_of(problem, attempts[0], attempts[1:], perf_counter() - begin)
+
+    width: int | None = None
+    scale: float | Sequence[float] | None = None
+    activation: str | None = None
+    law: WeightLaw | None = None
+    placement: str | None = None
+    slabs: int = 1
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    features: RandomFeatures | FourierFeatures | None = None
+    guess: Any = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    points_per_column: float | None = None
+    newton: GaussNewton | None = None
+    tuning: CollocationTuning = field(default_factory=CollocationTuning)
+
+    name = "collocation"
+
+    def __post_init__(self) -> None:
+        if self.width is not None:
+            object.__setattr__(self, "width", positive_integer("width", self.width))
+        positive_integer("slabs", self.slabs)
+        if self.points_per_column is not None:
+            positive_number("points_per_column", self.points_per_column)
+        if self.scale is not None:
+            single = isinstance(self.scale, str) or np.ndim(self.scale) == 0
+            for value in [self.scale] if single else list(self.scale):  # type: ignore[arg-type]
+                positive_number("scale", value)
+        if self.placement is not None:
+            choose("placement", self.placement, dict.fromkeys(("uniform", "placed")))
+        if self.activation is not None:
+            as_activation(self.activation)
+        require(isinstance(self.pieces, Mapping), "pieces", self.pieces, 'a mapping such as {"x": 4}')
+        require(isinstance(self.weights, Mapping), "weights", self.weights, "a mapping of names to numbers")
+        kinds = {"law": WeightLaw, "newton": GaussNewton, "features": RandomFeatures | FourierFeatures}
+        for key, kind in kinds.items():
+            value = getattr(self, key)
+            require(value is None or isinstance(value, kind), key, value, f"an object of {kind}", "or left out")
+        self._refuse_unused()
+
+    def _refuse_unused(self) -> None:
+        """Settings that the chosen kind of features could not use."""
+        drawn = ("scale", "activation", "law")
+        groups = {
+            "placement='placed'": (self.placement == "placed", (*drawn, "pieces", "points_per_column")),
+            "features=…": (self.features is not None, ("width", *drawn, "placement", "pieces")),
+            "law=…": (self.law is not None, ("scale",)),
+        }
+        for cause, (active, useless) in groups.items():
+            for key in useless:
+                if active and getattr(self, key) not in (None, {}):
+                    reject(key, getattr(self, key), f"left out with {cause}", "it would have no effect")
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons why this method cannot solve the problem: there are none."""
+        return ()
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        self._refuse_for(problem)
+        found = (
+            by_slabs(problem, self, tol, watch, rng) if self.slabs > 1 else Passes(problem, self, tol, watch, rng).run()
+        )
+        return self._solution(problem, found, tol, watch, why)
+
+    def _refuse_for(self, problem: Problem) -> None:
+        """Settings that this problem could not use, or that name what it does not have."""
+        if problem.periodic:
+            for key in ("activation", "law"):
+                require(getattr(self, key) is None, key, getattr(self, key), "left out for a periodic problem")
+        if self.slabs > 1 and not isinstance(problem.domain, SpaceTime):
+            reject("slabs", self.slabs, "1, as the domain has no time")
+        if self.features is not None:
+            same = self.features.dim == problem.domain.dim
+            require(same, "features of dim", self.features.dim, f"{problem.domain.dim}, as the domain")
+        known = {*problem.equations, *problem.conditions, "continuity", *(f"bounds of {n}" for n in problem.bounds)}
+        for name, value in self.weights.items():
+            if name not in known:
+                raise InputError(
+                    f"weights names {name!r}, which is no equation or condition; {suggestion(name, known)}"
+                )
+            positive = isinstance(value, (int, float, np.floating)) and 0 < value < np.inf
+            require(bool(positive), f"weights[{name!r}]", value, "a finite number > 0")
+
+    def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:
+        best = found.best
+        losses = {name: total / count for name, (total, count) in best.losses.items()}
+        measures: dict[str, float] = {}
+        for term in problem.terms:
+            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        tried = tuple(dict.fromkeys((one.label, one.score) for one in found.tried))
+        story = CollocationStory(best.descent.history, found.passes, tried, found.linear_seconds)
+        return Solution(
+            problem=problem, fields=problem.fields, function=best.network, ending=found.ending, detail=found.detail,
+            estimate=found.estimate, held_out=best.held_out, losses=losses,
+            integrals={name: loss * measures.get(name, 1.0) for name, loss in losses.items()},
+            story=story, method=Choice(self.name, f"collocation, {best.label}", why), seconds=watch.elapsed,
+        )  # fmt: skip
 
 
-def _attempts(problem: Problem, settings: Settings, rng: np.random.Generator) -> list[Attempt]:
-    """The best attempt first, then the others."""
-    if settings.features is not None:
-        return [_with_features(problem, settings, rng)]
-    if settings.placement == "placed":
-        return _placed(problem, settings, rng, None)
-    found = _uniform(problem, settings, rng)
-    sharp = found[0].score > ROUGH and isinstance(problem.domain, SpaceTime) and problem.domain.dim <= 3
-    if settings.placement == "auto" and sharp and not (settings.pieces or problem.periodic or settings.scale != "auto"):
-        with suppress(InputError):  # the window could not grow: what there is stays the answer
-            found = sorted([*_placed(problem, settings, rng, None), *found], key=lambda one: one.score)
-    return found
+@dataclass(frozen=True)
+class CollocationStory:
+    """What only collocation can tell.
 
+    history : residual norm, step, damping, rank and condition of every Gauss–Newton step of the answer
+    passes : widths, residuals and differences; tried : what the choice of scale compared, (label, residual)
+    linear_seconds : time inside orthogonal factorisations
+    """
 
-def _with_features(problem: Problem, settings: Settings, rng: np.random.Generator) -> Attempt:
-    features = settings.features
-    assert features is not None
-    require(features.dim == problem.domain.dim, "features of dim", features.dim, f"{problem.domain.dim}, as the domain")
-    pieces = (Piece(problem.domain.bounds, features),)
-    return attempt(
-        problem, pieces, settings.guess or first_guess(problem), rng, settings.recipe, label="given features"
-    )
+    history: tuple[Iteration, ...]
+    passes: tuple[CollocationPass, ...]
+    tried: tuple[tuple[str, float], ...]
+    linear_seconds: float
 
+    advice = "more width, another scale, slabs, placement='placed' or a better guess of rp.Collocation may help"
 
-def _placed(problem: Problem, settings: Settings, rng: np.random.Generator, state: State | None) -> list[Attempt]:
-    width = 400 if settings.width == "auto" else int(settings.width)
-    return settings.growth.run(problem, width, rng, settings.recipe, state or settings.guess, settings.progress)
+    def lines(self) -> list[str]:
+        """For the report."""
+        told = [f"pass {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+        if self.history:
+            last = self.history[-1]
+            told.append(f"{len(self.history)} step(s), rank {last.rank}, condition {last.condition:.1e}")
+        told += [f"tried {label}: {score:.2e}" for label, score in self.tried]
+        return [*told, f"{self.linear_seconds:.2f} s in orthogonal factorisations"]
 
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        return {
+            "history": [list(vars(one).values()) for one in self.history],
+            "passes": [list(vars(one).values()) for one in self.passes],
+            "tried": [list(one) for one in self.tried],
+            "linear_seconds": self.linear_seconds,
+        }
 
-def _uniform(problem: Problem, settings: Settings, rng: np.random.Generator) -> list[Attempt]:
-    source = BoxFeatures(problem, dict(settings.pieces), settings.activation, settings.law)
-    search = Search(problem, source, settings.recipe, int(rng.integers(2**31)), settings.progress)
-    state = settings.guess or first_guess(problem)
-    if settings.width != "auto":
-        return _one_width(search, settings, int(settings.width), state, None)
-    attempts: list[Attempt] = []
-    scales: Scales | None = None
-    width = FIRST_WIDTH
-    while width <= LAST_WIDTH:
-        found = _one_width(search, settings, width, state, scales)
-        stalled = bool(attempts) and found[0].score > 0.5 * attempts[0].score
-        attempts = [*attempts, *found] if attempts and attempts[0].score < found[0].score else [*found, *attempts]
-        if attempts[0].score < settings.tol or stalled:
-            break
-        state, width = attempts[0].network, 2 * width
-    return attempts
-
-
-def _one_width(search: Search, settings: Settings, width: int, state: State, start: Scales | None) -> list[Attempt]:
-    dim = search.problem.domain.dim
-    if settings.scale != "auto":
-        return [search.solve(width, _scales(settings.scale, dim), state)]
-    scales, tried = search.run(width, state, start or first_scales(search.problem, width))
-    final = search.solve(width, scales, tried[0].network)
-    # attempts of the search are cut short after two steps: prefer the full solve unless it is clearly worse
-    if final.score <= 2 * tried[0].score or not tried[0].outcome.converged:
-        return [final, *tried]
-    return [*tried, final]
-
-
-def _scales(scale: float | Sequence[float] | str, dim: int) -> Scales:
-    if isinstance(scale, str):
-        reject("scale", scale, "a number, one a coordinate, or 'auto'")
-    values = (float(scale),) * dim if isinstance(scale, (int, float, np.floating)) else tuple(float(s) for s in scale)
-    require(
-        len(values) == dim and all(0 < v < np.inf for v in values), "scale", scale, f"one number > 0, or {dim} of them"
-    )
-    return values
-
-
-def _by_slabs(problem: Problem, settings: Settings, rng: np.random.Generator) -> list[Attempt]:
-    """Slabs one after the other; the pieces of all of them make one solution, judged by its worst slab."""
-    if not isinstance(problem.domain, SpaceTime):
-        reject("slabs", settings.slabs, "1, as the domain has no time")
-    cuts = np.linspace(*problem.domain.time, settings.slabs + 1)
-    best: list[Attempt] = []
-    others: list[Attempt] = []
-    for number in range(settings.slabs):
-        before = best[-1].network if best else None
-        part = restrict_time(problem, (float(cuts[number]), float(cuts[number + 1])), before)
-        found = _attempts(part, settings, rng)
-        label = f"slab {number + 1}: {found[0].label}"
-        best.append(replace(found[0], label=label))
-        others += [replace(one, label=f"slab {number + 1}: {one.label}") for one in found[1:]]
-    worst = max(best, key=lambda one: (not one.outcome.converged, one.score))
-    network = PiecewiseNetwork(
-        tuple(piece for one in best for piece in one.network.pieces),
-        tuple(c for one in best for c in one.network.coefficients),
-    )
-    return [replace(worst, network=network, label=f"{settings.slabs} slabs, worst is {worst.label}"), *others]
-
-
-def _state(guess: Any, problem: Problem) -> State | None:
-    if guess is None:
-        return None
-    if isinstance(guess, Solution):
-        return guess.network
-    if isinstance(guess, Mapping):
-        known = replace(problem, exact=guess).exact_solution
-        assert isinstance(known, ExactSolution)
-        return known
-    require(
-        hasattr(guess, "derivative"),
-        "guess",
-        guess,
-        "a mapping of fields to formulas, a Solution, or an object with derivative",
-    )
-    return guess
-
-
-def _checked_weights(weights: Mapping[str, float], problem: Problem) -> Mapping[str, float]:
-    known = {*problem.equations, *problem.conditions, "continuity", *(f"bounds of {n}" for n in problem.bounds)}
-    for name, value in weights.items():
-        if name not in known:
-            raise InputError(f"weights names {name!r}, which is no equation or condition; {suggestion(name, known)}")
-        positive = isinstance(value, (int, float, np.floating)) and 0 < value < np.inf
-        require(positive, f"weights[{name!r}]", value, "a finite number > 0")
-    return weights
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> CollocationStory:
+        return cls(
+            tuple(Iteration(*row) for row in table["history"]),
+            tuple(CollocationPass(*row) for row in table["passes"]),
+            tuple((str(label), float(score)) for label, score in table["tried"]),
+            float(table["linear_seconds"]),
+        )

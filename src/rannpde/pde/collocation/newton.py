@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.errors import InputError, positive_integer, require
-from rannpde.pde.collocation.linear import Factor, Step
-
-Array = np.ndarray
+from rannpde.fitting.orthogonal import Factor, Step
+from rannpde.pde.watch import Ending
 
 _ROUNDING = 100 * float(np.finfo(float).eps)
 """A residual below this share of its own summands |J| |c| is rounding."""
@@ -41,12 +41,12 @@ class Iteration:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Descent:
     """Where the iteration ended: ``vector`` is the best iterate, whatever the reason to stop."""
 
     vector: Array
     history: tuple[Iteration, ...]
-    converged: bool
+    ending: Ending
     reason: str
     solve_seconds: float
     """Time inside orthogonal factorisations."""
@@ -74,12 +74,13 @@ class GaussNewton:
         require(0 < self.cutoff < 1, "cutoff", self.cutoff, "a number in (0, 1)")
 
     def run(
-        self, system: NonlinearSystem, vector: Array, progress: Callable[[Iteration], None] | None = None
-    ) -> Outcome:
+        self, system: NonlinearSystem, vector: Array, notice: Callable[[int], Ending | None] | None = None
+    ) -> Descent:
         """Minimise |residual|² from that vector. A linear system takes one solve.
 
         A residual that is not finite at the start is an InputError; later it shortens the step, and if no step
-        helps the last good iterate is returned with the reason.
+        helps the last good iterate is returned with the reason. ``notice`` is called with the number of steps done; an
+        Ending that it returns ends the iteration.
         """
         norm = _norm(system.residual(vector))
         if not np.isfinite(norm):
@@ -88,10 +89,14 @@ class GaussNewton:
             )
         history: list[Iteration] = []
         seconds = 0.0
-        for _ in range(self.iterations):
+
+        def ended(ending: Ending, reason: str) -> Descent:
+            return Descent(vector, tuple(history), ending, reason, seconds)
+
+        for number in range(1, self.iterations + 1):
             residual, jacobian = system.linearise(vector)
             if not np.isfinite(jacobian).all():
-                return Outcome(vector, tuple(history), False, "the Jacobian is not finite at the last iterate", seconds)
+                return ended(Ending.NEWTON, "the Jacobian is not finite at the last iterate")
             start = perf_counter()
             factor = Factor.of(jacobian, -residual)
             step = factor.solve(self.cutoff)
@@ -105,18 +110,26 @@ class GaussNewton:
                 # no descent: either the model itself predicts no gain, or what is left is rounding
                 gain = _norm(jacobian @ step.solution + residual)
                 rounding = _ROUNDING * _norm(np.abs(jacobian) @ np.abs(vector))
-                done = system.linear or gain > (1 - self.tolerance) * norm or norm <= rounding
-                reason = "no step lowers the residual further" if done else self._stuck(system, vector, step)
-                return Outcome(vector, tuple(history), done, reason, seconds)
+                if system.linear or gain > (1 - self.tolerance) * norm or norm <= rounding:
+                    return ended(Ending.CONVERGED, "no step lowers the residual further")
+                return ended(Ending.NEWTON, self._stuck(system, vector, step))
+            promised = _norm(jacobian @ step.solution + residual)
             vector, iteration = found
             history.append(iteration)
-            if progress is not None:
-                progress(iteration)
-            reached = iteration.step == 1.0 and iteration.norm > (1 - self.tolerance) * norm
+            # a full step that lowers the residual no further, or that ends where the linear model said it would
+            stays = iteration.norm > (1 - self.tolerance) * norm
+            reached = iteration.step == 1.0 and (stays or self.kept(iteration.norm, promised))
             norm = iteration.norm
             if system.linear or reached or norm == 0:
-                return Outcome(vector, tuple(history), True, "converged", seconds)
-        return Outcome(vector, tuple(history), False, f"stopped after {self.iterations} iterations", seconds)
+                return ended(Ending.CONVERGED, "")
+            stop = notice(number) if notice is not None else None
+            if stop is not None:
+                return ended(stop, str(stop))
+        return ended(Ending.NEWTON, f"Gauss–Newton stopped after {self.iterations} iterations")
+
+    def kept(self, norm: float, promised: float) -> bool:
+        """Whether a full step did what the linear model promised: what it leaves out is then below the residual."""
+        return bool(norm <= (1 + self.tolerance) * promised)
 
     def _search(
         self, system: NonlinearSystem, vector: Array, step: Step, norm: float

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.domains.domain import Box, Domain, SpaceTime
-from rannpde.errors import InputError, positive_integer, suggestion
-from rannpde.network.features import Features, MultiIndex
-from rannpde.network.network import block_rows, row_blocks
-
-Array = np.ndarray
+from rannpde.errors import FileError, InputError, positive_integer, suggestion
+from rannpde.network.features import Features
+from rannpde.network.network import pack_features, unpack_features
+from rannpde.network.storage import floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,30 @@ class PiecewiseNetwork:
                     for place, index in enumerate(chosen):
                         values[index][rows[block]] = found[:, place * self.outputs : (place + 1) * self.outputs]
         return values
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        layers: list[dict[str, Any]] = []
+        arrays: dict[str, Array] = {}
+        for number, (piece, coefficients) in enumerate(zip(self.pieces, self.coefficients, strict=True)):
+            layer, parts = pack_features(piece.features)  # type: ignore[arg-type]
+            layers.append(layer)
+            parts |= {"bounds": piece.bounds, "coefficients": coefficients}
+            arrays |= {f"{number}.{name}": array for name, array in parts.items()}
+        return {"function": "pieces", "pieces": layers}, arrays
+
+
+def unpack_pieces(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> PiecewiseNetwork:
+    """The inverse of ``PiecewiseNetwork.pack``."""
+    pieces, coefficients = [], []
+    for number, layer in enumerate(header["pieces"]):
+        own = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
+        features = unpack_features(layer, own)
+        pieces.append(Piece(floats(own, "bounds", (features.dim, 2)), features))
+        coefficients.append(floats(own, "coefficients", (features.columns, None)))
+    if len({(piece.features.dim, c.shape[1]) for piece, c in zip(pieces, coefficients, strict=True)}) != 1:
+        raise FileError("the pieces of the function do not fit each other")
+    return PiecewiseNetwork(tuple(pieces), tuple(coefficients))
 
 
 def split_box(domain: Domain, parts: Mapping[str, int]) -> list[Array]:

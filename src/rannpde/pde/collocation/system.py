@@ -8,25 +8,25 @@ evaluated once for each order at each point set, and all derivatives of that ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import sympy
 
+from rannpde.arrays import Array, MultiIndex
 from rannpde.network.features import Features
-from rannpde.pde.problem.conditions import Term
+from rannpde.pde.functions import State
+from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet
 
-Array = np.ndarray
 Block = tuple[int, str, Array]
 """Piece, field, and the rows' derivative by its coefficients (M, columns)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Jets:
-    """Every derivative of the features at fixed points (M, n), from one profile evaluation an order."""
+    """Every derivative of the features at fixed points (M, n), from one profile evaluation per order."""
 
     features: Features
     points: Array
@@ -38,11 +38,11 @@ class Jets:
             self._ridges[order] = self.features.ridge(self.points, order)
         return self._ridges[order]
 
-    def value(self, index: tuple[int, ...], coefficients: Array) -> Array:
+    def value(self, index: MultiIndex, coefficients: Array) -> Array:
         """∂^index of Σ_j c_j column_j at the points, (M,)."""
         return self.ridge(sum(index)) @ (self.features.factor(index) * coefficients)
 
-    def combine(self, indices: Sequence[tuple[int, ...]], partials: Sequence[Array]) -> Array:
+    def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
         """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
         total: Array | None = None
         for order in sorted({sum(index) for index in indices}):
@@ -68,7 +68,7 @@ class Rows:
     piece: int
     jets: Jets
     known: Mapping[sympy.Symbol, Array]
-    scale: float = 1.0
+    scale: float | Array = 1.0
 
     def __len__(self) -> int:
         return len(self.jets.points)
@@ -76,6 +76,32 @@ class Rows:
     @property
     def name(self) -> str:
         return self.term.name
+
+    group = name
+
+    @property
+    def weight(self) -> float:
+        return self.term.weight
+
+    @property
+    def inside(self) -> bool:
+        """Whether these are rows of an equation."""
+        return self.term.kind == "interior"
+
+    def energy(self, blocks: list[Block]) -> Array:
+        """Squared lengths (M,) of the Jacobian rows; of bounds, whose inactive rows vanish, of the field's."""
+        if self.term.kind == "bounds":
+            return np.square(self.jets.ridge(0)).sum(axis=1)
+        return _squares(blocks, len(self))
+
+    def newton(self, state: State, fields: tuple[str, ...]) -> tuple[Array, list[Block]]:
+        """F'(u₀) u₀ - F(u₀) and the blocks of F'(u₀) at a state u₀."""
+        jets = jets_of(state, fields, self.jets.points, self.term.expression.jets)
+        value, partials, blocks = self.blocks(jets)
+        shift = np.zeros(len(self))
+        for jet, partial in zip(self.term.expression.jets, partials, strict=True):
+            shift = shift + partial * jets[jet]
+        return shift - value, blocks
 
     def values(self, fields: Mapping[str, Array]) -> dict[Jet, Array]:
         return {jet: self.jets.value(jet.index, fields[jet.field]) for jet in self.term.expression.jets}
@@ -107,12 +133,26 @@ class Matching:
 
     name: str
     field: str
-    index: tuple[int, ...]
+    index: MultiIndex
     sides: tuple[tuple[int, Jets], tuple[int, Jets]]
-    scale: float = 1.0
+    scale: float | Array = 1.0
+    weight: float = 1.0
+
+    inside = False
 
     def __len__(self) -> int:
         return len(self.sides[0][1].points)
+
+    @property
+    def group(self) -> str:
+        """Orders of continuity are groups of their own."""
+        return f"{self.name} {self.field} {self.index}"
+
+    def energy(self, blocks: list[Block]) -> Array:
+        return _squares(blocks, len(self))
+
+    def newton(self, state: State, fields: tuple[str, ...]) -> tuple[Array, list[Block]]:
+        return np.zeros(len(self)), self._blocks()
 
     def residual(self, pieces: Sequence[Mapping[str, Array]]) -> Array:
         (left, one), (right, other) = self.sides
@@ -120,11 +160,18 @@ class Matching:
         return self.scale * gap
 
     def linearise(self, pieces: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
-        blocks = []
-        for sign, (piece, jets) in zip((1.0, -1.0), self.sides, strict=True):
-            block = jets.combine([self.index], [np.asarray(sign * self.scale)])
-            blocks.append((piece, self.field, block))
-        return self.residual(pieces), blocks
+        return self.residual(pieces), self._blocks()
+
+    def _blocks(self) -> list[Block]:
+        return [
+            (piece, self.field, jets.combine([self.index], [np.asarray(sign * self.scale)]))
+            for sign, (piece, jets) in zip((1.0, -1.0), self.sides, strict=True)
+        ]
+
+
+def _squares(blocks: list[Block], rows: int) -> Array:
+    """Squared lengths (rows,) of rows that are cut into blocks."""
+    return sum((np.einsum("ij,ij->i", block, block) for _, _, block in blocks), np.zeros(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +216,56 @@ class System:
     def linearise(self, vector: Array) -> tuple[Array, Array]:
         """Residual (height,) and Jacobian (height, size), the latter in Fortran order for LAPACK."""
         pieces = self.split(vector)
-        starts = self.starts()
-        residual = np.empty(self.height)
-        jacobian = np.zeros((self.height, self.size), order="F")
-        top = 0
-        for rows in self.rows:
+        residual, jacobian, _ = self._filled(rows.linearise(pieces) for rows in self.rows)
+        return residual, jacobian
+
+    def first_step(
+        self, state: State, weights: Mapping[str, float], condition_weight: float
+    ) -> tuple[System, Array, Array]:
+        """The balanced system, and Jacobian and right-hand side of the full Newton step from any state,
+
+            F'(u₀) u₁ = F'(u₀) u₀ - F(u₀) .
+
+        The state need not lie in the span of the features: only its derivatives at the points are used.
+
+        Balance: a row of the Jacobian of Δu is hundreds of times as long as one of u, so equal weights would let the
+        equation drown the conditions. Rows of conditions are divided by the root mean square length of the Jacobian
+        rows of their term. Rows of equations are divided each by its own length, so that a residual is measured in the
+        local length of the features: near a narrow load it may be 10⁷ times larger than elsewhere and mean the same.
+        Conditions then count ``condition_weight`` times, and the user's weights multiply that.
+        """
+        right, jacobian, energies = self._filled(rows.newton(state, self.fields) for rows in self.rows)
+        scaled = self._balanced(energies, weights, condition_weight)
+        factors = np.concatenate([np.broadcast_to(rows.scale, len(rows)) for rows in scaled.rows])
+        return scaled, np.multiply(jacobian, factors[:, None], out=jacobian), right * factors
+
+    def _filled(self, parts: Iterator[tuple[Array, list[Block]]]) -> tuple[Array, Array, list[Array]]:
+        """All rows one below the other: a vector, the matrix of the blocks, and the energy of each group of rows."""
+        vector, matrix = np.zeros(self.height), np.zeros((self.height, self.size), order="F")
+        starts, top, energies = self.starts(), 0, []
+        for rows, (values, blocks) in zip(self.rows, parts, strict=True):
             bottom = top + len(rows)
-            residual[top:bottom], blocks = rows.linearise(pieces)
+            vector[top:bottom] = values
             for piece, name, block in blocks:
                 left = starts[piece, name]
-                jacobian[top:bottom, left : left + block.shape[1]] += block
+                matrix[top:bottom, left : left + block.shape[1]] += block
+            energies.append(rows.energy(blocks))
             top = bottom
-        return residual, jacobian
+        return vector, matrix, energies
+
+    def _balanced(self, energies: list[Array], weights: Mapping[str, float], condition_weight: float) -> System:
+        """energies: sums of squared lengths of Jacobian rows. Terms of one name on different sides are one group."""
+        groups: dict[str, tuple[float, int]] = {}
+        for rows, energy in zip(self.rows, energies, strict=True):
+            total, count = groups.get(rows.group, (0.0, 0))
+            groups[rows.group] = (total + float(energy.sum()), count + len(rows))
+        scaled = []
+        for rows, energy in zip(self.rows, energies, strict=True):
+            total, count = groups[rows.group]
+            share = rows.weight * weights.get(rows.name, 1.0) * (1.0 if rows.inside else condition_weight)
+            length = np.sqrt(np.where(energy > 0, energy, 1.0)) if rows.inside else np.sqrt(total / count) or 1.0
+            scaled.append(replace(rows, scale=share / length))
+        return replace(self, rows=tuple(scaled))
 
     def starts(self) -> dict[tuple[int, str], int]:
         """First column of each (piece, field)."""
@@ -200,10 +285,3 @@ class System:
             total, count = found.get(rows.name, (0.0, 0))
             found[rows.name] = (total + squares, count + len(rows))
         return found
-
-
-def collocate(
-    term: Term, piece: int, features: Features, points: Array, coordinates: tuple[str, ...], data: Any = None
-) -> Rows:
-    """The rows of a term at these points of its region."""
-    return Rows(term, piece, Jets(features, points), term.known(points, coordinates, data))

@@ -1,83 +1,116 @@
-"""The solution of an evolution as a function of space-time points, with exact derivatives in space."""
+"""The solution of an evolution as a function of space-time points: dynamics on stretches of time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from rannpde.pde.lines.basis import Basis
-from rannpde.pde.lines.fourier import Spectral
-from rannpde.pde.lines.galerkin import Galerkin
-from rannpde.pde.lines.march import Path
+from rannpde.arrays import BLOCK_BYTES, Array, MultiIndex, block_rows
+from rannpde.domains.norms import relative_errors
+from rannpde.pde.functions import State
+from rannpde.pde.lines.march import Trajectory
+from rannpde.pde.lines.radau import Dynamics
+from rannpde.pde.lines.tensor import Products
 from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.watch import Ending
 
-Array = np.ndarray
-MultiIndex = tuple[int, ...]
 
-BLOCK_ENTRIES = 2**21
-"""Entries of the largest temporary matrix: 16 MiB."""
+class System(Dynamics, Protocol):
+    """An evolution projected on functions of space: a Dynamics whose states can be evaluated anywhere."""
+
+    @property
+    def evolution(self) -> Evolution: ...
+
+    @property
+    def scales(self) -> Mapping[Component, float]:
+        """Size of each component (root mean square over space), to which errors are relative."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """Features, or modes, behind it."""
+        ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def nodes(self) -> Array:
+        """Where products are formed, (Q, d)."""
+        ...
+
+    def initial_state(self) -> Array: ...
+
+    def fastest_growth(self, time: float, state: Array) -> float:
+        """Largest real part of an eigenvalue of the Jacobian."""
+        ...
+
+    def at(
+        self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
+    ) -> Array:
+        """(M,): a space derivative of a component from states (n, M); ``order`` is that of boundary data in time."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """One dynamics on one interval of time."""
+    """One system on one interval of time."""
 
-    system: Galerkin | Spectral
-    path: Path
-
-    def states(self, times: Array, rate: bool) -> Array:
-        """The state (n, M), or its rate of change, at M times."""
-        states = self.path(times)
-        return self.system.rates(times, states) if rate else states
-
-
-def component_at(
-    system: Galerkin | Spectral,
-    component: Component,
-    times: Array,
-    states: Array,
-    points: Array,
-    index: MultiIndex,
-    order: int,
-) -> Array:
-    """(M,): a space derivative of a component from states (n, M); ``order`` is the time derivative of boundary data."""
-    if isinstance(system, Spectral):
-        place = system.evolution.components.index(component)
-        block = states.reshape(-1, system.count, len(times))[place]
-        return np.einsum("mk,km->m", system.modes.at(points, index), block).real
-    basis: Basis = system.bases[component.field]
-    values, lifting = basis.at(points, index)
-    data = basis.data(times, order)
-    result = np.einsum("mr,rm->m", values, basis.coefficients(states[system.slices[component]], data))
-    return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
-
-
-class StateFunction(Protocol):
-    """Functions of space-time points: (M, n) → (M, fields)."""
-
-    def __call__(self, points: Array) -> Array: ...
-
-    def derivative(self, points: Array, derivative: MultiIndex) -> Array: ...
+    system: System
+    path: Trajectory
 
 
 @dataclass(frozen=True, eq=False)
 class Evolved:
     """All fields on the part of the time interval that was reached; NaN beyond it.
 
-    Derivatives in space are exact. A first time derivative beyond the state's own is the projected right-hand side of
-    the equation, so that the residual shows what the features leave; higher ones are central differences of it.
+    Derivatives are those of the function itself, in space exact, in time of its polynomials: the residual shows what
+    the features leave and what the march leaves.
     """
 
     evolution: Evolution
     stretches: tuple[Stretch, ...]
 
     @property
+    def start(self) -> float:
+        return self.stretches[0].path.times[0]
+
+    @property
     def end(self) -> float:
         """The last time reached."""
         return self.stretches[-1].path.end
+
+    @property
+    def reliable(self) -> float:
+        """The time up to which passes are compared."""
+        return self.stretches[-1].path.reliable
+
+    @property
+    def whole(self) -> bool:
+        """Whether the last time of the problem was reached."""
+        return self.end >= self.evolution.domain.time[1]
+
+    @property
+    def broken(self) -> bool:
+        """Whether a singularity, not the caller, ended the march."""
+        return self.stretches[-1].path.broken
+
+    @property
+    def ending(self) -> Ending | None:
+        return self.stretches[-1].path.ending
+
+    @property
+    def detail(self) -> str:
+        return self.stretches[-1].path.detail
+
+    @property
+    def events(self) -> dict[str, tuple[float, ...]]:
+        """Event → the times at which it happened, on all stretches."""
+        names = dict.fromkeys(name for stretch in self.stretches for name in stretch.path.found)
+        return {name: tuple(t for s in self.stretches for t in s.path.found.get(name, ())) for name in names}
 
     @property
     def dim(self) -> int:
@@ -86,7 +119,7 @@ class Evolved:
     @property
     def widths(self) -> tuple[int, ...]:
         """Features (or modes) of each stretch of time."""
-        return tuple(columns_of(stretch.system) for stretch in self.stretches)
+        return tuple(stretch.system.columns for stretch in self.stretches)
 
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, (0,) * self.dim)
@@ -96,65 +129,47 @@ class Evolved:
         result = np.full((len(points), len(self.evolution.orders)), np.nan)
         for stretch, rows in self._blocks(points):
             for k, (name, order) in enumerate(self.evolution.orders.items()):
-                result[rows, k] = self._field(stretch, name, order, points[rows], derivative)
+                result[rows, k] = _field(stretch, name, order, points[rows], derivative)
         return result
 
     def _blocks(self, points: Array) -> Iterator[tuple[Stretch, Array]]:
-        """Rows of the points on each stretch, in blocks of bounded memory."""
+        """Rows of the points on each stretch, sorted by time, in blocks of bounded memory."""
         start = -np.inf
         for stretch in self.stretches:
             rows = np.flatnonzero((points[:, 0] > start) & (points[:, 0] <= stretch.path.end))
             rows = rows[np.argsort(points[rows, 0], kind="stable")]
-            size = max(1, BLOCK_ENTRIES // _width(stretch.system))
+            system = stretch.system
+            held = system.rank if isinstance(system, Products) else max(system.columns, len(system.nodes))
+            size = block_rows(2 * held, BLOCK_BYTES)
             for first in range(0, len(rows), size):
                 yield stretch, rows[first : first + size]
             start = stretch.path.end
 
-    def _field(self, stretch: Stretch, name: str, order: int, points: Array, derivative: MultiIndex) -> Array:
-        in_time, in_space = derivative[0], derivative[1:]
-        if in_time > order:
-            return self._difference(stretch, name, order, points, derivative)
-        times, rate = points[:, 0], in_time == order
-        states = stretch.states(times, rate)
-        component = Component(name, order - 1 if rate else in_time)
-        return component_at(stretch.system, component, times, states, points[:, 1:], in_space, in_time)
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file; the problem itself travels as text."""
+        from rannpde.pde.lines.files import pack_evolved  # files know every kind of system, which build on this
 
-    def _difference(self, stretch: Stretch, name: str, order: int, points: Array, derivative: MultiIndex) -> Array:
-        """Second-order difference in time of one derivative less, within the stretch."""
-        first, last = stretch.path.times[0], stretch.path.end
-        step = 1e-4 * (last - first)
-        lower, upper = (np.clip(points[:, 0] + sign * step, first, last) for sign in (-1, 1))
-        less = (derivative[0] - 1, *derivative[1:])
-        ends = [np.column_stack([t, points[:, 1:]]) for t in (lower, upper)]
-        before, after = (self._field(stretch, name, order, p, less) for p in ends)
-        return (after - before) / (upper - lower)
+        return pack_evolved(self)
 
 
-def columns_of(system: Galerkin | Spectral) -> int:
-    """Features behind a system: random ones, or Fourier modes."""
-    if isinstance(system, Spectral):
-        return system.count
-    return max(basis.features.columns for basis in system.bases.values())
+def _field(stretch: Stretch, name: str, order: int, points: Array, derivative: MultiIndex) -> Array:
+    """One field's derivative: the component of the highest level that helps, differentiated in time for the rest."""
+    level = min(derivative[0], order - 1)
+    times = points[:, 0]
+    states = stretch.path(times, derivative[0] - level)
+    return stretch.system.at(Component(name, level), times, states, points[:, 1:], derivative[1:], derivative[0])
 
 
-def _width(system: Galerkin | Spectral) -> int:
-    """Columns of the widest temporary of an evaluation."""
-    if isinstance(system, Spectral):
-        return 2 * max(system.count, len(system.modes.points))
-    return max(max(b.features.columns, len(b.rule.nodes)) for b in system.bases.values())
-
-
-def fields_at(system: Galerkin | Spectral, time: float, state: Array, points: Array) -> Array:
+def fields_at(system: System, time: float, state: Array, points: Array) -> Array:
     """(M, fields): the fields at points (M, d) of space for one state (n,) at one time."""
     evolution = system.evolution
     times, states = np.full(len(points), time), np.repeat(state[:, None], len(points), axis=1)
     still = (0,) * evolution.domain.space.dim
-    parts = [component_at(system, Component(name, 0), times, states, points, still, 0) for name in evolution.orders]
+    parts = [system.at(Component(name, 0), times, states, points, still, 0) for name in evolution.orders]
     return np.stack(parts, axis=1)
 
 
-def difference(one: StateFunction, other: StateFunction, points: Array) -> dict[int, float]:
-    """Field number → relative l² distance of two solutions at points (M, n)."""
-    first, second = one(points), other(points)
-    norms = np.linalg.norm(second, axis=0)
-    return dict(enumerate(np.linalg.norm(first - second, axis=0) / np.where(norms > 0, norms, 1.0)))
+def distance(one: State, other: State, points: Array) -> float:
+    """The relative l² distance of two solutions at points (M, n), the largest over the fields."""
+    still = (0,) * points.shape[1]
+    return float(relative_errors(one.derivative(points, still), other.derivative(points, still)).max())

@@ -1,4 +1,7 @@
-"""Evolved solutions as named arrays and a JSON header, and back; the problem itself travels as text."""
+"""Evolved solutions as named arrays and a JSON header, and back; the problem itself travels as text.
+
+Files come from strangers: every array is looked at when it is read, and parts that do not fit each other are refused.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,41 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import legendre
-from scipy.integrate import DenseOutput
 
-from rannpde.errors import FileError
+from rannpde.arrays import Array
+from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
-from rannpde.pde.lines.basis import Basis, Rule
-from rannpde.pde.lines.boundary import constraints_of
-from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.network.storage import floats
+from rannpde.pde.lines.axis import Axis
+from rannpde.pde.lines.basis import Basis, Rule, constraints_of
+from rannpde.pde.lines.evolved import Evolved, Stretch, System
 from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.galerkin import Galerkin
-from rannpde.pde.lines.march import Path
-from rannpde.pde.lines.passes import BOUNDARY_POINTS
+from rannpde.pde.lines.march import Trajectory
 from rannpde.pde.lines.radau import Polynomial
+from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.watch import Ending
 
-Array = np.ndarray
-
-FOREIGN_DEGREE = 9
-"""Degree of the polynomial that stands in the file for a step of an integrator of SciPy's (theirs have degree ≤ 7)."""
 _BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
+_AXIS_ARRAYS = ("nodes", "weights", "left", "mixing")
 _RULE_ARRAYS = ("points", "weights", "boundary", "outward")
+
+
+MOST_BOUNDARY_POINTS = 1000
+"""Per side and axis: far more than any tuning asks for, few enough to be made for a stranger."""
 
 
 def pack_evolved(solution: Evolved) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of a solution."""
-    header: dict[str, Any] = {"stretches": []}
+    header: dict[str, Any] = {"function": "evolved", "stretches": []}
     arrays: dict[str, Array] = {}
     for number, stretch in enumerate(solution.stretches):
         about, own = _pack_system(stretch.system)
         own |= _pack_path(stretch.path)
-        header["stretches"].append(about | {"reason": stretch.path.reason, "evaluations": stretch.path.evaluations})
+        header["stretches"].append(about | _about_path(stretch.path))
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     return header, arrays
 
@@ -45,69 +51,146 @@ def pack_evolved(solution: Evolved) -> tuple[dict[str, Any], dict[str, Array]]:
 def unpack_evolved(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Evolved:
     """The inverse of ``pack_evolved``; the equations are those of the problem."""
     if problem is None:
-        raise FileError("the file holds no problem made of text; pass problem=… to load_solution")
+        raise FileError("the file holds no problem made of text; pass problem=… to load")
     stretches = []
     for number, about in enumerate(header["stretches"]):
         prefix = f"{number}."
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        stretches.append(Stretch(_unpack_system(about, own, problem), _unpack_path(about, own)))
+        system = _unpack_system(about, own, problem)
+        path = _unpack_path(about, own)
+        wanted, first = system.initial_state(), path.steps[0]
+        if first.y_old.shape != wanted.shape or {first.y_old.dtype, first.series.dtype} != {wanted.dtype}:
+            raise FileError("the states of the file do not fit its functions of space")
+        stretches.append(Stretch(system, path))
+    ends = [one.path.end for one in stretches]
+    if not stretches or ends != sorted(ends):
+        raise FileError("the stretches of time in the file are not in order")
     return Evolved(stretches[0].system.evolution, tuple(stretches))
 
 
-def _pack_system(system: Galerkin | Spectral) -> tuple[dict[str, Any], dict[str, Array]]:
+def _pack_system(system: System) -> tuple[dict[str, Any], dict[str, Array]]:
     scales = [system.scales[component] for component in system.evolution.components]
+    if isinstance(system, Products):
+        layers, arrays = _pack_axes(system)
+        return {"kind": "tensor", "scales": scales, "layers": layers}, arrays
     if isinstance(system, Spectral):
         return {"kind": "modes", "highest": system.modes.highest, "scales": scales}, {}
+    assert isinstance(system, Galerkin)
     first = next(iter(system.bases.values()))
     layer, arrays = pack_features(first.features)  # type: ignore[arg-type]
     arrays = {f"features.{name}": array for name, array in arrays.items()}
     arrays |= {f"rule.{name}": getattr(first.rule, name) for name in _RULE_ARRAYS}
-    for field, basis in system.bases.items():
-        arrays |= {f"basis.{field}.{name}": getattr(basis, name) for name in _BASIS_ARRAYS}
-    weak = any(rate.flux for rate in system.evolution.rates.values())
-    return {"kind": "features", "layer": layer, "weak": weak, "scales": scales}, arrays
+    for name, basis in system.bases.items():
+        arrays |= {f"basis.{name}.{part}": getattr(basis, part) for part in _BASIS_ARRAYS}
+    about = {"kind": "features", "layer": layer, "weak": system.evolution.weak, "scales": scales}
+    return about | {"boundary_points": first.boundary_points}, arrays
 
 
-def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem) -> Galerkin | Spectral:
-    evolution = evolution_form(problem, weak=bool(about.get("weak", True)))
-    scales = dict(zip(evolution.components, (float(s) for s in about["scales"]), strict=True))
-    if about["kind"] == "modes":
-        bounds = tuple((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
-        return Spectral(evolution, Modes(bounds, int(about["highest"])), scales)
+def _pack_axes(system: Products) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Each field's axes: nodes, weights, functions, and the random features of those that have some."""
+    layers: dict[str, Any] = {}
+    arrays: dict[str, Array] = {}
+    for name, axes in system.axes.items():
+        for number, axis in enumerate(axes):
+            key = f"axis.{name}.{number}"
+            arrays |= {f"{key}.{part}": getattr(axis, part) for part in _AXIS_ARRAYS}
+            if axis.features is not None:
+                layers[key], own = pack_features(axis.features)
+                arrays |= {f"{key}.features.{part}": array for part, array in own.items()}
+    return layers, arrays
+
+
+def _unpack_axes(about: Mapping[str, Any], arrays: Mapping[str, Array], evolution: Evolution) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in evolution.orders:
+        axes = []
+        for number, (lower, upper) in enumerate(evolution.domain.space.bounds):
+            key = f"axis.{name}.{number}"
+            own = {part: floats(arrays, f"{key}.{part}") for part in _AXIS_ARRAYS}
+            prefix = f"{key}.features."
+            layer = {part.removeprefix(prefix): a for part, a in arrays.items() if part.startswith(prefix)}
+            features = unpack_features(about["layers"][key], layer) if key in about["layers"] else None
+            axes.append(Axis((float(lower), float(upper)), features=features, **own))  # type: ignore[arg-type]
+        found[name] = tuple(axes)
+    return found
+
+
+def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem) -> System:
+    kind = choose("kind of functions", about["kind"], {"modes": "modes", "tensor": "tensor", "features": "features"})
+    evolution = evolution_form(problem, weak=bool(about.get("weak", kind != "tensor")))
+    scales = dict(zip(evolution.components, map(_positive, about["scales"]), strict=True))
+    if kind == "modes":
+        space = evolution.domain.space
+        highest = int(about["highest"])
+        if not 1 <= highest <= LinesTuning().most_modes[space.dim - 1]:
+            raise FileError(f"a highest mode of {highest} is beyond all that this release makes")
+        bounds = tuple((float(lower), float(upper)) for lower, upper in space.bounds)
+        return Spectral(evolution, Modes(bounds, highest), scales)
+    if kind == "tensor":
+        return Products(evolution, _unpack_axes(about, arrays, evolution), scales)
+    return Galerkin(evolution, _unpack_bases(about, arrays, evolution), scales)
+
+
+def _unpack_bases(about: Mapping[str, Any], arrays: Mapping[str, Array], evolution: Evolution) -> dict[str, Basis]:
     own = {name.removeprefix("features."): a for name, a in arrays.items() if name.startswith("features.")}
-    features = unpack_features(about["layer"], own)
-    rule = Rule(*(arrays[f"rule.{name}"] for name in _RULE_ARRAYS))
-    bases = {name: _unpack_basis(name, features, rule, arrays, evolution) for name in evolution.orders}
-    return Galerkin(evolution, bases, scales)
+    features, dim = unpack_features(about["layer"], own), evolution.domain.space.dim
+    points = floats(arrays, "rule.points", (None, dim))
+    boundary = floats(arrays, "rule.boundary", (None, dim))
+    outward = floats(arrays, "rule.outward", boundary.shape)
+    rule = Rule(points, floats(arrays, "rule.weights", (len(points),)), boundary, outward)
+    count = int(about["boundary_points"])
+    if features.dim != dim or not 1 <= count <= MOST_BOUNDARY_POINTS:
+        raise FileError(f"features of dimension {features.dim} or {count} boundary points do not fit the domain")
+    found = {}
+    for name in evolution.orders:
+        left = floats(arrays, f"basis.{name}.left", (len(points), None))
+        constraints, rank = constraints_of(evolution, name, count), left.shape[1]
+        rows = sum(len(constraint.points) for constraint in constraints)
+        shapes = {"weights": (features.columns, rank), "lifting": (features.columns, rows), "lifted": (rank, rows)}
+        parts: dict[str, Any] = {key: floats(arrays, f"basis.{name}.{key}", shape) for key, shape in shapes.items()}
+        kept = floats(arrays, f"basis.{name}.singular_values", (rank,))
+        found[name] = Basis(
+            features, rule, left=left, singular_values=kept, constraints=constraints, boundary_points=count, **parts
+        )
+    return found
 
 
-def _unpack_basis(name: str, features: Any, rule: Rule, arrays: Mapping[str, Array], evolution: Evolution) -> Basis:
-    parts: dict[str, Any] = {key: arrays[f"basis.{name}.{key}"] for key in _BASIS_ARRAYS}
-    return Basis(features, rule, constraints=constraints_of(evolution, name, BOUNDARY_POINTS), **parts)
+def _positive(value: Any) -> float:
+    if not 0 < float(value) < np.inf:
+        raise FileError(f"a scale of {value!r} in the file is not positive")
+    return float(value)
 
 
-def _pack_path(path: Path) -> dict[str, Array]:
-    """Times (steps + 1,), states at the beginning of the steps (steps, n), Legendre series (steps, n, degree + 1)."""
-    steps = [_polynomial(output) for output in path.outputs]
+def _about_path(path: Trajectory) -> dict[str, Any]:
+    ending = None if path.ending is None else path.ending.name
     return {
-        "times": np.array(path.times),
-        "starts": np.stack([step.y_old for step in steps]),
-        "series": np.stack([step.series for step in steps]),
+        "ending": ending,
+        "detail": path.detail,
+        "end": path.end,
+        "found": {k: list(v) for k, v in path.found.items()},
     }
 
 
-def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array]) -> Path:
-    times = tuple(float(t) for t in arrays["times"])
-    rows = zip(times[:-1], times[1:], arrays["starts"], arrays["series"], strict=True)
-    return Path(times, tuple(Polynomial(*row) for row in rows), str(about["reason"]), int(about["evaluations"]))
+def _pack_path(path: Trajectory) -> dict[str, Array]:
+    """Ends (steps + 1,), states at the beginning of the steps (steps, n), Legendre series (steps, n, degree + 1)."""
+    return {
+        "times": np.array([path.steps[0].t_old, *(step.t for step in path.steps)]),
+        "starts": np.stack([step.y_old for step in path.steps]),
+        "series": np.stack([step.series for step in path.steps]),
+    }
 
 
-def _polynomial(output: DenseOutput) -> Polynomial:
-    """A step as a Legendre series; of SciPy's integrators by interpolation, which is exact for polynomials."""
-    if isinstance(output, Polynomial):
-        return output
-    place = np.cos(np.pi * np.arange(FOREIGN_DEGREE, -1, -1) / FOREIGN_DEGREE)
-    start = output(output.t_old)
-    values = output(output.t_old + 0.5 * (place + 1.0) * (output.t - output.t_old)) - start[:, None]
-    series = np.linalg.solve(legendre.legvander(place, FOREIGN_DEGREE), values.T).T
-    return Polynomial(output.t_old, output.t, start, series)
+def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array]) -> Trajectory:
+    times, series = floats(arrays, "times", (None,)), arrays["series"]
+    steps, start = len(times) - 1, arrays["starts"]
+    fits = series.ndim == 3 and len(series) == steps >= 1 and start.shape == series.shape[:2]
+    if not fits or series.shape[2] < 2 or not (np.isfinite(series).all() and np.isfinite(start).all()):
+        raise FileError("the steps of the file do not fit each other")
+    end = float(about["end"])
+    if not ((np.diff(times) > 0).all() and times[-2] < end <= times[-1]):
+        raise FileError("the times of the file are not in order")
+    rows = zip(times[:-1].tolist(), times[1:].tolist(), start, series, strict=True)
+    found = {str(name): tuple(float(t) for t in when) for name, when in about["found"].items()}
+    ending = None if about["ending"] is None else Ending[about["ending"]]
+    polynomials = tuple(Polynomial(*row) for row in rows)
+    return Trajectory((*times[:-1].tolist(), end), polynomials, ending, str(about["detail"]), found)

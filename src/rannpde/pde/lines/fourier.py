@@ -1,9 +1,13 @@
 """Periodic problems: features cos and sin of integer frequencies, all of them up to a highest one, by fast transforms.
 
 They are an orthogonal basis already, so that nothing is drawn and nothing compressed. The state holds the complex
-Fourier coefficients of every component for |k| ≤ K; products are formed on a grid of 3K/2 points a wavelength of the
-highest mode, which makes the projection of quadratic terms exact. The Jacobian of the Newton iteration is that of the
-frozen mean coefficients, one small matrix a mode; what it leaves out, the iteration carries.
+Fourier coefficients of every component for |k| ≤ K; products are formed on a grid of at least 3K + 1 points per axis,
+which makes the projection of quadratic terms exact. The Jacobian of the Newton iteration is that of the frozen mean
+coefficients, one small matrix per mode; what it leaves out, the iteration carries.
+
+Modes are added on the way, whenever the highest quarter of them is more than a small share of the solution: a function
+keeps its coefficients exactly when zeros are appended, so that the change of basis costs nothing. A second pass, with
+more modes and a tighter tolerance, gives the error estimate and the answer.
 """
 
 from __future__ import annotations
@@ -13,15 +17,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import sympy
 from scipy import fft
 
-from rannpde.pde.lines.boundary import space_jet
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.pde.lines.passes import Grown, Setting, first_scales
+from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.evaluate import evaluate
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.statement.vocabulary import coordinate_symbol
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +144,12 @@ class Spectral:
     def count(self) -> int:
         return len(self.modes.numbers)
 
+    columns = rank = count
+
+    @property
+    def nodes(self) -> Array:
+        return self.modes.points
+
     def initial_state(self) -> Array:
         """Coefficients at the first time: of the interpolant on a grid eight times finer, cut at K."""
         fine = Modes(self.modes.bounds, self.modes.highest * (8 if self.modes.dim == 1 else 2))
@@ -167,7 +179,7 @@ class Spectral:
         """Rates of change (c · modes, s) at s times."""
         known = self._known(times, states)
         parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
-        values = iter(evaluate(parts, known, self.evolution.functions))
+        values = iter(evaluate(parts, known, self.evolution.problem.functions))
         blocks = states.reshape(-1, self.count, len(times))
         result = np.empty_like(blocks)
         for k, component in enumerate(self.evolution.components):
@@ -187,25 +199,22 @@ class Spectral:
 
     @cached_property
     def _factors(self) -> dict[tuple[int, ...], Array]:
-        return {space_jet(jet): self.modes.factor(space_jet(jet)) for jet in self.evolution.jets}
+        return {jet.index[1:]: self.modes.factor(jet.index[1:]) for jet in self.evolution.jets}
 
     def _modes_of(self, values: Array, count: int) -> Array:
         return self.modes.to_modes(np.broadcast_to(values, (count, len(self.modes.points))))
 
-    def _known(self, times: Array, states: Array) -> dict:
+    def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
         blocks = dict(zip(self.evolution.components, states.reshape(-1, self.count, len(times)), strict=True))
         jets: dict[Jet, Array] = {}
         for jet in self.evolution.jets:
             coefficients = blocks[Component(jet.field, jet.index[0])].T
-            jets[jet] = self.modes.to_grid(coefficients * self._factors[space_jet(jet)])
+            jets[jet] = self.modes.to_grid(coefficients * self._factors[jet.index[1:]])
         known = {coordinate_symbol("t"): times[:, None]} | self._places
-        symbols = {
-            s: j for rate in self.evolution.rates.values() for part in rate.parts for s, j in part.symbols.items()
-        }
-        return known | {symbol: jets[jet] for symbol, jet in symbols.items()}
+        return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
 
     @cached_property
-    def _places(self) -> dict:
+    def _places(self) -> dict[sympy.Symbol, Array]:
         names = self.evolution.problem.vocabulary.space
         return {coordinate_symbol(name): self.modes.points[None, :, axis] for axis, name in enumerate(names)}
 
@@ -219,13 +228,114 @@ class Spectral:
                 blocks[:, row, row + 1] = 1.0
                 continue
             rate = self.evolution.rates[component.field]
-            for part, outer in zip(rate.parts, [1.0, *(-self._slopes[axis] for axis in rate.flux)], strict=True):
-                means = [np.mean(v) for v in evaluate(part.partials, known, self.evolution.functions)]
+            factors = [np.ones(1), *(-self._slopes[axis] for axis in rate.flux)]
+            for part, outer in zip(rate.parts, factors, strict=True):
+                slopes = evaluate(part.partials, known, self.evolution.problem.functions)
+                means = [np.mean(np.where(np.isfinite(v), v, 0.0)) for v in slopes]  # a root has no slope at 0
                 for jet, mean in zip(part.jets, means, strict=True):
                     column = components.index(Component(jet.field, jet.index[0]))
-                    blocks[:, row, column] += outer * mean * self._factors[space_jet(jet)]
+                    blocks[:, row, column] += outer * mean * self._factors[jet.index[1:]]
         return ModeBlocks(blocks)
 
-    def growth(self, time: float, state: Array) -> float:
+    def fastest_growth(self, time: float, state: Array) -> float:
         """Largest real part of an eigenvalue of the frozen-mean Jacobian."""
         return float(np.linalg.eigvals(self.jacobian(time, state).blocks).real.max())
+
+    def at(
+        self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
+    ) -> Array:
+        """(M,): a space derivative of a component from states (n, M); there are no boundary data."""
+        block = states.reshape(-1, self.count, len(times))[self.evolution.components.index(component)]
+        return np.einsum("mk,km->m", self.modes.at(points, index), block).real
+
+
+# ------------------------------------------------------------------------------------------------------- one pass
+
+FINE_MODES = {1: 2**14, 2: 2**9, 3: 2**6}
+"""Modes per axis of the grid on which the data of a problem are looked at."""
+
+
+class FourierModes:
+    """Passes with as many Fourier modes as the solution needs at every time."""
+
+    most_passes = 4
+
+    def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator | None = None) -> None:
+        """Nothing is drawn: ``rng`` is there for the other kinds' sake."""
+        self.evolution, self.setting = evolution, setting
+        self.bounds = tuple((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
+        self.scales: Mapping[Component, float] = first_scales(evolution)
+        self.grown: Grown | None = None
+        self.most = setting.tuning.most_modes[len(self.bounds) - 1]
+        self.highest = min(self._of_data(), int(self.most / setting.tuning.mode_step))
+
+    def tolerance(self, number: int) -> float:
+        return self.setting.tol / self.setting.tuning.mode_tighter ** (number - 1)
+
+    def run(self, number: int) -> Evolved:
+        """The march over the whole time, in stretches of constant modes."""
+        tuning, tol = self.setting.tuning, self.tolerance(number)
+        most = int(self.most / (1.0 if number > 1 else tuning.mode_step))  # the second pass must be the finer one
+        start, end = self.evolution.domain.time
+        system = Spectral(self.evolution, Modes(self.bounds, self.highest), self.scales)
+        state, first_step = system.initial_state(), None
+        stretches: list[Stretch] = []
+        while True:
+            room = system.modes.highest < most
+
+            def too_fine(state: Array, system: Spectral = system, room: bool = room) -> bool:
+                return room and system.tail(state) > tuning.tail_share * tol
+
+            march = self.setting.march(tol, number, system, self.grown)
+            path = march.run(system, (start, end), state, stop=too_fine, first_step=first_step)
+            if path.steps or not stretches:
+                stretches.append(Stretch(system, path))
+            if path.ending is not None or path.end >= end:
+                return Evolved(self.evolution, tuple(stretches))
+            larger = Modes(self.bounds, min(int(np.ceil(tuning.mode_growth * system.modes.highest)), most))
+            parts = path.last.reshape(-1, system.count)
+            state = np.concatenate([system.modes.embed(part, larger) for part in parts])
+            start, first_step = path.end, path.end - path.times[-2]
+            system = Spectral(self.evolution, larger, self.scales)
+
+    def learn(self, solution: Evolved, failed: bool) -> bool:
+        """More modes for the next pass; False where there cannot be more."""
+        last = solution.stretches[-1].system
+        assert isinstance(last, Spectral)
+        self.scales, self.grown = _scales(solution), Grown.of(solution, self.setting.tuning)
+        self.highest = min(int(np.ceil(self.setting.tuning.mode_step * last.modes.highest)), self.most)
+        return not (failed and last.modes.highest >= self.most)
+
+    def _of_data(self) -> int:
+        """The highest mode that initial values, sources and coefficients hold, at least the first of the tuning."""
+        dim, tuning = len(self.bounds), self.setting.tuning
+        fine = FINE_MODES[dim]
+        axes = [lower + (upper - lower) * np.arange(fine) / fine for lower, upper in self.bounds]
+        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        numbers = np.abs(fft.fftfreq(fine, 1.0 / fine)).round().astype(int)
+        order = np.maximum.reduce(np.meshgrid(*[numbers] * dim, indexing="ij")).ravel()
+        highest = tuning.first_modes[dim - 1]
+        for values in space_fields(self.evolution, points):
+            power = np.abs(fft.fftn(values.reshape((fine,) * dim)).ravel()) ** 2
+            by_order = np.bincount(order, weights=power, minlength=fine // 2 + 1)
+            if by_order[1:].sum() == 0:
+                continue
+            above = np.sqrt(np.append(np.cumsum(by_order[::-1])[::-1][1:], 0.0) / by_order.sum())
+            # the highest quarter of the modes is to hold less than its share: so much room above the data
+            resolved = int(np.argmax(above <= max(tuning.tail_share * self.setting.tol, 1e-14)))
+            highest = max(highest, int(np.ceil(resolved / 0.75)))
+        return highest
+
+
+def _scales(solution: Evolved) -> dict[Component, float]:
+    """Sizes of the components (root mean square over space), the largest at the ends and middles of all steps."""
+    found: dict[Component, float] = {}
+    for stretch in solution.stretches:
+        system, ends = stretch.system, np.array(stretch.path.times)
+        assert isinstance(system, Spectral)
+        states = stretch.path(np.append(ends, 0.5 * (ends[1:] + ends[:-1])))
+        blocks = states.reshape(-1, system.count, states.shape[1])
+        for component, block in zip(system.evolution.components, blocks, strict=True):
+            size = float(np.sqrt((system.modes.multiplicity @ np.abs(block) ** 2).max()))
+            found[component] = max(found.get(component, 0.0), size)
+    return {component: size or 1.0 for component, size in found.items()}

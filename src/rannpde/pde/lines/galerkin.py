@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import sympy
 
+from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.basis import Basis
-from rannpde.pde.lines.boundary import space_jet
 from rannpde.pde.lines.radau import Dense
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.evaluate import evaluate
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.statement.vocabulary import coordinate_symbol
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ class Galerkin:
                 data = basis.data(times, component.level)
                 parts[component] = basis.coefficients(states[self.slices[component]], data), data
             coefficients, data = parts[component]
-            values, lifting = basis.values(space_jet(jet))
+            values, lifting = basis.values(jet.index[1:])
             found[jet] = values @ coefficients
             if len(data):
                 found[jet] += lifting @ data
@@ -104,9 +103,9 @@ class Galerkin:
     def rates(self, times: Array, states: Array) -> Array:
         """z' (n, s) at s times."""
         jets = self.jet_values(times, states)
-        known = self._known(times) | _by_symbol(self.evolution, jets)
+        known = self._known(times) | self._by_symbol(jets)
         parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
-        values = iter(evaluate(parts, known, self.evolution.functions))
+        values = iter(evaluate(parts, known, self.evolution.problem.functions))
         result = np.empty_like(states)
         for component, block in self.slices.items():
             if component.level + 1 < self.evolution.orders[component.field]:
@@ -128,10 +127,12 @@ class Galerkin:
         """∂z'/∂z (n, n)."""
         times = np.array([time])
         jets = self.jet_values(times, state[:, None])
-        known = self._known(times) | _by_symbol(self.evolution, jets)
+        known = self._known(times) | self._by_symbol(jets)
         rates = self.evolution.rates
         wanted = [partial for rate in rates.values() for part in rate.parts for partial in part.partials]
-        values = iter(evaluate(wanted, known, self.evolution.functions))
+        found = evaluate(wanted, known, self.evolution.problem.functions)
+        # a root has no slope at 0: Newton's iteration goes on with an approximation of the Jacobian
+        values = iter([np.where(np.isfinite(value), value, 0.0) for value in found])
         result = np.zeros((len(state), len(state)))
         for component, block in self.slices.items():
             order = self.evolution.orders[component.field]
@@ -144,25 +145,47 @@ class Galerkin:
                 combined: dict[Component, Array] = {}
                 for jet, value in zip(part.jets, values, strict=False):
                     source = Component(jet.field, jet.index[0])
-                    term = np.reshape(value, (-1, 1)) * self.bases[jet.field].values(space_jet(jet))[0]
+                    term = np.reshape(value, (-1, 1)) * self.bases[jet.field].values(jet.index[1:])[0]
                     combined[source] = combined[source] + term if source in combined else term
                 for source, matrix in combined.items():
                     result[block, self.slices[source]] += test @ matrix
         return result
 
-    def growth(self, time: float, state: Array) -> float:
+    def fastest_growth(self, time: float, state: Array) -> float:
         """Largest real part of an eigenvalue of the Jacobian."""
         return float(np.linalg.eigvals(self.matrix(time, state)).real.max())
 
-    def _known(self, times: Array) -> dict:
+    @property
+    def columns(self) -> int:
+        """Features behind the bases."""
+        return max(basis.features.columns for basis in self.bases.values())
+
+    @property
+    def rank(self) -> int:
+        return max(basis.rank for basis in self.bases.values())
+
+    @property
+    def nodes(self) -> Array:
+        """The quadrature nodes inside, (Q, d)."""
+        return next(iter(self.bases.values())).rule.points
+
+    def at(
+        self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
+    ) -> Array:
+        """(M,): a space derivative of a component from states (n, M); ``order`` is that of boundary data in time."""
+        basis = self.bases[component.field]
+        values, lifting = basis.at(points, index)
+        data = basis.data(times, order)
+        result = np.einsum("mr,rm->m", values, basis.coefficients(states[self.slices[component]], data))
+        return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
+
+    def _by_symbol(self, jets: Mapping[Jet, Array]) -> dict[sympy.Symbol, Array]:
+        return {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
+
+    def _known(self, times: Array) -> dict[sympy.Symbol, Array]:
         nodes = next(iter(self.bases.values())).rule.nodes
         known = {coordinate_symbol(n): nodes[:, k, None] for k, n in enumerate(self.evolution.problem.vocabulary.space)}
         return known | {coordinate_symbol("t"): times[None, :]}
-
-
-def _by_symbol(evolution: Evolution, jets: Mapping[Jet, Array]) -> dict:
-    symbols = {s: jet for rate in evolution.rates.values() for part in rate.parts for s, jet in part.symbols.items()}
-    return {symbol: jets[jet] for symbol, jet in symbols.items()}
 
 
 def _unit(axis: int, dim: int) -> tuple[int, ...]:

@@ -7,42 +7,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.integrate import BDF, DOP853, DenseOutput, OdeSolution, OdeSolver, Radau
+from scipy.integrate import BDF, DOP853, OdeSolver, Radau
 from scipy.optimize import brentq
 
-from rannpde.errors import choose
-from rannpde.pde.lines.radau import Dense, Dynamics, Operator, RadauCollocation
-
-Array = np.ndarray
-
-BLOW_UP = 1e6
-"""A solution this many times its scale is called a blow-up."""
-MOST_STEPS = 100_000
-
-CALLER = ("stopped", "interrupted", "event")
-"""How a reason begins when the caller, not the equation, ended the march."""
+from rannpde.arrays import Array
+from rannpde.pde.lines.radau import Dense, Dynamics, Operator, Polynomial, RadauCollocation, TimeUp
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.data import Clock
+from rannpde.pde.watch import Ending
 
 SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
-INTEGRATORS = {"collocation": RadauCollocation, **SCIPY}
+INTEGRATORS = ("RadauIIA", *SCIPY)
+
+Event = Callable[[float, Array], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """The state as a function of time, piecewise polynomial: ``path(times)`` is (n, M).
+class Trajectory:
+    """The state as a function of time, piecewise polynomial: ``trajectory(times)`` is (n, M).
 
-    reason : why it ended before the last time, or "" when it did not
+    ending : why it ended before the last time, or None when it did not; detail : the same with its time
     found : event → times at which it vanished
     """
 
     times: tuple[float, ...]
-    outputs: tuple[DenseOutput, ...]
-    reason: str
-    evaluations: int
+    steps: tuple[Polynomial, ...]
+    ending: Ending | None = None
+    detail: str = ""
     found: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        return len(self.outputs)
 
     @property
     def end(self) -> float:
@@ -50,24 +42,28 @@ class Path:
 
     @property
     def reliable(self) -> float:
-        """The time up to which passes are compared: the end, or a tenth before it where a march broke off."""
+        """The time up to which passes are compared: the end, or a tenth before it where a singularity ended it."""
         return self.end if not self.broken else self.times[0] + 0.9 * (self.end - self.times[0])
 
     @property
     def broken(self) -> bool:
         """Whether a singularity, not the caller, ended the march."""
-        return bool(self.reason) and not self.reason.startswith(CALLER)
+        return self.ending in (Ending.INTEGRATOR, Ending.BLOW_UP)
 
     @property
     def last(self) -> Array:
         """The state at the end."""
         return self(np.array([self.end]))[:, 0]
 
-    def __call__(self, times: Array) -> Array:
-        return OdeSolution(self.times, self.outputs)(times)
-
-
-Event = Callable[[float, Array], float]
+    def __call__(self, times: Array, order: int = 0) -> Array:
+        """The state, or its time derivative of that order, of the polynomials themselves: (n, M)."""
+        times = np.asarray(times, dtype=float)
+        place = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
+        values = np.empty((len(self.steps[0].y_old), len(times)), dtype=self.steps[0].series.dtype)
+        for number in np.unique(place):
+            rows = place == number
+            values[:, rows] = self.steps[number].derivative(times[rows], order)
+        return values
 
 
 @dataclass(frozen=True)
@@ -75,25 +71,24 @@ class March:
     """How to integrate.
 
     tol : of the dense output, relative to the size of the solution
-    integrator : "collocation" (Radau IIA of an order chosen from tol), or SciPy's "Radau", "BDF", "DOP853"
+    integrator : "RadauIIA" (collocation of an order chosen from tol), or SciPy's "Radau", "BDF", "DOP853"
     events : name → function of (time, state) whose zeros are recorded; one with attribute ``terminal`` ends the march
-    progress : called with the time reached after every step
+    notice : called with (steps, time reached) after every step; an Ending that it returns ends the march
+    clock : the lengths of the data in time, which steps may not pass unseen
     caution : factor of the collocation's first step; another sequence of steps makes another error in time
+    over : whether the time allowed is used up, asked in the middle of steps too
+    grown : the share of its largest size that the solution has reached by a time, to which ``tol`` is relative there
     """
 
     tol: float
-    integrator: str = "collocation"
+    tuning: LinesTuning = field(default_factory=LinesTuning)
+    clock: Clock = field(default_factory=Clock)
+    integrator: str = "RadauIIA"
     events: Mapping[str, Event] = field(default_factory=dict)
-    progress: Callable[[float], None] | None = None
+    notice: Callable[[int, float], Ending | None] | None = None
     caution: float = 1.0
-
-    def __post_init__(self) -> None:
-        choose("integrator", self.integrator, INTEGRATORS)
-
-    @property
-    def stages(self) -> int:
-        """Stages of the collocation: measured best for Burgers, KdV and the travelling wave."""
-        return 3 if self.tol > 1e-5 else 5 if self.tol > 1e-6 else 7 if self.tol > 1e-9 else 9
+    grown: Callable[[float], float] | None = None
+    over: Callable[[], bool] = lambda: False
 
     def run(
         self,
@@ -103,63 +98,86 @@ class March:
         *,
         stop: Callable[[Array], bool] | None = None,
         first_step: float | None = None,
-    ) -> Path:
-        """From the state at time[0] to time[1], or until ``stop``, an event, a blow-up or an interruption ends it."""
-        solver = self._solver(system, time, state, first_step)
-        times, outputs, reason = [time[0]], [], ""
+    ) -> Trajectory:
+        """From the state at time[0] to time[1], or until ``stop``, an event, a blow-up or the caller ends it."""
+        times, steps = [time[0]], list[Polynomial]()
         found: dict[str, list[float]] = {name: [] for name in self.events}
         values = {name: event(time[0], state) for name, event in self.events.items()}
+        ending: Ending | None = None
+        detail = ""
         try:
-            while solver.status == "running" and not reason:
+            solver = self._solver(system, time, state, first_step)
+            while solver.status == "running" and ending is None:
+                solver.max_step = self.clock.longest_step(solver.t)
+                if self.grown is not None and isinstance(solver, RadauCollocation):
+                    solver.tol = self.tol * self.grown(solver.t)
+                if steps and isinstance(solver, RadauCollocation):  # one step there must be, to give something back
+                    solver.over = self.over
                 message = solver.step()
                 if solver.status == "failed":
-                    reason = f"the integrator stopped at t = {solver.t:.6g}: {message}"
+                    ending, detail = Ending.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
                     break
                 times.append(float(solver.t))
-                outputs.append(solver.dense_output())
-                ended = self._note_events(outputs[-1], found, values)
-                reason = ended or _trouble(system, solver, len(outputs), stop)
-                if self.progress is not None:
-                    self.progress(float(solver.t))
+                steps.append(Polynomial.of(solver.dense_output()))
+                ending, detail = self._events(steps[-1], found, values)
+                if ending is Ending.EVENT:
+                    times[-1] = max(when[-1] for when in found.values() if when)
+                if ending is None:
+                    ending, detail = self._trouble(system, solver, len(steps))
+                if ending is None and solver.status == "running" and stop is not None and stop(solver.y):
+                    break
+        except TimeUp:
+            ending, detail = Ending.BUDGET, f"{Ending.BUDGET} at t = {times[-1]:.6g}"
         except KeyboardInterrupt:
-            reason = f"interrupted at t = {times[-1]:.6g}"
-        return Path(tuple(times), tuple(outputs), reason, solver.nfev, {k: tuple(v) for k, v in found.items()})
+            ending, detail = Ending.INTERRUPTED, f"interrupted at t = {times[-1]:.6g}"
+        return Trajectory(tuple(times), tuple(steps), ending, detail, {k: tuple(v) for k, v in found.items()})
 
     def _solver(self, system: Dynamics, time: tuple[float, float], state: Array, first_step: float | None) -> OdeSolver:
         def fun(t: float, y: Array) -> Array:
             return system.rates(np.array([t]), y[:, None])[:, 0]
 
-        if self.integrator == "collocation":
+        if self.integrator == "RadauIIA":
+            stages, control = self.tuning.stages(self.tol), self.tuning.steps
             solver = RadauCollocation(
-                fun, time[0], state, time[1], dynamics=system, tol=self.tol, stages=self.stages, first_step=first_step
-            )
+                fun, time[0], state, time[1],
+                dynamics=system, tol=self.tol, stages=stages, control=control, first_step=first_step,
+            )  # fmt: skip
             solver.h *= self.caution
             return solver
-        options: dict[str, Any] = {"rtol": max(self.tol, 1e-13), "atol": self.tol * _per_entry(system, state)}
+        # SciPy's integrators bound the error of a step, entry by entry, and errors add up over the steps
+        tol = max(self.tuning.foreign_share * self.tol, 1e-13)
+        options: dict[str, Any] = {"rtol": tol, "atol": tol * _per_entry(system, state)}
         if self.integrator != "DOP853":
             options["jac"] = lambda t, y: _matrix(system.jacobian(t, y))
         return SCIPY[self.integrator](fun, time[0], state, time[1], **options)
 
-    def _note_events(self, output: DenseOutput, found: dict[str, list[float]], values: dict[str, float]) -> str:
+    def _events(
+        self, step: Polynomial, found: dict[str, list[float]], values: dict[str, float]
+    ) -> tuple[Ending | None, str]:
         """Zeros of the events in the last step; the reason to end, if one of them is terminal."""
-        ended = ""
+        ended: tuple[Ending | None, str] = (None, "")
         for name, event in self.events.items():
-            now = event(output.t, output(output.t))
+            now = event(step.t, step(step.t))
             if values[name] * now < 0 or now == 0.0:
-                root = brentq(lambda t, event=event: event(t, output(t)), output.t_old, output.t) if now else output.t
+                root = brentq(lambda t, event=event: event(t, step(t)), step.t_old, step.t) if now else step.t
                 found[name].append(float(root))
                 if getattr(event, "terminal", False):
-                    ended = f"event {name!r} at t = {root:.6g}"
+                    ended = Ending.EVENT, f"event {name!r} at t = {root:.6g}"
             values[name] = now
         return ended
 
-
-def _trouble(system: Dynamics, solver: OdeSolver, steps: int, stop: Callable[[Array], bool] | None) -> str:
-    if system.size(solver.y) > BLOW_UP:
-        return f"the solution grew {BLOW_UP:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
-    if steps >= MOST_STEPS:
-        return f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
-    return "stopped" if stop is not None and solver.status == "running" and stop(solver.y) else ""
+    def _trouble(self, system: Dynamics, solver: OdeSolver, steps: int) -> tuple[Ending | None, str]:
+        control = self.tuning.steps
+        creeping = solver.step_size is not None and solver.step_size < control.creeping * abs(solver.t_bound - solver.t)
+        if creeping and system.size(solver.y) > control.blow_up:
+            grown = f"the solution grew {control.blow_up:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
+            return Ending.BLOW_UP, grown
+        ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
+        hopeless = steps >= control.sure_after and steps + ahead > control.most_steps
+        if hopeless or steps >= control.most_steps:
+            return Ending.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
+        ending = self.notice(steps, float(solver.t)) if self.notice is not None else None
+        return ending, f"{ending} at t = {solver.t:.6g}" if ending is not None else ""
 
 
 def _per_entry(system: Dynamics, state: Array) -> float:
@@ -170,5 +188,5 @@ def _per_entry(system: Dynamics, state: Array) -> float:
 
 def _matrix(operator: Operator) -> Array:
     if not isinstance(operator, Dense):
-        raise TypeError("this integrator needs the Jacobian as a matrix; use 'collocation' or 'DOP853'")
+        raise TypeError("this integrator needs the Jacobian as a matrix; use 'RadauIIA' or 'DOP853'")
     return operator.matrix

@@ -1,153 +1,229 @@
-"""solve_lines(): the entry of the method of lines."""
+"""Lines: the method of lines as a choice of settings, and its entry."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from time import perf_counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from rannpde.domains.domain import Box
-from rannpde.errors import positive_integer, positive_number, require
-from rannpde.network.laws import Rng
-from rannpde.pde.collocation.attempt import held_out_residual
-from rannpde.pde.functions import jets_of, term_residual
+from rannpde.domains.domain import Box, SpaceTime
+from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.evolved import Evolved
+from rannpde.pde.lines.features import AdaptedFeatures
+from rannpde.pde.lines.fourier import FourierModes
 from rannpde.pde.lines.march import INTEGRATORS
-from rannpde.pde.lines.passes import Controls, FieldEvent, Outcome, by_features, check_points
-from rannpde.pde.lines.periodic import by_modes
-from rannpde.pde.lines.windows import by_windows, refined
-from rannpde.pde.problem.evolution import Evolution, NotAnEvolution, evolution_form
+from rannpde.pde.lines.passes import FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
+from rannpde.pde.lines.products import AdaptedProducts, products_fit
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.data import Clock
+from rannpde.pde.problem.evolution import Evolution, evolution_form, obstacles
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.solution import Solution
+from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.watch import Ending, Watch
+from rannpde.threads import one_thread
 
-SMALLEST_TOLERANCE = 1e-13
-"""Below this, float64 and the conditioning of the features leave nothing to ask for."""
-RESIDUAL_POINTS = 1000
-MOST_DIMENSIONS = 2
-"""Of space: random features in 3-D carry too few digits to be worth a march."""
+MOST_DIMENSIONS = 3
+"""Of boxes: products in 4-D would hold too many unknowns. Ridges, for balls, carry too few digits in 3-D."""
+Kind = type[FourierModes] | type[AdaptedFeatures] | type[AdaptedProducts]
+KINDS: dict[Kind, str] = {
+    FourierModes: "Fourier modes",
+    AdaptedFeatures: "adapted random features",
+    AdaptedProducts: "products of adapted random features",
+}
+ALARMING = 30.0
+"""exp(30) is twelve digits lost: growth by this much within the time needs a word when passes do not agree."""
 
 
 class GrowthWarning(UserWarning):
     """The semi-discrete system has modes that grow faster than the solution itself can explain."""
 
 
-def solve_lines(
-    problem: Problem,
-    *,
-    tol: float = 1e-8,
-    rng: Rng = None,
-    width: int | None = None,
-    windows: int | str = "auto",
-    integrator: str = "collocation",
-    events: Mapping[str, FieldEvent] | None = None,
-    progress: Callable[[int, float], None] | None = None,
-) -> Solution:
-    """Solve an evolution problem to a relative L² error of about ``tol``, everything else chosen from it.
+@dataclass(frozen=True)
+class Lines:
+    """The method of lines: features in space that adapt themselves to the solution, a march of high order in time.
 
-    Periodic problems use Fourier modes, others random features adapted to the solution. A tolerance below 1e-13 is
-    answered with what float64 allows. A blow-up, an interruption or a terminal event ends the march; what was computed
-    until then is the result, with the reason.
+    Periodic problems use Fourier modes, boxes in two and three dimensions products of random features of each
+    coordinate, others random features of all coordinates. A blow-up, an interruption or a terminal event ends the
+    march; what was computed until then is the result, with the reason.
 
-    width : features of every pass, instead of the choice from tol
-    windows : intervals of time with a basis of their own; "auto" takes one unless the solution travels too far for it
-    integrator : "collocation" (Radau IIA of high order), or SciPy's "Radau", "BDF" or "DOP853"
-    events : name → function of (t, u), u being a function of points (M, d) of space; zeros are in the report, and one
-        with an attribute ``terminal`` ends the march
-    progress : called with (pass, time reached) after every step
+    width : features of every pass (of every axis, for products) instead of the choice from ``tol``; not for periodic
+        problems
+    windows : intervals of time with a basis of their own; None takes one unless the solution travels too far for it;
+        not for periodic problems
+    integrator : "RadauIIA" (collocation of an order chosen from ``tol``), or SciPy's "Radau", "BDF" or "DOP853"
+    events : name → function of (t, u), u being a function of points (M, d) of space; the times of its zeros are in
+        ``solution.events``, and one with an attribute ``terminal`` ends the march
+    tuning : the empirical numbers behind it
 
-    >>> from rannpde.domains import SpaceTime
-    >>> from rannpde.pde.problem.conditions import On
-    >>> conditions = {"start": On("t=0", "u = sin(pi*x)"), "ends": On(("x=0", "x=1"), "u = 0")}
-    >>> problem = Problem("u_t = u_xx", SpaceTime(t=(0, 0.1), x=(0, 1)), conditions)
-    >>> solution = solve_lines(problem, tol=1e-8, rng=0)
-    >>> bool(abs(solution([[0.1, 0.5]])[0] - np.exp(-0.1 * np.pi**2)) < 1e-8)
-    True
+    >>> from rannpde.pde.solve import solve
+    >>> from rannpde.pde.zoo import zoo
+    >>> solve(zoo("heat"), tol=1e-6, method=Lines(integrator="Radau", windows=2)).method.name
+    'lines'
     """
-    begin = perf_counter()
-    tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
-    require(tol < 1, "tol", tol, "below 1")
-    require(integrator in INTEGRATORS, "integrator", integrator, f"one of {', '.join(INTEGRATORS)}")
-    evolution = evolution_form(problem)
-    _check_space(evolution)
-    columns = None if width is None else positive_integer("width", width)
-    controls = Controls(tol, integrator, dict(events or {}), progress, columns)
-    # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
-    with threadpool_limits(1 if evolution.domain.space.dim == 1 else None, user_api="blas"):
-        outcome = _outcome(evolution, controls, windows, np.random.default_rng(rng))
-    _warn_of_growth(evolution, outcome)
-    return _solution(problem, outcome, perf_counter() - begin)
+
+    width: int | None = None
+    windows: int | None = None
+    integrator: str = "RadauIIA"
+    events: Mapping[str, FieldEvent] = field(default_factory=dict)
+    tuning: LinesTuning = field(default_factory=LinesTuning)
+
+    name = "lines"
+
+    def __post_init__(self) -> None:
+        for key in ("width", "windows"):
+            if getattr(self, key) is not None:
+                object.__setattr__(self, key, positive_integer(key, getattr(self, key)))
+        choose("integrator", self.integrator, dict.fromkeys(INTEGRATORS))
+        require(isinstance(self.events, Mapping), "events", self.events, "a mapping of names to functions of (t, u)")
+        for name, event in self.events.items():
+            require(callable(event), f"events[{name!r}]", event, "a function of (t, u)")
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Every reason why this method cannot solve the problem; none if it can."""
+        found = list(obstacles(problem))
+        if isinstance(problem.domain, SpaceTime):
+            space, periodic = problem.domain.space, problem.periodic
+            most = MOST_DIMENSIONS if isinstance(space, Box) else 2
+            if space.dim > most:
+                found.append(f"space has {space.dim} dimensions, more than {most}")
+            elif not found and (0 < len(periodic) < space.dim or space.dim > 2) and not self._fits(problem):
+                found.append("a boundary condition holds other derivatives than along its normal, or varies")
+        return tuple(found)
+
+    @staticmethod
+    def _fits(problem: Problem) -> bool:
+        """Whether Fourier modes or products can carry it, the only ways in 3-D and with some coordinates periodic."""
+        whole = set(problem.periodic) == set(problem.domain.names[1:])
+        return whole or products_fit(evolution_form(problem))
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        evolution = evolution_form(problem)
+        clock = Clock.of(evolution, self.tuning.steps.lengths_per_step)
+        setting = Setting(tol, self.tuning, watch, clock, self.integrator, self.events, self.width)
+        # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
+        with one_thread(evolution.domain.space.dim == 1):
+            kind = discretisation(evolution)
+            self._refuse_unused(kind)
+            windows = self.windows if kind is AdaptedFeatures else self.windows or 1
+            outcome = solve_in_time(evolution, setting, lambda form, own: kind(form, own, rng), windows)
+        return self._solution(problem, outcome, watch, why)
+
+    def _refuse_unused(self, kind: Kind) -> None:
+        for key in ("width", "windows") if kind is FourierModes else ():
+            if getattr(self, key) is not None:
+                raise InputError(
+                    f"{key} is {getattr(self, key)}, but a periodic problem has Fourier modes; leave it out"
+                )
+        if kind is not AdaptedFeatures and self.integrator in ("Radau", "BDF"):
+            raise InputError(
+                f"integrator is {self.integrator!r}, which needs the Jacobian as a matrix; {KINDS[kind]} have "
+                "'RadauIIA' or 'DOP853'"
+            )
+
+    def _solution(self, problem: Problem, outcome: Outcome, watch: Watch, why: str) -> Solution:
+        found = outcome.solution
+        system, path = found.stretches[0].system, found.stretches[0].path
+        growth = float(system.fastest_growth(path.times[0], system.initial_state()))
+        story = LinesStory(outcome.passes, growth, found.events, None if found.whole else found.end)
+        _warn_of_growth(outcome, growth)
+        losses, held_out = _residuals(problem, found)
+        ending, detail = _judged(outcome, held_out, self.tuning)
+        kind = f"method of lines, {KINDS[discretisation(found.evolution)]}"
+        measures = {term.name: term.measure for term in problem.interior}
+        return Solution(
+            problem=problem, fields=problem.fields, function=found, ending=ending, detail=detail,
+            estimate=outcome.estimate, held_out=held_out, losses=losses,
+            integrals={name: loss * measures[name] for name, loss in losses.items()},
+            story=story, method=Choice(self.name, kind, why), seconds=watch.elapsed,
+        )  # fmt: skip
 
 
-def _outcome(evolution: Evolution, controls: Controls, windows: int | str, rng: np.random.Generator) -> Outcome:
-    problem = evolution.problem
-    if problem.periodic:
-        return by_modes(evolution, controls)
-    if windows != "auto":
-        return by_windows(problem, evolution, controls, rng, positive_integer("windows", windows))
-    strong = evolution_form(problem, weak=False)
-    return refined(problem, evolution, controls, rng, lambda: by_features(evolution, strong, controls, rng))
+def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Ending, str]:
+    """How it ended; agreement is not believed where something that was stated does not hold at all."""
+    worst = max(held_out, key=lambda name: held_out[name], default="")
+    if outcome.ending.converged and worst and held_out[worst] > tuning.vetoed:
+        return Ending.VETOED, f"the passes agree, but leave a relative residual of {held_out[worst]:.1e} in {worst!r}"
+    return outcome.ending, outcome.detail
 
 
-def _solution(problem: Problem, outcome: Outcome, seconds: float) -> Solution:
-    """The outcome in the form that every method gives back."""
-    network = outcome.solution
-    reached = network.end >= network.evolution.domain.time[1]
-    residuals = _residuals(problem, network)
-    measures = {term.name: term.measure for term in problem.interior}
-    losses = {name: residual for name, (residual, _) in residuals.items()}
-    held_out = {name: (residual / max(size, 1e-300)) ** 0.5 for name, (residual, size) in residuals.items()}
-    if reached:
-        held_out = held_out_residual(problem, network)
-    label = "method of lines, " + ("Fourier modes" if problem.periodic else "adapted random features")
-    return Solution(
-        problem, problem.fields, network, outcome.converged, outcome.reason or "two passes agree", (),
-        losses, {name: loss * measures[name] for name, loss in losses.items()}, held_out, (), seconds, 0.0, label,
-        estimate=outcome.estimate, notes=_notes(outcome, None if reached else network.end),
-    )  # fmt: skip
+def discretisation(evolution: Evolution) -> Kind:
+    """Fourier modes where all is periodic, products on boxes whose conditions fit, ridges elsewhere.
+
+    Ridges keep the weak form, which a field that may touch a declared bound needs.
+    """
+    problem, space = evolution.problem, evolution.domain.space
+    if space.dim < 3 and set(problem.periodic) == set(space.names):
+        return FourierModes
+    forced = bool(problem.periodic) or space.dim > 2
+    return AdaptedProducts if products_fit(evolution) and (forced or not problem.bounds) else AdaptedFeatures
 
 
-def _residuals(problem: Problem, network: Evolved) -> dict[str, tuple[float, float]]:
-    """Equation → mean squares of its residual and of the time derivatives in it, on fresh points."""
-    points = check_points(network.evolution, network.stretches[-1].path.reliable, RESIDUAL_POINTS)
-    found = {}
+def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict[str, float]]:
+    """Equation → mean square of its residual on fresh points; name → relative held-out residual of everything."""
+    points = check_points(found.evolution, found.reliable, 1000)
+    losses = mean_squares(problem, found, points)
+    if found.whole:
+        return losses, held_out_residual(problem, found)
+    sizes = {}  # beyond the last time nothing is known: the rates up to there are what residuals are compared with
     for term in problem.interior:
-        residual = term_residual(term, network, problem.vocabulary, points)
-        rates = [jet for jet in term.expression.jets if jet.index[0]]
-        sizes = jets_of(network, problem.fields, points, rates).values()
-        found[term.name] = float(np.mean(residual**2)), float(sum(np.mean(size**2) for size in sizes))
-    return found
+        rates = jets_of(found, problem.fields, points, [jet for jet in term.expression.jets if jet.index[0]])
+        sizes[term.name] = sum(float(np.mean(rate**2)) for rate in rates.values())
+    return losses, {name: (loss / max(sizes[name], 1e-300)) ** 0.5 for name, loss in losses.items()}
 
 
-def _notes(outcome: Outcome, end: float | None) -> tuple[str, ...]:
-    """What a reader of the report wants to know of the passes."""
-    notes = [
-        f"pass {number}: tolerance {one.tolerance:.1e}, {one.width} features, rank {one.rank}, {one.nodes} nodes, "
-        f"{one.steps} steps, {one.seconds:.2f} s"
-        + (f", change {one.difference:.1e}" if np.isfinite(one.difference) else "")
-        for number, one in enumerate(outcome.passes, start=1)
-    ]
-    notes.append(f"fastest growth of a mode at the start: exp({outcome.growth:.2g} t)")
-    for name, times in outcome.solution.stretches[-1].path.found.items():
-        notes.append(f"event {name!r} at t = " + (", ".join(f"{t:.8g}" for t in times) or "never"))
-    if end is not None:
-        notes.append(f"known up to t = {end:.6g} only")
-    return tuple(notes)
+def _warn_of_growth(outcome: Outcome, growth: float) -> None:
+    """Growth is honest where the solution itself grows; it is suspect where passes do not agree, or end early."""
+    duration = outcome.solution.end - outcome.solution.start  # up to a blow-up, which no mode explains by then
+    suspect = outcome.ending in (Ending.DISAGREE, Ending.STALLED, Ending.BLOW_UP, Ending.INTEGRATOR)
+    if suspect and growth * duration > ALARMING:
+        message = (
+            f"modes of the semi-discrete system grow like exp({growth:.3g} t) and may spoil the result; if they grow "
+            "faster with more features, the problem is ill-posed, like diffusion backwards in time"
+        )
+        warnings.warn(message, GrowthWarning, stacklevel=5)
 
 
-def _check_space(evolution: Evolution) -> None:
-    space, periodic = evolution.domain.space, evolution.problem.periodic
-    if space.dim > MOST_DIMENSIONS:
-        raise NotAnEvolution(f"space has {space.dim} dimensions; the method of lines takes at most {MOST_DIMENSIONS}")
-    if periodic and (set(periodic) != set(space.names) or not isinstance(space, Box)):
-        raise NotAnEvolution("periodic in some coordinates only: not by the method of lines")
+@dataclass(frozen=True)
+class LinesStory:
+    """What only the method of lines can tell.
 
+    passes : what each used and how far it lay from the one before; fastest_growth : of a mode at the start, per time
+    events : name → times; known_until : the last time reached, None where that is the end
+    """
 
-def _warn_of_growth(evolution: Evolution, outcome: Outcome) -> None:
-    """Growth is honest where the solution itself grows; it is suspect where passes do not agree."""
-    duration = outcome.solution.end - evolution.domain.time[0]
-    if not outcome.converged and outcome.growth * duration > 30.0:
-        message = f"modes of the semi-discrete system grow like exp({outcome.growth:.3g} t) and may spoil the result"
-        warnings.warn(message, GrowthWarning, stacklevel=3)
+    passes: tuple[Pass, ...]
+    fastest_growth: float
+    events: Mapping[str, tuple[float, ...]]
+    known_until: float | None = None
+
+    advice = "a larger tol, Lines(windows=…), or method=rp.Collocation() may help"
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        told = [f"pass {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+        told.append(f"fastest growth of a mode at the start: exp({self.fastest_growth:.2g} t)")
+        for name, times in self.events.items():
+            told.append(f"event {name!r} at t = " + (", ".join(f"{t:.8g}" for t in times) or "never"))
+        if self.known_until is not None:
+            told.append(f"known up to t = {self.known_until:.6g} only")
+        return told
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        return {
+            "passes": [list(vars(one).values()) for one in self.passes],
+            "fastest_growth": self.fastest_growth,
+            "events": {name: list(times) for name, times in self.events.items()},
+            "known_until": self.known_until,
+        }
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> LinesStory:
+        passes = tuple(Pass(*row) for row in table["passes"])
+        events = {str(name): tuple(map(float, times)) for name, times in table["events"].items()}
+        return cls(passes, float(table["fastest_growth"]), events, table["known_until"])

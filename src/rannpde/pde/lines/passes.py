@@ -1,102 +1,35 @@
-"""Passes over the whole time interval: each places the features of the next, until two of them agree.
+"""Passes over the whole time interval, until two of them agree; and windows in time, each with passes of its own.
 
-The first pass takes its resolution from the initial data and a loose tolerance; later ones from the solution of the
-pass before, at every time. One static basis, good for all that the solution does, serves a whole pass: rebuilding it on
-the way costs an error at every transfer. The difference of the last two passes, which draw different features and march
-with different tolerances, is the error estimate.
+Every pass looks how fine its solution is and makes the next one fit. The difference of the last two passes, which draw
+different features (or take more modes) and march with different tolerances, is the error estimate. What both could miss
+in the same way, the initial values between their nodes, is compared with the data itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import pairwise
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 
-from rannpde.network.features import RandomFeatures
-from rannpde.pde.functions import term_residual
-from rannpde.pde.lines.basis import BOUNDARY_CUTOFF, Basis, build_basis
-from rannpde.pde.lines.boundary import constraints_of
-from rannpde.pde.lines.evolved import Evolved, Stretch, difference, fields_at
-from rannpde.pde.lines.fourier import Spectral
-from rannpde.pde.lines.galerkin import Galerkin
-from rannpde.pde.lines.march import CALLER, Event, March, Path
-from rannpde.pde.lines.resolution import Resolution, from_initial, from_nodes, grid_places, inverse_length
-from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.arrays import Array
+from rannpde.errors import InputError
+from rannpde.pde.lines.evolved import Evolved, Stretch, System, distance, fields_at
+from rannpde.pde.lines.march import Event, March
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.data import Clock, source_size
+from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.problem.restrict import restrict_time
+from rannpde.pde.watch import Ending, Watch
 
-Array = np.ndarray
-
-FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-3, 1e-6
-WEAK_TOLERANCE = 1e-6
-"""Fluxes are integrated by parts down to this tolerance. Below, the rounding of the test functions' derivatives, eps
-over the smallest singular value kept, would show, and the strong form is projected instead; in 2-D it always is, unless
-a field touches a bound where its equation may degenerate."""
-LOOSE_TOLERANCE = 1e-5
-"""Half of the quadrature nodes suffice down to this tolerance."""
-WEAK_CUTOFF, STRONG_CUTOFF = 1e-10, 1e-13
-TOUCHING = 1e-2
-"""A field within this share of its range of a bound touches it."""
-MOST_PASSES = 8
-FINER = 1.15
-"""Lengths shrink by this factor with every pass that should have been the last: kinks have no length of their own."""
-NARROWEST, WIDEST = {1: 60, 2: 350}, {1: 1500, 2: 1200}
-HOPELESS = 2.0
-"""A solution that wants this many times the widest basis is not resolved by one for all times: passes end."""
-STUBBORN = 3
-"""Disagreements of passes with the wanted tolerance before features follow the residual."""
-RESIDUAL_SHARE = 0.3
-"""Empirical and mild: on the free boundary of Barenblatt's solution shares from 0 to 0.6 gave the same error."""
-RESIDUAL_TIMES, RESIDUAL_PLACES = 10, 200
-LOOKS = 161
-"""Times at which a pass looks for the finest length."""
-BOUNDARY_POINTS = 40
-MARCH_SHARE = 0.3
-"""Share of a pass's tolerance that the march in time may use."""
-TIGHTER = 2.0
-"""The last pass marches with a tolerance this much smaller than the one before, so that errors in time show as well."""
-ESTIMATE_SHARE = 0.5
-"""Error of the last pass over its difference to the one before: 0.7 for equally good, 0.3 if three times better."""
-
+LIKE_THE_GAP = 0.1
+"""Two passes that differ at the first time by this share of their gap to the data show what becomes of such a gap."""
 
 SpaceFunction = Callable[[Array], Array]
 FieldEvent = Callable[[float, SpaceFunction], float]
-
-
-@dataclass(frozen=True)
-class Controls:
-    """What the caller may set.
-
-    tol : wanted relative L² error over space-time
-    integrator : see March
-    events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
-        values (M, fields); one with attribute ``terminal`` ends the march
-    progress : called with (pass number, time reached) after every step
-    width : features of every pass, or None to choose them from tol
-    """
-
-    tol: float
-    integrator: str = "collocation"
-    events: Mapping[str, FieldEvent] = field(default_factory=dict)
-    progress: Callable[[int, float], None] | None = None
-    width: int | None = None
-
-    def march(self, tol: float, number: int, system: Galerkin | Spectral) -> March:
-        """The march of one pass. Its dense output is held a little below the tolerance of the pass."""
-        report = None if self.progress is None else partial(self.progress, number)
-        events = {name: _on_states(event, system) for name, event in self.events.items()}
-        caution = 1.0 if tol >= self.tol else 1.0 / TIGHTER
-        return March(MARCH_SHARE * tol, self.integrator, events, report, caution)
-
-
-def _on_states(event: FieldEvent, system: Galerkin | Spectral) -> Event:
-    def on_state(time: float, state: Array) -> float:
-        return float(event(time, lambda points: fields_at(system, time, state, points)))
-
-    if getattr(event, "terminal", False):
-        on_state.terminal = True  # type: ignore[attr-defined]
-    return on_state
 
 
 @dataclass(frozen=True)
@@ -108,21 +41,218 @@ class Pass:
     rank: int
     nodes: int
     steps: int
-    reason: str
     difference: float
     seconds: float
+
+    def __str__(self) -> str:
+        change = f", change {self.difference:.1e}" if np.isfinite(self.difference) else ""
+        return (
+            f"tolerance {self.tolerance:.1e}, {self.width} features, rank {self.rank}, {self.nodes} nodes, "
+            f"{self.steps} steps, {self.seconds:.2f} s{change}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The last pass and the story of all of them; estimate is the difference of the last two."""
+    """The solution, the story of the passes, the estimated relative L² error, and how it ended."""
 
     solution: Evolved
     passes: tuple[Pass, ...]
     estimate: float
-    growth: float
-    reason: str
-    converged: bool
+    ending: Ending
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all passes of a solve share.
+
+    tol : wanted relative L² error over space-time
+    events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
+        values (M, fields); one with attribute ``terminal`` ends the march
+    width : features of every pass, or None to choose them from tol
+    """
+
+    tol: float
+    tuning: LinesTuning
+    watch: Watch
+    clock: Clock
+    integrator: str = "RadauIIA"
+    events: Mapping[str, FieldEvent] = field(default_factory=dict)
+    width: int | None = None
+
+    def staged_tolerance(self, number: int) -> float:
+        """Loose, medium, then the wanted one; then ever tighter, so that errors in time show too."""
+        early = [t for t in self.tuning.early if t > 3 * self.tol]
+        after = number - 1 - len(early)
+        return early[number - 1] if after < 0 else self.tol / self.tuning.tighter**after
+
+    def march(self, tol: float, number: int, system: System, grown: Grown | None = None) -> March:
+        """The march of one pass. Its dense output is held a little below the tolerance of the pass."""
+
+        def notice(steps: int, time: float) -> Ending | None:
+            self.watch.tell(number, steps, time=time, width=system.columns)
+            return Ending.BUDGET if self.watch.over else None
+
+        events = {name: _on_states(event, system) for name, event in self.events.items()}
+        caution = 1.0 if tol >= self.tol else 1.0 / self.tuning.tighter
+        share = self.tuning.march_share * tol
+        return March(
+            share, self.tuning, self.clock, self.integrator, events, notice, caution, grown, lambda: self.watch.over
+        )
+
+
+def first_scales(evolution: Evolution) -> dict[Component, float]:
+    """Root mean squares of the initial values; of fields that begin at 0, what the sources make of them in the time."""
+    start, end = evolution.domain.time
+    points = evolution.domain.space.sample(2000, rng=0)
+    found: dict[Component, float] = {}
+    for component in evolution.components:
+        size = _rms(evolution.initial_values(component, points))
+        before = found.get(Component(component.field, component.level - 1))
+        if before is not None:
+            size = max(size, before / (end - start))
+        found[component] = size or (end - start) * source_size(evolution, component.field, points) or 1.0
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """How large a solution has been so far, as a share of its largest size: what is small and grows has small errors.
+
+    times (K,), shares (K,) never decreasing, at most 1
+    """
+
+    times: Array
+    shares: Array
+
+    @classmethod
+    def of(cls, solution: Evolved, tuning: LinesTuning) -> Grown:
+        """Of the field that grows most."""
+        evolution, (count, each) = solution.evolution, tuning.growth_looks
+        times = np.linspace(solution.start, solution.reliable, count)
+        places = evolution.domain.space.sample(each, rng=5)
+        values = solution(np.column_stack([np.repeat(times, each), np.tile(places, (count, 1))]))
+        sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
+        so_far = np.maximum.accumulate(sizes, axis=0)
+        shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
+        return cls(times, np.clip(shares, tuning.least_share, 1.0))
+
+    def __call__(self, time: float) -> float:
+        return float(np.interp(time, self.times, self.shares))
+
+
+def _on_states(event: FieldEvent, system: System) -> Event:
+    def on_state(time: float, state: Array) -> float:
+        return float(event(time, lambda points: fields_at(system, time, state, points)))
+
+    if getattr(event, "terminal", False):
+        on_state.terminal = True  # type: ignore[attr-defined]
+    return on_state
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+class Discretisation(Protocol):
+    """How a pass is made: random features, products of them, or Fourier modes."""
+
+    @property
+    def most_passes(self) -> int: ...
+
+    def tolerance(self, number: int) -> float:
+        """Of pass ``number``, counted from 1."""
+        ...
+
+    def run(self, number: int) -> Evolved:
+        """The march of one pass over the whole time."""
+        ...
+
+    def learn(self, solution: Evolved, failed: bool) -> bool:
+        """Look at a solution for the next pass; ``failed`` if it should have been the last. False: none can help."""
+        ...
+
+
+def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
+    """One pass after the other until two with the wanted tolerance agree, or something ends them."""
+    passes: list[Pass] = []
+    solutions: list[Evolved] = []
+    changes: list[float] = []
+    ending, detail = Ending.DISAGREE, ""
+    for number in range(1, kind.most_passes + 1):
+        begin = perf_counter()
+        try:
+            solution = kind.run(number)
+            if not solution.stretches[0].path.steps:
+                if solution.ending is Ending.INTERRUPTED:
+                    raise KeyboardInterrupt
+                if not solutions:
+                    raise InputError(f"no step in time leads away from the initial values: {solution.detail}")
+                ending, detail = solution.ending or Ending.INTEGRATOR, solution.detail
+                break
+            change = _change(solutions[-1], solution) if solutions else np.inf
+            told = _record(kind.tolerance(number), solution, change, perf_counter() - begin)
+            setting.watch.tell(number, told.steps, width=told.width, estimate=_finite(change))
+        except KeyboardInterrupt:
+            if not solutions:
+                raise
+            ending = Ending.INTERRUPTED
+            break
+        solutions.append(solution)
+        passes.append(told)
+        comparable = len(passes) > 1 and passes[-2].tolerance <= setting.tol
+        ended = solution.ending
+        if ended is not None and ended.by_caller:
+            ending, detail = ended, solution.detail
+            break
+        if comparable:
+            changes.append(change)
+            if solution.stretches[-1].path.broken:
+                ending, detail = ended or Ending.INTEGRATOR, solution.detail
+                break
+            if change <= setting.tol:
+                ending, detail = ended or Ending.CONVERGED, solution.detail
+                break
+            if _stalled(changes, setting.tuning):
+                ending = Ending.STALLED
+                break
+        if not kind.learn(solution, comparable) and len(passes) > 1:
+            ending = Ending.STALLED
+            break
+        if setting.watch.over:
+            ending = Ending.BUDGET
+            break
+    best = _best(solutions)
+    last = passes[-1] if best is solutions[-1] else passes[-2]
+    estimate = setting.tuning.estimate_share * last.difference
+    if best is not solutions[-1]:
+        detail = f"{ending} in pass {len(passes)}; the one before is the answer"
+    if best.whole and estimate <= setting.tol and not ending.converged:  # no further pass, but what there is will do
+        ending, detail = Ending.CONVERGED, ""
+    return Outcome(best, tuple(passes), estimate, ending, detail)
+
+
+def _best(solutions: list[Evolved]) -> Evolved:
+    """The last one; the one before where the last was cut short."""
+    cut = len(solutions) > 1 and solutions[-1].end < solutions[-2].end
+    ended = solutions[-1].ending
+    return solutions[-2] if cut and ended is not None and ended.by_caller else solutions[-1]
+
+
+def _stalled(changes: list[float], tuning: LinesTuning) -> bool:
+    """Whether the last passes hardly came closer to each other: kinks and jumps never do."""
+    recent = changes[-tuning.patience - 1 :]
+    return len(recent) > tuning.patience and all(b > tuning.gain * a for a, b in pairwise(recent))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _record(tol: float, solution: Evolved, change: float, seconds: float) -> Pass:
+    system, steps = solution.stretches[-1].system, sum(len(stretch.path.steps) for stretch in solution.stretches)
+    return Pass(tol, system.columns, system.rank, len(system.nodes), steps, change, seconds)
 
 
 def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
@@ -133,196 +263,92 @@ def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     return points
 
 
-def by_features(evolution: Evolution, strong: Evolution, controls: Controls, rng: np.random.Generator) -> Outcome:
-    """Passes with random features adapted to the solution."""
-    space = evolution.domain.space
-    places = grid_places(space)
-    resolution = from_initial(space, [evolution.initial_values(c, places) for c in evolution.components])
-    scales = initial_scales(evolution)
-    passes: list[Pass] = []
-    solutions: list[Evolved] = []
-    disagreements, touching = 0, bool(evolution.problem.bounds)
-    for number in range(MOST_PASSES):
-        begin = perf_counter()
-        tol = _tolerance(controls.tol, number)
-        form = evolution if touching or (tol >= WEAK_TOLERANCE and space.dim == 1) else strong
-        system = _system(form, resolution, max(tol, controls.tol), scales, controls, FINER**disagreements, rng)
-        path = controls.march(tol, number, system).run(system, evolution.domain.time, system.initial_state())
-        if not path.steps:
-            return Outcome(
-                Evolved(evolution, (Stretch(system, path),)), tuple(passes), np.inf, np.nan, path.reason, False
-            )
-        solutions.append(Evolved(evolution, (Stretch(system, path),)))
-        change = np.inf
-        if len(solutions) > 1:
-            end = min(one.stretches[0].path.reliable for one in solutions[-2:])
-            change = max(difference(solutions[-2], solutions[-1], check_points(evolution, end)).values())
-        passes.append(_record(tol, system, path, change, perf_counter() - begin))
-        comparable = _comparable(passes, controls.tol)
-        if path.reason.startswith(CALLER) or (comparable and (change <= controls.tol or path.broken)):
-            break
-        if comparable:
-            disagreements += 1
-        resolution, scales = look(solutions[-1], system)
-        if disagreements >= STUBBORN:  # something is missed that the lengths do not show
-            resolution = finer_by_residual(resolution, solutions[-1])
-        if number and controls.width is None and wanted_width(resolution, controls.tol) > HOPELESS * WIDEST[space.dim]:
-            break
-        touching = _touches_bounds(solutions[-1])
-    last = solutions[-1].stretches[0]
-    growth = last.system.growth(last.path.times[0], last.system.initial_state())
-    reached = passes[-1].difference <= controls.tol
-    reason = last.path.reason or ("" if reached else f"the last two passes differ by {passes[-1].difference:.1e}")
-    return Outcome(
-        solutions[-1],
-        tuple(passes),
-        ESTIMATE_SHARE * passes[-1].difference,
-        growth,
-        reason,
-        reached and not last.path.reason,
-    )
+def _change(before: Evolved, after: Evolved) -> float:
+    """How far two passes lie apart, or what the gap at the first time means for all times, whichever is more."""
+    if before.broken and not after.broken:
+        return np.inf  # a march that was cut short says nothing of what came later
+    apart = distance(before, after, check_points(after.evolution, min(before.reliable, after.reliable)))
+    return max(apart, _lasting(initial_gap(after), apart, _apart_at_first(before, after)))
 
 
-def _record(tol: float, system: Galerkin, path: Path, change: float, seconds: float) -> Pass:
-    bases = system.bases.values()
-    width, rank = max(b.features.columns for b in bases), max(b.rank for b in bases)
-    return Pass(tol, width, rank, len(next(iter(bases)).rule.points), path.steps, path.reason, change, seconds)
+def _lasting(gap: float, apart: float, apart_at_first: float) -> float:
+    """How much of a gap at the first time lasts: as much as of what passes differ by there, if that is like the gap.
 
-
-def _tolerance(tol: float, number: int) -> float:
-    """Loose, medium, then the wanted one; at the end alternately tighter, so that two passes can be compared."""
-    early = [t for t in (FIRST_TOLERANCE, SECOND_TOLERANCE) if t > 3 * tol]
-    return early[number] if number < len(early) else tol / (TIGHTER if (number - len(early)) % 2 else 1.0)
-
-
-def _comparable(passes: list[Pass], tol: float) -> bool:
-    """Whether the last two passes both had the wanted tolerance."""
-    return len(passes) > 1 and passes[-2].tolerance <= tol
-
-
-def _touches_bounds(solution: Evolved) -> bool:
-    """Whether a field comes near a declared bound, where its equation may degenerate."""
-    problem = solution.evolution.problem
-    values = solution(check_points(solution.evolution, solution.end))
-    for name, bounds in problem.bounds.items():
-        own = values[:, problem.fields.index(name)]
-        near = TOUCHING * np.ptp(own)
-        if any(bound is not None and np.abs(own - bound).min() <= near for bound in bounds):
-            return True
-    return False
-
-
-def initial_scales(evolution: Evolution) -> dict[Component, float]:
-    """Root mean squares of the initial values; 1 where they vanish, and over the time span for velocities."""
-    points = evolution.domain.space.sample(2000, rng=0)
-    start, end = evolution.domain.time
-    scales: dict[Component, float] = {}
-    for component in evolution.components:
-        size = float(np.sqrt(np.mean(np.square(evolution.initial_values(component, points)))))
-        before = scales.get(Component(component.field, component.level - 1))
-        if before is not None:
-            size = max(size, before / (end - start))
-        scales[component] = size if size > 1e-12 else 1.0
-    return scales
-
-
-def _system(
-    evolution: Evolution,
-    resolution: Resolution,
-    tol: float,
-    scales: Mapping[Component, float],
-    controls: Controls,
-    boost: float,
-    rng: np.random.Generator,
-) -> Galerkin:
-    weak = any(rate.flux for rate in evolution.rates.values())
-    resolution = resolution.finer(boost)
-    loose = weak and tol >= LOOSE_TOLERANCE and resolution.dim == 1
-    rule = resolution.rule(boundary=weak, density=0.5 if loose else 1.0)
-    dim = resolution.dim
-    early = 0.5 if tol > controls.tol else 1.0  # the length of an unresolved solution is too short: its wiggles count
-    wanted = max(early * wanted_width(resolution, tol), NARROWEST[dim])
-    width = controls.width or int(min(wanted, WIDEST[dim], 0.7 * len(rule.points)))
-    features = RandomFeatures.sample(
-        width=width, dim=dim, law=resolution.law(), activation="tanh", rng=rng, constant=True
-    )
-    cutoff = max(WEAK_CUTOFF, 1e-5 * tol) if weak else max(STRONG_CUTOFF, 1e-3 * tol)
-    boundary_cutoff = BOUNDARY_CUTOFF if dim == 1 else max(BOUNDARY_CUTOFF, 1e-3 * tol)
-    bases: dict[str, Basis] = {}
-    for name in evolution.orders:
-        constraints = constraints_of(evolution, name, BOUNDARY_POINTS)
-        bases[name] = build_basis(features, rule, constraints, cutoff, boundary_cutoff)
-    return Galerkin(evolution, bases, scales)
-
-
-def wanted_width(resolution: Resolution, tol: float) -> float:
-    """Features that resolve these lengths, were there no limit."""
-    return features_per_length(tol, resolution.dim) * resolution.lengths_across
-
-
-def features_per_length(tol: float, dim: int) -> float:
-    """Features for each length ℓ, or each square of it: tuned on Burgers (32 for twelve digits) and heat in 2-D."""
-    digits = -np.log10(tol)
-    return float(8.0 + 2.0 * digits if dim == 1 else (4.0 + digits) ** 2 / 12.0)
-
-
-def look(solution: Evolved, system: Galerkin) -> tuple[Resolution, dict[Component, float]]:
-    """The resolution that the solution needs over all times, and the sizes of its components."""
-    evolution, path = system.evolution, solution.stretches[0].path
-    space = evolution.domain.space
-    times = np.unique(
-        np.append(np.linspace(path.times[0], path.reliable, LOOKS), path.times[:: max(1, path.steps // 200)])
-    )
-    times = times[times <= path.reliable]
-    states = path(times)
-    inside = len(next(iter(system.bases.values())).rule.points)
-    total = np.zeros(inside)
-    scales = {}
-    dim = space.dim
-    for component, block in system.slices.items():
-        basis = system.bases[component.field]
-        data = basis.data(times, component.level)
-        coefficients = basis.coefficients(states[block], data)
-
-        def values(
-            index: tuple[int, ...], basis: Basis = basis, own: Array = coefficients, data: Array = data
-        ) -> Array:
-            functions, lifting = basis.values(index)
-            return functions[:inside] @ own + lifting[:inside] @ data
-
-        value = values((0,) * dim)
-        sizes = np.sqrt(np.mean(value**2 * basis.rule.weights[:, None], axis=0) * len(value) / basis.rule.weights.sum())
-        scales[component] = float(sizes.max()) or 1.0
-        if component.level == 0:
-            slope = np.sqrt(sum(values(index) ** 2 for index in _indices(dim, 1)))
-            bend = np.sqrt(sum(values(index) ** 2 for index in _indices(dim, 2)))
-            total = np.maximum(total, inverse_length(space, value, slope, bend))
-    return from_nodes(space, next(iter(system.bases.values())).rule.points, total), scales
-
-
-def finer_by_residual(resolution: Resolution, solution: Evolved) -> Resolution:
-    """Lengths shorter where the equations hold worst, longer elsewhere: features move, their number stays.
-
-    At the largest residual of each equation 1/ℓ grows by RESIDUAL_SHARE against places where it vanishes.
+    Diffusion forgets what a jump leaves between two features; transport keeps it.
     """
-    problem, space = solution.evolution.problem, resolution.space
-    inside = resolution.places[space.contains(resolution.places)]
-    places = inside[:: max(1, len(inside) // RESIDUAL_PLACES)]
-    path = solution.stretches[-1].path
-    times = np.linspace(path.times[0], path.reliable, RESIDUAL_TIMES + 1)[1:]
-    points = np.column_stack([np.repeat(times, len(places)), np.tile(places, (len(times), 1))])
-    factor = np.ones(len(places))
-    for term in problem.interior:
-        residual = np.abs(term_residual(term, solution, problem.vocabulary, points)).reshape(len(times), -1).max(axis=0)
-        if 0 < residual.max() < np.inf:
-            factor = np.maximum(factor, 1.0 + RESIDUAL_SHARE * residual / residual.max())
-    moved = replace(resolution, inverse=resolution.inverse * from_nodes(space, places, factor).inverse)
-    return moved.finer((resolution.lengths_across / moved.lengths_across) ** (1.0 / space.dim))
+    alike = apart_at_first > LIKE_THE_GAP * gap
+    return gap * min(1.0, apart / apart_at_first) if alike else gap
 
 
-def _indices(dim: int, order: int) -> list[tuple[int, ...]]:
-    """Multi-indices of that order, each as often as it stands in the gradient or the Hessian."""
-    units = np.eye(dim, dtype=int)
-    if order == 1:
-        return [tuple(int(k) for k in unit) for unit in units]
-    return [tuple(int(k) for k in units[i] + units[j]) for i in range(dim) for j in range(dim)]
+def _apart_at_first(before: Evolved, after: Evolved, count: int = 4000) -> float:
+    """How far two passes lie apart at the first time."""
+    places = after.evolution.domain.space.sample(count, rng=31)
+    return distance(before, after, np.column_stack([np.full(count, after.start), places]))
+
+
+def initial_gap(solution: Evolved, count: int = 4000) -> float:
+    """The relative l² distance of the solution at the first time from its initial values, on fresh points of space."""
+    evolution = solution.evolution
+    places = evolution.domain.space.sample(count, rng=31)
+    points = np.column_stack([np.full(count, solution.start), places])
+    values = solution(points)
+    later = solution(check_points(evolution, solution.reliable))
+    gaps = []
+    for k, name in enumerate(evolution.orders):
+        wanted = evolution.initial_values(Component(name, 0), places)
+        size = max(_rms(wanted), _rms(later[:, k]))
+        gaps.append(_rms(values[:, k] - wanted) / (size or 1.0))
+    return max(gaps)
+
+
+# ------------------------------------------------------------------------------------------------ windows in time
+
+Maker = Callable[[Evolution, Setting], Discretisation]
+
+
+def by_windows(evolution: Evolution, setting: Setting, make: Maker, count: int) -> Outcome:
+    """Passes on each of ``count`` equal windows, one after the other; ends early where one does not reach its end.
+
+    A window starts from the solution of the one before, projected on its own features. Two passes draw different ones
+    and start from different projections of the same values, so their difference holds the error of the transfer too.
+    """
+    stretches: list[Stretch] = []
+    passes: list[Pass] = []
+    estimate, ending, detail = 0.0, Ending.CONVERGED, ""
+    before: Evolved | None = None
+    shared = replace(setting, tol=setting.tol / count)
+    for start, end in pairwise(np.linspace(*evolution.domain.time, count + 1).tolist()):
+        form = evolution_form(restrict_time(evolution.problem, (start, end), before))
+        found = run_passes(make(form, shared), shared)
+        before = found.solution
+        stretches += before.stretches
+        passes += found.passes
+        estimate += found.estimate
+        if not found.ending.converged or ending.converged:
+            ending, detail = found.ending, found.detail
+        if not before.whole or found.ending.by_caller:
+            break
+    solution = Evolved(evolution, tuple(stretches))
+    # disagreement within a window counts only if the sum of all estimates is too large
+    if solution.whole and estimate <= setting.tol and not ending.by_caller:
+        ending, detail = Ending.CONVERGED, ""
+    return Outcome(solution, tuple(passes), estimate, ending, detail)
+
+
+def solve_in_time(evolution: Evolution, setting: Setting, make: Maker, windows: int | None) -> Outcome:
+    """One basis for all times; where that is too narrow for the solution, more windows. Or as many as given."""
+    if windows is not None and windows > 1:
+        return by_windows(evolution, setting, make, windows)
+    best = run_passes(make(evolution, setting), setting)
+    for count in setting.tuning.window_counts if windows is None else ():
+        if not _too_wide(best, setting):
+            break
+        best = min(best, by_windows(evolution, setting, make, count), key=lambda one: one.estimate)
+    return best
+
+
+def _too_wide(outcome: Outcome, setting: Setting) -> bool:
+    """Whether a pass filled the widest static basis, and the passes did not agree."""
+    widest = setting.tuning.widest[outcome.solution.evolution.domain.space.dim - 1]
+    full = any(one.width >= widest for one in outcome.passes)
+    return setting.width is None and full and outcome.ending in (Ending.DISAGREE, Ending.STALLED)

@@ -26,17 +26,8 @@ from scipy.integrate import DenseOutput, OdeSolver
 from scipy.linalg import lu_factor, lu_solve
 from scipy.special import roots_jacobi
 
-Array = np.ndarray
-
-ITERATIONS = 12
-"""Newton iterations of a step at most; a smaller step is better than more of them."""
-NEWTON_SHARE = 0.05
-"""The Newton iteration stops at this share of the tolerance."""
-REUSE_RATE = 0.02
-"""A Jacobian is kept while an iteration gains more than this factor: a new one costs about four iterations."""
-GROWTH, SHRINK, SAFETY = 6.0, 0.1, 0.85
-ROUNDING = 50 * np.finfo(float).eps
-"""Corrections below this share of the state are rounding: Newton cannot do better."""
+from rannpde.arrays import Array
+from rannpde.pde.lines.tuning import StepControl
 
 
 class Operator(Protocol):
@@ -112,7 +103,11 @@ def _integral(degree: int, upper: Array) -> Array:
     return 0.5 * legendre.legval(2.0 * upper - 1.0, series)
 
 
-class RadauCollocation(OdeSolver):
+class TimeUp(Exception):
+    """The time allowed ended in the middle of a step."""
+
+
+class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
     """See the module. ``dynamics`` is a Dynamics, ``tol`` is measured by its ``size``, ``stages`` is odd."""
 
     def __init__(
@@ -125,12 +120,15 @@ class RadauCollocation(OdeSolver):
         dynamics: Dynamics,
         tol: float,
         stages: int,
+        control: StepControl | None = None,
         first_step: float | None = None,
         max_step: float = np.inf,
         vectorized: bool = False,
     ) -> None:
         super().__init__(fun, t0, y0, t_bound, vectorized, support_complex=True)
-        self.dynamics, self.tol, self.table, self.max_step = dynamics, tol, tableau(stages), max_step
+        self.dynamics, self.tol, self.table = dynamics, tol, tableau(stages)
+        self.control, self.max_step = control or StepControl(), max_step
+        self.over: Callable[[], bool] = lambda: False
         self.t: float
         self.y: Array
         self.y_old: Array | None = None
@@ -167,32 +165,33 @@ class RadauCollocation(OdeSolver):
 
     def _step_impl(self) -> tuple[bool, str | None]:
         fresh = False
-        floor = 10.0 * abs(np.nextafter(self.t, self.direction * np.inf) - self.t)
+        floor = 10.0 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))  # smaller steps are lost in the time
         while True:
             h = min(self.h, self.max_step, abs(self.t_bound - self.t))
             if h < floor:
                 return False, self.TOO_SMALL_STEP
-            if abs(self.t_bound - self.t) < 1.05 * h:
-                h = abs(self.t_bound - self.t)
+            rest = abs(self.t_bound - self.t)
+            if rest < 1.05 * h and rest <= self.max_step:
+                h = rest
             if self.J is None:
                 self.J, self.factors, fresh = self.dynamics.jacobian(self.t, self.y), None, True
                 self.njev += 1
             stages, rate, finite = self._newton(h)
             if stages is None:
                 if fresh or not finite:
-                    self.h = h * (0.25 if finite else SHRINK)
+                    self.h = h * (0.25 if finite else self.control.shrink)
                 if not fresh:
                     self.J = None
                 continue
             series = np.concatenate([np.zeros_like(self.y)[:, None], stages], axis=1) @ self.table.legendre.T
             error = self._error(series)
             order = len(self.table.nodes) + 1
-            factor = SAFETY * (self.tol / max(error, 1e-4 * self.tol)) ** (1.0 / order)
+            factor = self.control.safety * (self.tol / max(error, 1e-4 * self.tol)) ** (1.0 / order)
             if error > self.tol:
-                self.h = h * min(max(factor, SHRINK), 0.8)
+                self.h = h * min(max(factor, self.control.shrink), 0.8)
                 continue
-            self._accept(h, stages, series, min(factor, GROWTH))
-            if rate > REUSE_RATE:
+            self._accept(h, stages, series, min(factor, self.control.growth))
+            if rate > self.control.reuse_rate:
                 self.J = None
             return True, None
 
@@ -218,7 +217,10 @@ class RadauCollocation(OdeSolver):
         times = self.t + step * table.nodes
         Z = self._guess(h)
         previous, rate = np.inf, 1.0
-        for iteration in range(ITERATIONS):
+        most, rounding, goal = self.control.iterations, self.control.rounding, self.control.newton_share * self.tol
+        for iteration in range(most):
+            if self.over():
+                raise TimeUp
             F = self.dynamics.rates(times, self.y[:, None] + Z)
             self.nfev += len(times)
             if not np.isfinite(F).all():
@@ -230,13 +232,13 @@ class RadauCollocation(OdeSolver):
                 return None, rate, False
             if iteration:
                 rate = size / previous
-                if size <= ROUNDING or (rate < 1 and rate / (1 - rate) * size < NEWTON_SHARE * self.tol):
+                if size <= rounding or (rate < 1 and rate / (1 - rate) * size < goal):
                     return Z, rate, True
-                if rate >= 1 and size <= 10 * ROUNDING:
+                if rate >= 1 and size <= 10 * rounding:
                     return Z, rate, True
-                if rate >= 1 or rate ** (ITERATIONS - 1 - iteration) * size > NEWTON_SHARE * self.tol:
+                if rate >= 1 or rate ** (most - 1 - iteration) * size > goal:
                     return None, rate, True
-            elif size <= ROUNDING:
+            elif size <= rounding:
                 return Z, 0.0, True
             previous = size
         return None, rate, True
@@ -273,15 +275,35 @@ class RadauCollocation(OdeSolver):
         return Polynomial(self.t_old, self.t, self.y_old, self.series)
 
 
-class Polynomial(DenseOutput):
-    """The collocation polynomial of one step."""
+class Polynomial(DenseOutput):  # type: ignore[misc, unused-ignore]
+    """A step as a Legendre series: y_old (n,) + Σ series[:, k] P_k on [t_old, t]."""
+
+    DEGREE = 9
+    """Of the polynomial that stands for a step of an integrator of SciPy's; theirs have degree ≤ 7."""
 
     def __init__(self, t_old: float, t: float, y_old: Array, series: Array) -> None:
         super().__init__(t_old, t)
         self.y_old, self.series = y_old, series
 
+    @classmethod
+    def of(cls, output: DenseOutput) -> Polynomial:
+        """Any dense output as a Legendre series, by interpolation, which is exact for polynomials."""
+        if isinstance(output, Polynomial):
+            return output
+        place = np.cos(np.pi * np.arange(cls.DEGREE, -1, -1) / cls.DEGREE)
+        start = output(output.t_old)
+        values = output(output.t_old + 0.5 * (place + 1.0) * (output.t - output.t_old)) - start[:, None]
+        series = np.linalg.solve(legendre.legvander(place, cls.DEGREE), values.T).T
+        return cls(output.t_old, output.t, start, series)
+
     def _call_impl(self, t: Array) -> Array:
-        place = 2.0 * (np.atleast_1d(t) - self.t_old) / (self.t - self.t_old) - 1.0
-        values = self.series @ legendre.legvander(place, self.series.shape[1] - 1).T
-        values = values + self.y_old[:, None]
+        values = self.derivative(np.atleast_1d(t), 0)
         return values if np.ndim(t) else values[:, 0]
+
+    def derivative(self, times: Array, order: int) -> Array:
+        """d^order/dt^order at M times: (n, M)."""
+        scale = 2.0 / (self.t - self.t_old)
+        place = scale * (times - self.t_old) - 1.0
+        series = legendre.legder(self.series, order, scl=scale, axis=1) if order else self.series
+        values = series @ legendre.legvander(place, series.shape[1] - 1).T
+        return values if order else values + self.y_old[:, None]

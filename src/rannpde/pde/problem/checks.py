@@ -1,29 +1,36 @@
-"""What can be known to be wrong with a problem before any work: undetermined fields, missing or clashing conditions."""
+"""What can be known to be wrong with a problem before any work: missing equations, too few or too many conditions."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from rannpde.arrays import Array
 from rannpde.domains.domain import Ball, SpaceTime
-from rannpde.domains.sides import FlatSide
+from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, require, suggestion
-from rannpde.pde.problem.conditions import Data, Periodic, Term
+from rannpde.pde.problem.conditions import Data, Periodic
+from rannpde.pde.residual import Term
 from rannpde.pde.statement.evaluate import evaluate
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.kinks import Where, shown
 from rannpde.pde.statement.vocabulary import coordinate_symbol
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
-CORNER_POINTS = 64
+SAMPLE = 64
+"""Points at which formulas are tried: enough to meet a bad half or tenth of a region, at the cost of microseconds."""
 CORNER_TOLERANCE = 1e-8
+"""Relative gap of two conditions in a corner that is rounding of their formulas rather than a contradiction."""
 
 
 class ConditionWarning(UserWarning):
@@ -36,10 +43,14 @@ def check_problem(problem: Problem) -> None:
     _check_determined(problem)
     for term in problem.terms:
         _check_finite(term, problem)
-    if not (problem.incomplete or any(isinstance(c, Data) for c in problem.conditions.values())):
+    _check_start(problem)
+    counted = not (problem.incomplete or any(isinstance(c, Data) for c in problem.conditions.values()))
+    if counted:
         _check_initial(problem)
         _check_boundary(problem)
     _check_clashes(problem)
+    if counted:
+        _check_surplus(problem)
 
 
 def _check_names(problem: Problem) -> None:
@@ -59,13 +70,21 @@ def _check_names(problem: Problem) -> None:
     for key, given in problem.exact.items():
         known = callable(given) or isinstance(given, (str, int, float, sympy.Expr))
         require(known, f"exact[{key!r}]", given, "a formula or a callable of points")
-    for key, (lower, upper) in problem.bounds.items():
-        ordered = lower is None or upper is None or lower < upper
-        require(ordered, f"bounds[{key!r}]", (lower, upper), "(lower, upper) with lower < upper")
+    for key, pair in problem.bounds.items():
+        _check_bounds(f"bounds[{key!r}]", pair)
     for name, condition in problem.conditions.items():
         if isinstance(condition, Periodic):
             _check_periodic(name, condition, problem)
     assert problem.exact_solution is not None or not problem.exact  # formulas are read now, not after the work
+
+
+def _check_bounds(argument: str, pair: Any) -> None:
+    expected = "(lower, upper) with lower < upper, None for no bound"
+    require(isinstance(pair, (tuple, list)) and len(pair) == 2, argument, pair, expected)
+    for bound in pair:
+        number = isinstance(bound, Real) and not isinstance(bound, bool) and bool(np.isfinite(float(bound)))
+        require(bound is None or number, argument, pair, expected)
+    require(None in pair or pair[0] < pair[1], argument, pair, expected)
 
 
 def _check_periodic(name: str, condition: Periodic, problem: Problem) -> None:
@@ -77,6 +96,11 @@ def _check_periodic(name: str, condition: Periodic, problem: Problem) -> None:
         )
     if isinstance(domain, Ball) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Ball)):
         raise InputError(f"condition {name!r}: a ball has no periodic coordinate")
+    if condition.weight != 1.0 and (condition.fields is None or set(condition.fields) == set(problem.fields)):
+        raise InputError(
+            f"condition {name!r}: weight is {condition.weight}, but fields that are all periodic are so exactly; "
+            "leave it out"
+        )
     for key in condition.fields or ():
         if key not in problem.fields:
             raise InputError(f"condition {name!r}: no field {key!r}; {suggestion(key, problem.fields)}")
@@ -109,21 +133,54 @@ def _check_determined(problem: Problem) -> None:
         )
 
 
+def _check_start(problem: Problem) -> None:
+    """Coefficients that are NaN at the initial values: a root or logarithm that the fields begin outside of."""
+    if not isinstance(problem.domain, SpaceTime):
+        return
+    side = problem.domain.initial
+    values: dict[Jet, sympy.Expr] = {}
+    for term in problem.constraints:
+        stated = term.prescribed if term.kind == "initial" else None
+        if stated is not None and not any(stated[0].index) and stated[0].field not in problem.bounds:
+            values[stated[0]] = stated[1]
+    points = side.sample(SAMPLE, rng=0)
+    known = {coordinate_symbol(n): points[:, k] for k, n in enumerate(problem.domain.names)}
+    for term in problem.interior:
+        expression = term.expression
+        given = {symbol: values[jet] for symbol, jet in expression.symbols.items() if jet in values}
+        for part in _parts_of(expression.formula, {*known, *given}):
+            if part.free_symbols & set(given):
+                value = evaluate([part.xreplace(given)], known, problem.functions)[0]
+                _require_finite(value, points, f"{shown(part)} in {term.name!r}, at the initial values,", problem)
+
+
+def _parts_of(formula: sympy.Expr, symbols: set[sympy.Symbol]) -> Iterator[sympy.Expr]:
+    """The largest parts that hold these symbols alone, without branches of ``where``: the other one may be taken."""
+    if formula.free_symbols <= symbols:
+        if formula.args and formula.free_symbols:
+            yield formula
+        return
+    for part in formula.args[:1] if isinstance(formula, Where) else formula.args:
+        if isinstance(part, sympy.Expr):
+            yield from _parts_of(part, symbols)
+
+
+def _require_finite(value: Array, points: Array, what: str, problem: Problem) -> None:
+    if not np.isfinite(value).all():
+        row = int(np.flatnonzero(~np.isfinite(np.broadcast_to(value, len(points))))[0])
+        where = ", ".join(f"{n}={v:.4g}" for n, v in zip(problem.domain.names, points[row], strict=True))
+        raise InputError(f"{what} is not finite at {where}; mend the formula, the function or the domain")
+
+
 def _check_finite(term: Term, problem: Problem) -> None:
     """Coefficients that are NaN whatever the fields are (a logarithm of a negative coordinate, a user's function)."""
     if term.points is not None:
         return
-    points = term.region.sample(CORNER_POINTS, rng=0)  # type: ignore[union-attr]
+    points = term.region.sample(SAMPLE, rng=0)  # type: ignore[union-attr]
     known = term.known(points, problem.vocabulary.coordinates)
-    free = [part for part in sympy.preorder_traversal(term.expression.formula) if part.free_symbols <= set(known)]
-    largest = [part for part in free if isinstance(part, sympy.Expr) and part.args and not part.is_number]
-    for part, value in zip(largest, evaluate(largest, known, problem.functions), strict=True):
-        if not np.isfinite(value).all():
-            row = int(np.flatnonzero(~np.isfinite(np.broadcast_to(value, len(points))))[0])
-            where = ", ".join(f"{n}={v:.4g}" for n, v in zip(problem.domain.names, points[row], strict=True))
-            raise InputError(
-                f"{part} in {term.name!r} is not finite at {where}; mend the formula, the function or the domain"
-            )
+    parts = list(_parts_of(term.expression.formula, set(known)))
+    for part, value in zip(parts, evaluate(parts, known, problem.functions), strict=True):
+        _require_finite(value, points, f"{shown(part)} in {term.name!r}", problem)
 
 
 def _check_initial(problem: Problem) -> None:
@@ -143,46 +200,35 @@ def _check_initial(problem: Problem) -> None:
 def _check_boundary(problem: Problem) -> None:
     """A field of order k along a coordinate needs k conditions on its two sides together.
 
-    In systems, first-order fields may need none (a density that does not flow in), so they are not counted.
+    In systems, first-order fields may need none (a density that does not flow in), so they are not counted; and one
+    field may have the conditions that another lacks (a clamped plate as two fields).
     """
-    covered = set(problem.periodic)
-    for key in problem.fields:
-        paired = {pairing.coordinate for pairing in problem.pairings if key in pairing.orders}
-        for axis, name in enumerate(problem.domain.names):
-            order = problem.order(key, axis)
-            if (
-                name == problem.vocabulary.time
-                or name in covered | paired
-                or order < (1 if len(problem.fields) == 1 else 2)
-            ):
-                continue
-            terms = [t for t in problem.constraints if t.kind != "initial" and key in t.expression.fields]
-            given = sum(not isinstance(t.region, FlatSide) or t.region.axis == axis for t in terms)
-            if any(not isinstance(t.region, FlatSide) for t in terms):
-                continue
-            if given < order:
+    boundary = [term for term in problem.constraints if term.kind != "initial"]
+    for axis, name in enumerate(problem.domain.names):
+        if name == problem.vocabulary.time or name in problem.periodic:
+            continue
+        paired = {key for pairing in problem.pairings if pairing.coordinate == name for key in pairing.orders}
+        least = 1 if len(problem.fields) == 1 else 2
+        orders = {key: problem.order(key, axis) for key in problem.fields if key not in paired}
+        orders = {key: order for key, order in orders.items() if order >= least}
+        on_axis = [t for t in boundary if not isinstance(t.region, FlatSide) or t.region.axis == axis]
+        for key, order in orders.items():
+            own = [term for term in on_axis if key in term.expression.fields]
+            enough = len(own) >= order or (len(orders) > 1 and len(on_axis) >= sum(orders.values()))
+            if not enough and all(isinstance(term.region, FlatSide) for term in own):
                 raise InputError(
-                    f"the field {key!r} is of order {order} in {name} but has {given} condition(s) on its sides; "
+                    f"the field {key!r} is of order {order} in {name} but has {len(own)} condition(s) on its sides; "
                     f"add them, or Periodic({name!r}), or pass incomplete=True"
                 )
 
 
-def prescribed(term: Term) -> tuple[Jet, sympy.Expr] | None:
-    """(jet, value) for a condition that gives one jet a value, such as u = sin(x)."""
-    expression = term.expression
-    if len(expression.jets) != 1 or not expression.partials[0].is_number or expression.partials[0] == 0:
-        return None
-    symbol = next(iter(expression.symbols))
-    return expression.jets[0], -expression.formula.subs(symbol, 0) / expression.partials[0]
-
-
 def _check_clashes(problem: Problem) -> None:
     """Dirichlet values that differ where two sides meet; the same side given twice is an error."""
-    flat = [(t, t.region, p) for t in problem.constraints if isinstance(t.region, FlatSide) and (p := prescribed(t))]
+    flat = [(t, t.region, p) for t in problem.constraints if isinstance(t.region, FlatSide) and (p := t.prescribed)]
     for (first, side, (jet, value)), (second, other, (same, wanted)) in combinations(flat, 2):
         if jet != same or (side.axis == other.axis and side.value != other.value):
             continue
-        points = problem.domain.sample(CORNER_POINTS, rng=0)
+        points = problem.domain.sample(SAMPLE, rng=0)
         points[:, side.axis], points[:, other.axis] = side.value, other.value
         known = {coordinate_symbol(n): points[:, k] for k, n in enumerate(problem.domain.names)}
         values = evaluate([value, wanted], known, problem.functions)
@@ -197,3 +243,59 @@ def _check_clashes(problem: Problem) -> None:
             names = f"{first.name!r} and {second.name!r}"
             message = f"conditions {names} differ by {gap:.3g} in the corner {where}: no smooth solution exists there"
             warnings.warn(message, ConditionWarning, stacklevel=5)
+
+
+def _check_surplus(problem: Problem) -> None:
+    """More conditions than the order of the equations can take: they contradict each other, or repeat themselves.
+
+    Of one field, a coordinate of order k takes k conditions, and a side of it k/2 (rounded up) unless that coordinate
+    is the only one (an initial value problem has all at one end). Fields of a system may take each other's conditions
+    (a clamped plate as two fields), so that these are counted together, and first-order ones may take two.
+    """
+    terms = [term for term in problem.constraints if isinstance(term.region, Side) and term.kind != "slice"]
+    for axis, name in enumerate(problem.domain.names):
+        order = _capacity(problem, axis)
+        on_axis = [term for term in terms if isinstance(term.region, FlatSide) and term.region.axis == axis]
+        if order is None or name in problem.periodic:
+            continue
+        sides: dict[str, list[Term]] = {}
+        for term in on_axis:
+            sides.setdefault(term.region.name, []).append(term)  # type: ignore[union-attr]
+        is_time = name == problem.vocabulary.time
+        most = order if is_time or problem.domain.dim == 1 else (order + 1) // 2
+        for side, found in sides.items():
+            _require_few(problem, found, most, f"on {side}", f"{most} there", name)
+        _require_few(problem, on_axis, order, f"on the sides of {name}", f"{order} on both sides together", name)
+    curved: dict[str, list[Term]] = {}
+    for term in terms:
+        if not isinstance(term.region, FlatSide):
+            curved.setdefault(term.region.name, []).append(term)  # type: ignore[union-attr]
+    orders = [_capacity(problem, k) for k, n in enumerate(problem.domain.names) if n != problem.vocabulary.time]
+    if None not in orders:
+        most = (max(orders) + 1) // 2  # type: ignore[type-var, operator]
+        for side, found in curved.items():
+            _require_few(problem, found, most, f"on {side}", f"{most} there", "space")
+
+
+def _capacity(problem: Problem, axis: int) -> int | None:
+    """How many conditions the equations take along an axis; None where that cannot be said."""
+    is_time = problem.domain.names[axis] == problem.vocabulary.time
+    if len(problem.fields) > 1:
+        return sum(max(problem.order(key, axis), 1 if is_time else 2) for key in problem.fields)
+    order = problem.order(problem.fields[0], axis)
+    if order > 1 or is_time:
+        return order if order > 0 else None
+    (expression,) = problem.expressions.values()
+    slopes = [p for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.index[axis]]
+    return 1 if slopes and all(slope.is_number for slope in slopes) else None  # what flows in may change with place
+
+
+def _require_few(problem: Problem, terms: list[Term], most: int, where: str, allowed: str, coordinate: str) -> None:
+    if len(terms) <= most:
+        return
+    names = ", ".join(repr(name) for name in dict.fromkeys(term.name for term in terms))
+    fields = " and ".join(repr(key) for key in problem.fields)
+    raise InputError(
+        f"{len(terms)} conditions {where} ({names}), but the equations for {fields} take {allowed}, by their order in "
+        f"{coordinate}; drop those that are too many, or pass incomplete=True to meet all in the mean"
+    )

@@ -8,22 +8,25 @@ exact, by periodic features, where all fields share them; otherwise values and d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sympy
 
+from rannpde.arrays import Array
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
-from rannpde.domains.region import Region
 from rannpde.domains.sides import FlatSide, Side
-from rannpde.errors import InputError, finite_array, finite_points, reject, require, suggestion
-from rannpde.pde.statement.expression import Expression, compile_expression, read
-from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol, number
+from rannpde.errors import InputError, finite_array, finite_points, positive_number, reject, require, suggestion
+from rannpde.pde.residual import DATA_SYMBOL, Term
+from rannpde.pde.statement.build import number
+from rannpde.pde.statement.expression import Expression, compile_expression
+from rannpde.pde.statement.reading import read
+from rannpde.pde.statement.vocabulary import Vocabulary, normal_symbol
 
-Array = np.ndarray
-DATA_SYMBOL = sympy.Symbol("measured value", real=True)
+SLACK = 1e-12
+"""Distance, relative to the coordinates, at which a place is an end of the domain: some rounding of ``pi/2``."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,12 @@ class On:
     equation: Any
     weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        texts = (self.where,) if isinstance(self.where, str) else self.where
+        listed = isinstance(texts, (tuple, list)) and all(isinstance(text, str) for text in texts)
+        require(listed, "where", self.where, "a side such as 'x=0', or a tuple of sides")
+        positive_number("weight", self.weight)
+
 
 @dataclass(frozen=True)
 class Periodic:
@@ -47,6 +56,13 @@ class Periodic:
     coordinate: str
     fields: tuple[str, ...] | None = None
     weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.coordinate, str), "coordinate", self.coordinate, "the name of a coordinate")
+        names = self.fields is None or isinstance(self.fields, (tuple, list))
+        names = names and all(isinstance(name, str) for name in self.fields or ())
+        require(names, "fields", self.fields, "a tuple of names of fields, or None for all")
+        positive_number("weight", self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,41 +74,11 @@ class Data:
     quantity: Any = "u"
     weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        positive_number("weight", self.weight)
+
 
 Condition = On | Periodic | Data
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """One sum of the loss: the expression vanishes on the region, or at fixed points with fixed data.
-
-    kind : "interior", "initial", "boundary", "slice" or "data"
-    """
-
-    name: str
-    kind: str
-    expression: Expression
-    region: Region | None
-    points: Array | None = None
-    data: Array | None = None
-    weight: float = 1.0
-
-    @property
-    def measure(self) -> float:
-        """The measure of the region, with which a mean square becomes the integral J (1 for data)."""
-        return 1.0 if self.region is None else self.region.measure
-
-    def known(
-        self, points: Array, coordinates: tuple[str, ...], data: Array | None = None
-    ) -> dict[sympy.Symbol, Array]:
-        """Values at the points of everything that is not a field: coordinates, normals, measured values."""
-        values = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(coordinates)}
-        symbols = [normal_symbol(name) for name in coordinates]
-        if isinstance(self.region, Side) and set(symbols) & self.expression.formula.free_symbols:
-            values |= dict(zip(symbols, self.region.normals(points).T, strict=True))
-        if data is not None:
-            values[DATA_SYMBOL] = data
-        return values
 
 
 @dataclass(frozen=True)
@@ -105,23 +91,30 @@ class Pairing:
     weight: float = 1.0
 
 
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Errors within say what they are about."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
 def equation_terms(equations: Mapping[str, Expression], domain: Domain) -> list[Term]:
     """The interior terms J_PDE."""
     return [Term(name, "interior", expression, domain) for name, expression in equations.items()]
 
 
 def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary: Vocabulary) -> list[Term]:
-    """The terms of one On or Data condition, one a side."""
+    """The terms of one On or Data condition, one per side."""
     if isinstance(condition, Data):
         return [_data_term(name, condition, domain, vocabulary)]
     if not isinstance(condition, On):
         reject(f"conditions[{name!r}]", condition, "On(…), Periodic(…) or Data(…)")
     with_context = f"condition {name!r}: "
-    try:
+    with naming(f"condition {name!r}"):
         expression = read(condition.equation, vocabulary)
         regions = places(condition.where, domain, vocabulary.parameters)
-    except InputError as error:
-        raise type(error)(with_context + str(error)) from None
     if not expression.jets:
         raise InputError(
             f"{with_context}it names no field, so it has no effect; fields: {', '.join(vocabulary.fields)}"
@@ -136,8 +129,11 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
 
 
 def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabulary) -> Term:
-    points = finite_points(f"conditions[{name!r}].points", condition.points, domain.dim)
-    values = finite_array(f"conditions[{name!r}].values", condition.values, 1)
+    try:
+        points = finite_points(f"conditions[{name!r}].points", condition.points, domain.dim)
+        values = finite_array(f"conditions[{name!r}].values", condition.values, 1)
+    except OverflowError:
+        raise InputError(f"conditions[{name!r}] holds a whole number beyond float64; give floats") from None
     require(
         len(values) == len(points) > 0,
         f"conditions[{name!r}].values with shape",
@@ -150,8 +146,9 @@ def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabular
         raise InputError(
             f"conditions[{name!r}].points row {row} lies outside the domain {domain!r}; remove it or enlarge the domain"
         )
-    quantity = read(condition.quantity, vocabulary)
-    expression = compile_expression(quantity.source - DATA_SYMBOL, vocabulary)
+    with naming(f"condition {name!r}"):
+        quantity = read(condition.quantity, vocabulary)
+        expression = compile_expression(quantity.source - DATA_SYMBOL, vocabulary)
     if not expression.jets:
         raise InputError(f"condition {name!r}: the quantity {condition.quantity!r} names no field")
     return Term(name, "data", expression, None, points, values, condition.weight)
@@ -180,7 +177,7 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
         raise InputError(f"the side {text!r} does not exist; {suggestion(compact, known)}")
     axis, at = domain.names.index(coordinate), number(value, parameters)
     lower, upper = domain.bounds[axis]
-    slack = 1e-12 * max(abs(lower), abs(upper))
+    slack = SLACK * max(abs(lower), abs(upper))
     if not lower - slack <= at <= upper + slack:
         raise InputError(
             f"the side {text!r} lies outside the domain, where {coordinate} goes from {lower:g} to {upper:g}"

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import sympy
 
+from rannpde.pde.statement.build import build
 from rannpde.pde.statement.expression import expand
-from rannpde.pde.statement.vocabulary import Vocabulary, build
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 
 def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> sympy.Expr:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import sympy
 
+from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require
-from rannpde.pde.functions import ExactSolution, Formula, State, term_residual
+from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.checks import check_problem
-from rannpde.pde.problem.conditions import Condition, Pairing, Periodic, Term, condition_terms, equation_terms
-from rannpde.pde.statement.expression import DivergenceForm, Expression, divergence_form, infer_fields, read
-from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.problem.conditions import Condition, Pairing, Periodic, condition_terms, equation_terms, naming
+from rannpde.pde.problem.variation import Variation
+from rannpde.pde.residual import Term, term_residual
+from rannpde.pde.statement.expression import DivergenceForm, Expression, divergence_form
+from rannpde.pde.statement.reading import infer_fields, read
+from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
 
-Array = np.ndarray
 Bounds = tuple[float | None, float | None]
 
 
@@ -61,11 +64,21 @@ class Problem:
             self.conditions,
             "a mapping of names to On, Periodic or Data",
         )
+        for argument in ("parameters", "functions", "bounds", "exact"):
+            table = getattr(self, argument)
+            require(isinstance(table, Mapping), argument, table, "a mapping of names")
+        require(isinstance(self.name, str), "name", self.name, "text")
+        object.__setattr__(self, "parameters", plain_parameters(self.parameters))
         named = _named(self.equations)
         object.__setattr__(self, "equations", named)
-        fields = (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
+        fields = (self.fields,) if isinstance(self.fields, str) else self.fields
+        require(isinstance(fields, (tuple, list)), "fields", fields, "a tuple of names")
+        fields = tuple(fields)
         if not fields:
-            fields = infer_fields(named.values(), self._words(()))
+            words = self._words(())
+            for name, statement in named.items():
+                with naming(f"equation {name!r}"):
+                    fields = tuple(dict.fromkeys((*fields, *infer_fields([statement], words))))
         if not fields:
             raise InputError(
                 f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
@@ -85,16 +98,20 @@ class Problem:
     @cached_property
     def expressions(self) -> dict[str, Expression]:
         """Equation name → compiled residual, with its exact linearisation."""
-        return {name: read(statement, self.vocabulary) for name, statement in self.equations.items()}
+        found = {}
+        for name, statement in self.equations.items():
+            with naming(f"equation {name!r}"):
+                found[name] = read(statement, self.vocabulary)
+        return found
 
     @cached_property
     def interior(self) -> tuple[Term, ...]:
-        """The loss terms J_PDE, one an equation."""
+        """The loss terms J_PDE, one per equation."""
         return tuple(equation_terms(self.expressions, self.domain))
 
     @cached_property
     def constraints(self) -> tuple[Term, ...]:
-        """The loss terms of the On and Data conditions, one a side."""
+        """The loss terms of the On and Data conditions, one per side."""
         found: list[Term] = []
         for name, condition in self.conditions.items():
             if not isinstance(condition, Periodic):
@@ -140,6 +157,11 @@ class Problem:
         return divergence_form(choose("equation", equation, self.expressions), self.vocabulary)
 
     @cached_property
+    def variation(self) -> Variation | None:
+        """Where the data of the equations vary, if that is known."""
+        return Variation.of(self)
+
+    @cached_property
     def exact_solution(self) -> ExactSolution | None:
         """The exact solution, if one was given for every field."""
         if not self.exact:
@@ -155,6 +177,12 @@ class Problem:
         words = self._words(())
         return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the equations and conditions say; functions of the user's count by their names."""
+        said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+
     def residual(self, state: State, points: Array) -> dict[str, Array]:
         """Equation name → residual (M,) of these functions at points (M, n)."""
         points = finite_points("points", points, self.domain.dim)
@@ -165,9 +193,12 @@ def _named(equations: Any) -> dict[str, Any]:
     """Equations by name: a single one is ``equation``, those of a list ``equation 1``, ``equation 2``, …"""
     if isinstance(equations, Mapping):
         require(bool(equations), "equations", equations, "at least one equation")
+        for name in equations:
+            require(isinstance(name, str), "the name of an equation", name, "text")
         return dict(equations)
     if isinstance(equations, (str, sympy.Basic)):
         return {"equation": equations}
+    require(isinstance(equations, (list, tuple)), "equations", equations, "an equation, a list or a mapping of them")
     listed = list(equations)
     require(bool(listed), "equations", equations, "at least one equation")
     return {"equation": listed[0]} if len(listed) == 1 else {f"equation {k}": e for k, e in enumerate(listed, start=1)}

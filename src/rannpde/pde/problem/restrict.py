@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
-from rannpde.pde.functions import Component, PointFunction, State
+from rannpde.pde.functions import OneField, PointFunction, State
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.conditions import Condition, Data, On, places
 from rannpde.pde.problem.problem import Problem
@@ -66,19 +66,6 @@ def _carried(problem: Problem, start: float, before: State, functions: dict[str,
         for order in range(max(problem.order(name, 0), 0)):
             jet = Jet(name, (order,) + (0,) * (problem.domain.dim - 1))
             quantity = jet_name(jet, problem.domain.names)
-            functions[f"carried_{quantity}"] = PointFunction(_Shifted(Component(before, number), jet.index))
+            functions[f"carried_{quantity}"] = PointFunction(OneField(before, number, jet.index))
             conditions[f"carried {quantity}"] = On(f"t={start!r}", f"{quantity} = carried_{quantity}({arguments})")
     return conditions
-
-
-class _Shifted:
-    """∂^index of a function, as a function with derivatives."""
-
-    def __init__(self, function: Component, index: tuple[int, ...]) -> None:
-        self.function, self.index = function, index
-
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        return self.function.derivative(points, self.index)
-
-    def derivative(self, points: np.ndarray, derivative: tuple[int, ...]) -> np.ndarray:
-        return self.function.derivative(points, tuple(a + b for a, b in zip(self.index, derivative, strict=True)))

@@ -16,115 +16,108 @@
     points = [[0.5, 0.1]]
     values = [0.2]
     quantity = "u"
+    [bounds]
+    u = [0, "None"]                                 # TOML has no null
     [solve]
-    width = 400
+    tol = 1e-8                                      # settings of the solver, which judges them
 
-Files come from strangers: sizes are limited, unknown keys are answered, and text goes through our own grammar only.
+Files come from strangers: sizes are limited, every entry is checked here against the one form above, and text goes
+through our own grammar only. (Checked by hand: a schema library would know the types, but neither the grammar nor our
+wording, and is one more dependency.)
 """
 
 from __future__ import annotations
 
-import os
-import tomllib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rannpde.domains import Ball, Box, Domain, SpaceTime
-from rannpde.errors import FileError, InputError, choose, reject, require, suggestion
-from rannpde.pde.problem.conditions import Condition, Data, On, Periodic
-from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.vocabulary import number
+from rannpde.errors import InputError, choose, reject, require, suggestion
+from rannpde.io import PathLike, read_toml
+from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
+from rannpde.pde.problem.problem import Bounds, Problem
+from rannpde.pde.statement.build import number
 
-SIZE_LIMIT = 2**18
+T = TypeVar("T")
+Settings = dict[str, Any]
+"""Plain values: numbers, text, booleans, lists and tables of them."""
+
 ENTRIES_LIMIT = 200
-_KEYS = ("name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "solve")
-_SOLVE_KEYS = (
-    "width",
-    "scale",
-    "rng",
-    "activation",
-    "placement",
-    "slabs",
-    "pieces",
-    "method",
-    "tol",
-    "weights",
-    "points_per_column",
-    "guess",
-)
+"""Entries of a table: a system of fifty fields with conditions on all sides; more is a mistake or an attack."""
+VALUES_LIMIT = 100_000
+"""Values in a whole file, points of measurements included: the most that a file of the allowed size can hold."""
+DEPTH_LIMIT = 8
+"""Levels of nesting: the deepest sensible entry, a list of points of a condition, has five."""
+WHOLE_LIMIT = 2**63
+"""Whole numbers beyond 64 bits are no quantities."""
+_KEYS = ("name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete")
+_KINDS = {
+    "on": ("on", "equation", "weight"),
+    "periodic": ("periodic", "fields", "weight"),
+    "points": ("points", "values", "quantity", "weight"),
+}
 
 
-def read_problem(path: str | os.PathLike[str]) -> tuple[Problem, dict[str, Any]]:
-    """The problem in a TOML file and its solver settings, the keyword arguments of ``solve``."""
-    path = Path(path)
+def read_problem(path: PathLike) -> tuple[Problem, Settings]:
+    """The problem in a TOML file, and its table ``solve`` as it stands there, for the solver to judge.
+
+    An InputError says what is wrong and, where it can be found, in which line.
+    """
+    table = read_toml(path)
     try:
-        size = path.stat().st_size
-        if size > SIZE_LIMIT:
-            raise FileError(f"{path} has {size} bytes, more than {SIZE_LIMIT}; refused")
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileError:
-        raise
-    except FileNotFoundError:
-        raise FileError(
-            f"{path} does not exist; check the path, or list ready-made ones with 'rannpde examples'"
-        ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise FileError(f"{path} cannot be read as TOML: {error}") from None
-    try:
-        settings = table.pop("solve", {})
-        _known("solve", settings, _SOLVE_KEYS)
-        return problem_from(table), dict(settings)
-    except FileError:
-        raise
+        _check_plain(table)
+        settings = _table("solve", table.pop("solve", {}))
+        return from_table(table), settings
     except InputError as error:
-        raise type(error)(f"{path}: {error}") from None
+        line = _line(str(error), Path(path).read_text(encoding="utf-8"))
+        raise type(error)(f"{path}{f', line {line}' if line else ''}: {error}") from None
 
 
-def problem_from(table: Mapping[str, Any]) -> Problem:
+def from_table(table: Mapping[str, Any]) -> Problem:
     """The problem that a table of this form states."""
+    _check_plain(table)
     _known("the file", table, _KEYS)
     for key in ("equations", "domain"):
         if key not in table:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
-    parameters = _table("parameters", table)
-    conditions = {str(name): _condition(str(name), entry) for name, entry in _table("conditions", table).items()}
-    bounds = {str(name): _bound(name, pair) for name, pair in _table("bounds", table).items()}
-    fields = table.get("fields", [])
-    require(isinstance(fields, list), "fields", fields, "a list of names")
+    parameters = _each("parameters", table, _number)
     return Problem(
-        table["equations"],
+        _equations(table["equations"]),
         _domain(table["domain"], parameters),
-        conditions,
+        _each("conditions", table, _condition),
         parameters=parameters,
-        fields=tuple(fields),
-        bounds=bounds,
-        exact=_table("exact", table),
-        name=str(table.get("name", "")),
-        incomplete=bool(table.get("incomplete", False)),
+        fields=tuple(_texts("fields", table.get("fields", []))),
+        bounds=_each("bounds", table, _bound),
+        exact=_each("exact", table, _formula),
+        name=_text("name", table.get("name", "")),
+        incomplete=_truth("incomplete", table.get("incomplete", False)),
     )
 
 
-def describe(problem: Problem) -> dict[str, Any] | None:
-    """The table of a problem, or None where it holds functions or SymPy expressions, which a file cannot keep."""
+def to_table(problem: Problem) -> dict[str, Any] | None:
+    """The table of a problem, or None where it holds functions, SymPy expressions or shapes that a file cannot keep."""
     parts = [*problem.equations.values(), *problem.exact.values()]
     parts += [c.equation for c in problem.conditions.values() if isinstance(c, On)]
     parts += [c.quantity for c in problem.conditions.values() if isinstance(c, Data)]
-    if problem.functions or not all(isinstance(part, (str, int, float)) for part in parts):
+    domain = _domain_table(problem.domain)
+    if problem.functions or domain is None or not all(isinstance(part, (str, int, float)) for part in parts):
         return None
     return {
         "name": problem.name,
         "equations": dict(problem.equations),
-        "domain": _describe_domain(problem.domain),
-        "parameters": {name: float(value) for name, value in problem.parameters.items()},
-        "conditions": {name: _describe_condition(condition) for name, condition in problem.conditions.items()},
+        "domain": domain,
+        "parameters": dict(problem.parameters),
+        "conditions": {name: _condition_table(condition) for name, condition in problem.conditions.items()},
         "fields": list(problem.fields),
-        "bounds": {name: [str(x) if x is None else x for x in pair] for name, pair in problem.bounds.items()},
+        "bounds": {name: ["None" if x is None else float(x) for x in pair] for name, pair in problem.bounds.items()},
         "exact": dict(problem.exact),
-        "incomplete": problem.incomplete,
+        "incomplete": bool(problem.incomplete),
     }
 
 
@@ -140,84 +133,211 @@ def example(name: str) -> str:
     return choose("example", name, examples())
 
 
-# ------------------------------------------------------------------------------------------------ parts of a file
+# ------------------------------------------------------------------------------------------------ plain values
 
 
-def _known(where: str, table: Any, keys: tuple[str, ...]) -> None:
-    require(isinstance(table, Mapping), where, type(table).__name__, "a table")
-    for key in table:
+def _check_plain(table: Any) -> None:
+    """Refuse what no entry may hold: foreign types, absurd numbers, too many or too deeply nested values."""
+    require(isinstance(table, Mapping), "the file", type(table).__name__, "a table")
+    stack: list[tuple[str, Any, int]] = [("", table, 0)]
+    count = 0
+    while stack:
+        key, value, depth = stack.pop()
+        count += 1
+        require(count <= VALUES_LIMIT, "the number of values", count, f"at most {VALUES_LIMIT}")
+        require(depth <= DEPTH_LIMIT, f"{key} with its depth", depth, f"nested at most {DEPTH_LIMIT} levels")
+        if isinstance(value, Mapping):
+            for name in value:
+                require(isinstance(name, str), f"a key of {key or 'the file'}", name, "text")
+            stack += [(f"{key}.{name}" if key else name, entry, depth + 1) for name, entry in value.items()]
+        elif isinstance(value, (list, tuple)):
+            stack += [(key, entry, depth + 1) for entry in value]
+        elif isinstance(value, int) and abs(value) >= WHOLE_LIMIT:
+            reject(key, f"a whole number of {value.bit_length()} bits", "below 2**63")
+        elif value is not None and not isinstance(value, (str, int, float)):
+            reject(key, type(value).__name__, "text, a number, true or false, a list or a table")
+
+
+def _known(where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    found = _table(where, table)
+    for key in found:
         if key not in keys:
             raise InputError(f"{where} has the key {key!r}, which is unknown; {suggestion(key, keys)}")
+    return found
 
 
-def _table(key: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    value = table.get(key, {})
-    require(isinstance(value, Mapping), key, type(value).__name__, "a table")
+def _table(key: str, value: Any) -> dict[str, Any]:
+    require(isinstance(value, Mapping), key, value, "a table")
     require(len(value) <= ENTRIES_LIMIT, f"{key} of size", len(value), f"at most {ENTRIES_LIMIT} entries")
     return dict(value)
 
 
+def _each(key: str, table: Mapping[str, Any], reader: Callable[[str, Any], T]) -> dict[str, T]:
+    """The entries of a table within the file, each read by its own rule."""
+    return {name: reader(f"{key}.{name}", value) for name, value in _table(key, table.get(key, {})).items()}
+
+
+def _text(key: str, value: Any) -> str:
+    require(isinstance(value, str), key, value, "text")
+    return str(value)
+
+
+def _texts(key: str, value: Any) -> list[str]:
+    listed = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
+    require(listed and len(value) <= ENTRIES_LIMIT, key, value, f"a list of at most {ENTRIES_LIMIT} texts")
+    return list(value)
+
+
+def _number(key: str, value: Any) -> float:
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < np.inf
+    require(plain, key, value, "a finite number")
+    return float(value) if isinstance(value, float) else int(value)
+
+
+def _truth(key: str, value: Any) -> bool:
+    require(isinstance(value, bool), key, value, "true or false")
+    return bool(value)
+
+
+def _formula(key: str, value: Any) -> str | float:
+    return value if isinstance(value, str) else _number(key, value)
+
+
+# ------------------------------------------------------------------------------------------------ parts of a file
+
+
+def _equations(value: Any) -> str | list[str] | dict[str, str]:
+    if isinstance(value, Mapping):
+        return _each("equations", {"equations": value}, _text)
+    return value if isinstance(value, str) else _texts("equations", value)
+
+
 def _domain(table: Any, parameters: Mapping[str, float]) -> Domain:
-    require(isinstance(table, Mapping) and bool(table), "domain", table, "a table of coordinates, e.g. x = [0, 1]")
-    entries = dict(table)
+    entries = _table("domain", table)
+    require(bool(entries), "domain", table, "a table of coordinates, e.g. x = [0, 1]")
     time = entries.pop("t", None)
     if "ball" in entries:
-        ball = entries.pop("ball")
-        _known("domain.ball", ball, ("centre", "radius", "names"))
+        ball = _known("domain.ball", entries.pop("ball"), ("centre", "radius", "names"))
         require(not entries, "domain", sorted(entries), "t and ball alone")
-        names = tuple(ball["names"]) if "names" in ball else None
-        space: Any = Ball(ball.get("centre"), ball.get("radius"), names=names)
+        for key in ("centre", "radius"):
+            require(key in ball, "domain.ball", sorted(ball), f"given with {key}")
+        centre = _constants("domain.ball.centre", ball["centre"], parameters)
+        radius = _constants("domain.ball.radius", [ball["radius"]], parameters)[0]
+        names = tuple(_texts("domain.ball.names", ball["names"])) if "names" in ball else None
+        with naming("domain.ball"):
+            space: Box | Ball = Ball(centre, radius, names=names)
     else:
         require(bool(entries), "domain", table, "given in space too, e.g. x = [0, 1]")
-        space = Box(**{str(name): _interval(name, value, parameters) for name, value in entries.items()})
-    return space if time is None else SpaceTime(_interval("t", time, parameters), x=space)
+        intervals = {name: _interval(f"domain.{name}", value, parameters) for name, value in entries.items()}
+        with naming("domain"):
+            space = Box(**intervals)
+    if time is None:
+        return space
+    interval = _interval("domain.t", time, parameters)
+    with naming("domain"):
+        return SpaceTime(interval, x=space)
 
 
-def _interval(name: str, value: Any, parameters: Mapping[str, float]) -> Any:
+def _interval(key: str, value: Any, parameters: Mapping[str, float]) -> list[Any]:
     """[0, 1], ["-pi", "pi"], or a list of such intervals."""
-    require(
-        isinstance(value, list) and 0 < len(value) <= ENTRIES_LIMIT,
-        f"domain.{name}",
-        value,
-        "an interval [lower, upper]",
-    )
-    if all(isinstance(entry, list) for entry in value):
-        return [_interval(name, entry, parameters) for entry in value]
-    return [number(entry, parameters) if isinstance(entry, str) else entry for entry in value]
+    listed = isinstance(value, (list, tuple)) and 0 < len(value) <= ENTRIES_LIMIT
+    require(listed, key, value, "an interval [lower, upper]")
+    if all(isinstance(entry, (list, tuple)) for entry in value):
+        return [_pair(key, entry, parameters) for entry in value]
+    return _pair(key, value, parameters)
 
 
-def _condition(name: str, entry: Any) -> Condition:
-    where = f"conditions.{name}"
-    _known(where, entry, ("on", "equation", "periodic", "fields", "points", "values", "quantity", "weight"))
-    weight = entry.get("weight", 1.0)
-    positive = isinstance(weight, (int, float)) and 0 < weight < np.inf
-    require(positive, f"{where}.weight", weight, "a number > 0")
-    if "periodic" in entry:
-        return Periodic(str(entry["periodic"]), tuple(entry["fields"]) if "fields" in entry else None, weight)
-    if "points" in entry:
-        return Data(entry["points"], entry.get("values"), str(entry.get("quantity", "u")), weight)
-    if "on" not in entry or "equation" not in entry:
-        reject(where, sorted(entry), "a table with on and equation, periodic, or points and values")
-    on = entry["on"]
-    return On(tuple(map(str, on)) if isinstance(on, list) else str(on), str(entry["equation"]), weight)
+def _pair(key: str, value: Any, parameters: Mapping[str, float]) -> list[float]:
+    require(len(value) == 2, key, value, "an interval [lower, upper]")
+    return _constants(key, value, parameters)
 
 
-def _bound(name: str, pair: Any) -> tuple[float | None, float | None]:
-    """[0, "None"] is bounded below only: TOML has no null."""
-    require(isinstance(pair, list) and len(pair) == 2, f"bounds.{name}", pair, '[lower, upper], "None" for no bound')
-    lower, upper = (None if entry == "None" else number(entry, {}) for entry in pair)
+def _constants(key: str, values: Any, parameters: Mapping[str, float]) -> list[float]:
+    """Numbers, or texts such as "pi/2" and "-L"."""
+    require(isinstance(values, (list, tuple)), key, values, "a list of numbers")
+    with naming(key):
+        return [number(value, parameters) for value in values]
+
+
+def _condition(key: str, value: Any) -> Condition:
+    entry = _known(key, value, tuple(dict.fromkeys(name for names in _KINDS.values() for name in names)))
+    kind = next((kind for kind in _KINDS if kind in entry), None)
+    if kind is None:
+        reject(key, sorted(entry), "a table with on and equation, with periodic, or with points and values")
+    _known(key, entry, _KINDS[kind])
+    weight = _number(f"{key}.weight", entry.get("weight", 1.0))
+    with naming(key):
+        if kind == "periodic":
+            fields = tuple(_texts("fields", entry["fields"])) if "fields" in entry else None
+            return Periodic(_text("periodic", entry["periodic"]), fields, weight)
+        needed = "equation" if kind == "on" else "values"
+        require(needed in entry, "the table", sorted(entry), f"given with {needed} too")
+        if kind == "points":
+            return Data(entry["points"], entry["values"], _text("quantity", entry.get("quantity", "u")), weight)
+        on = entry["on"]
+        sides = on if isinstance(on, str) else tuple(_texts("on", on))
+        return On(sides, _text("equation", entry["equation"]), weight)
+
+
+def _bound(key: str, value: Any) -> Bounds:
+    """[0, "None"] is bounded below only."""
+    pair = isinstance(value, (list, tuple)) and len(value) == 2
+    require(pair, key, value, '[lower, upper], "None" for no bound')
+    with naming(key):
+        lower, upper = (None if entry in (None, "None") else number(entry, {}) for entry in value)
     return lower, upper
 
 
-def _describe_domain(domain: Domain) -> dict[str, Any]:
+# ------------------------------------------------------------------------------------------------ lines and tables
+
+
+def _line(message: str, text: str) -> int | None:
+    """The line of a file that a message is about, by the entry that it names; None where that cannot be said."""
+    named = re.search(r"(equation|condition) '([^']+)'", message)
+    dotted = re.match(r"([\w-]+(?:\.[\w-]+)*)", message)
+    key = re.match(r"(\w+)\['([^']+)'\]", message)
+    if key:
+        path = [key[1], key[2]]
+    elif named:
+        path = [f"{named[1]}s", named[2]]
+    else:
+        path = dotted[1].split(".") if dotted else []
+    with suppress(StopIteration):
+        return next(line for n in range(len(path), -1, -1) if (line := _place(path[:n], path[n:], text)))
+    return None
+
+
+def _place(header: list[str], rest: list[str], text: str) -> int | None:
+    """The line of ``rest[0] =`` below ``[header]``, or of the header itself."""
+    start = 0
+    if header:
+        inside = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in header)
+        found = re.search(rf"^\s*\[\s*{inside}\s*\]", text, re.MULTILINE)
+        if found is None:
+            return None
+        start = found.end()
+    if rest:
+        end = re.search(r"^\s*\[", text[start:], re.MULTILINE)
+        section = text[start : start + end.start()] if end else text[start:]
+        found = re.search(rf"^\s*[\"']?{re.escape(rest[0])}[\"']?\s*[=.]", section, re.MULTILINE)
+        if found is None:
+            return text.count("\n", 0, start) + 1 if header else None
+        start += found.end()
+    return text.count("\n", 0, start) + 1 if start else None
+
+
+def _domain_table(domain: Domain) -> dict[str, Any] | None:
     if isinstance(domain, SpaceTime):
-        return {"t": list(domain.time)} | _describe_domain(domain.space)
+        space = _domain_table(domain.space)
+        return None if space is None else {"t": list(domain.time)} | space
     if isinstance(domain, Ball):
         return {"ball": {"centre": list(domain.centre), "radius": domain.radius, "names": list(domain.names)}}
-    return {name: list(map(float, pair)) for name, pair in zip(domain.names, domain.bounds, strict=True)}
+    if isinstance(domain, Box):
+        return {name: list(map(float, pair)) for name, pair in zip(domain.names, domain.bounds, strict=True)}
+    return None
 
 
-def _describe_condition(condition: Condition) -> dict[str, Any]:
+def _condition_table(condition: Condition) -> dict[str, Any]:
     if isinstance(condition, Periodic):
         fields = {} if condition.fields is None else {"fields": list(condition.fields)}
         return {"periodic": condition.coordinate, "weight": condition.weight} | fields

@@ -10,9 +10,11 @@ import sympy
 from scipy.special import erf
 from sympy.core.function import AppliedUndef
 
+from rannpde.arrays import Array
 from rannpde.errors import InputError
+from rannpde.pde.statement.kinks import Absolute, Delta, Exponential, Larger, Sign, Smaller, Step, Where
 
-Array = np.ndarray
+INFINITE = (sympy.zoo, sympy.nan, sympy.oo, -sympy.oo)
 
 _UFUNCS: dict[Any, Callable[..., Any]] = {
     getattr(sympy, name): getattr(np, name)
@@ -22,10 +24,19 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     sympy.acos: np.arccos,
     sympy.atan: np.arctan,
     sympy.asinh: np.arcsinh,
-    sympy.Abs: np.abs,
     sympy.erf: erf,
+    Exponential: np.exp,
+    Absolute: np.abs,
+    Sign: np.sign,
+    Step: lambda z: np.heaviside(z, 0.5),
+    Delta: lambda z, order: np.zeros_like(z),  # reached by linearisations and guesses only, where it is zero a.e.
+    Larger: np.maximum,
+    Smaller: np.minimum,
+    Where: lambda z, a, b: np.where(z > 0, a, b),
+    # SymPy's own, which others put into formulas
+    sympy.Abs: np.abs,
     sympy.Heaviside: lambda z, middle=0.5: np.heaviside(z, middle),
-    sympy.DiracDelta: lambda z, order=0: np.zeros_like(z),  # the kink of a kink: zero almost everywhere
+    sympy.DiracDelta: lambda z, order=0: np.zeros_like(z),
     sympy.Max: lambda *z: np.maximum.reduce(np.broadcast_arrays(*z)),
     sympy.Min: lambda *z: np.minimum.reduce(np.broadcast_arrays(*z)),
 }
@@ -52,7 +63,7 @@ def evaluate(
 def _walk(node: sympy.Expr, cache: dict[sympy.Expr, Array], functions: Mapping[str, Callable[..., Any]]) -> Array:
     found = cache.get(node)
     if found is None:
-        if node.is_number:
+        if not node.args and node.is_number and node.is_extended_real:  # larger constants by floats, not by digits
             found = np.asarray(float(node))
         else:
             parts = node.expr.args if isinstance(node, sympy.Derivative) else node.args
@@ -91,22 +102,42 @@ def _power(base: Array, exponent: Array, exact: sympy.Expr) -> Array:
             result = result * base
         return result if int(exact) > 0 else 1.0 / result
     if exact == sympy.Rational(1, 2):
-        return np.sqrt(base)
-    return np.power(base, exponent)
+        return np.asarray(np.sqrt(base))
+    return np.asarray(np.power(base, exponent))
 
 
 def _user_value(name: str, function: Callable[..., Any], arguments: list[Array]) -> Array:
-    arguments = list(np.broadcast_arrays(*arguments))
-    result = np.asarray(function(*arguments), dtype=float)
-    if result.shape not in ((), arguments[0].shape):
+    """A user's function of one-dimensional arrays, at arrays of any shape."""
+    shape, flat = _flattened(arguments)
+    result = np.asarray(function(*flat), dtype=float)
+    if result.shape not in ((), flat[0].shape):
         raise InputError(
-            f"functions[{name!r}] gave an array of shape {result.shape} for arguments of shape {arguments[0].shape}"
+            f"functions[{name!r}] gave an array of shape {result.shape} for arguments of shape {flat[0].shape}"
         )
-    return result
+    return result.reshape(shape) if result.shape else result
 
 
 def _user_derivative(node: sympy.Derivative, arguments: list[Array], function: Any) -> Array:
     """f.derivative(orders, *arguments) of a user's function that has it."""
     counts = dict(node.variable_count)
     orders = tuple(int(counts.get(argument, 0)) for argument in node.expr.args)
-    return np.asarray(function.derivative(orders, *np.broadcast_arrays(*arguments)), dtype=float)
+    shape, flat = _flattened(arguments)
+    return np.asarray(function.derivative(orders, *flat), dtype=float).reshape(shape)
+
+
+def _flattened(arguments: list[Array]) -> tuple[tuple[int, ...], list[Array]]:
+    together = np.broadcast_arrays(*arguments)
+    return together[0].shape, [array.ravel() for array in together]
+
+
+def constant(expression: sympy.Expr) -> float | None:
+    """The float of a constant, NaN where it has none, None for what is no constant; by floats, never digit by digit.
+
+    >>> constant(sympy.sqrt(2)), constant(sympy.Symbol("x"))
+    (1.4142135623730951, None)
+    """
+    if not expression.is_number or expression.has(sympy.Derivative):
+        return None
+    if expression.has(*INFINITE, sympy.I):
+        return np.nan
+    return float(evaluate([expression], {})[0])

@@ -8,24 +8,24 @@ derivatives by the jets are the exact linearisation that Gauss–Newton needs,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.errors import InputError, suggestion
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.grammar import Call, Name, Node, StatementError, children, fail, names, parse
-from rannpde.pde.statement.vocabulary import CONSTANTS, FUNCTIONS, OPERATORS, Vocabulary, build, coordinate_symbol
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.statement.evaluate import INFINITE, evaluate
+from rannpde.pde.statement.grammar import StatementError
+from rannpde.pde.statement.kinks import Delta, Where, own_kinks, settle, shown
+from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
 
-Array = np.ndarray
-MultiIndex = tuple[int, ...]
 SIZE_LIMIT = 2000
 """Nodes that one differentiation may produce: a page of formula; more is a mistake or an attack."""
+EXPANSION_LIMIT = 10_000
+"""Nodes that all differentiations of one statement may produce, about half a second of SymPy's time."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,21 @@ class Expression:
         return tuple(sorted({jet.field for jet in self.jets}))
 
     @cached_property
+    def _slopes(self) -> tuple[sympy.Expr, ...]:
+        return tuple(differentiate(self.formula, symbol) for symbol in self.symbols)
+
+    @cached_property
     def partials(self) -> tuple[sympy.Expr, ...]:
-        """∂formula/∂jet, in the order of ``jets``."""
-        return tuple(sympy.diff(self.formula, symbol) for symbol in self.symbols)
+        """∂formula/∂jet, in the order of ``jets``; of a jump it is zero, as it is at almost every value of the jet.
+
+        (That is a generalised derivative, with which Newton's method still converges at kinks.)
+        """
+        return tuple(slope.replace(Delta, lambda *_: sympy.Integer(0)) for slope in self._slopes)
 
     @cached_property
     def linear(self) -> bool:
         """Whether the expression is affine in the fields, so that one solve suffices."""
-        return not any(partial.free_symbols & set(self.symbols) for partial in self.partials)
+        return not any(slope.free_symbols & set(self.symbols) for slope in self._slopes)
 
     def order(self, name: str, axis: int | None = None) -> int:
         """The highest derivative of that field, in all coordinates or in one; -1 when the field does not occur."""
@@ -90,8 +97,10 @@ class Expression:
 
 
 def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression:
-    """Expand derivatives and name the jets."""
+    """Expand derivatives and name the jets; StatementError where that explodes, or a derivative does not exist."""
     expanded = expand(source)
+    if expanded.has(*INFINITE):
+        raise StatementError(f"{shown(source)} divides by zero once its derivatives are carried out")
     jets: dict[sympy.Expr, sympy.Symbol] = {}
     symbols: dict[sympy.Symbol, Jet] = {}
     for node in sorted(_field_nodes(expanded, vocabulary), key=str):
@@ -107,6 +116,10 @@ def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression
             f"{left} cannot be computed: your function needs derivative(orders, *arrays), see PointFunction"
         )
     used = {symbol: jet for symbol, jet in symbols.items() if symbol in formula.free_symbols}
+    if _derivative_size(formula, set(used)) > EXPANSION_LIMIT:
+        raise StatementError(
+            f"the linearisation of {shown(source)} has more than {EXPANSION_LIMIT} terms; write it as a system"
+        )
     return Expression(source, formula, used, vocabulary.functions)
 
 
@@ -118,30 +131,87 @@ def jet_name(jet: Jet, coordinates: Iterable[str]) -> str:
 
 def expand(source: sympy.Expr) -> sympy.Expr:
     """Carry out every derivative of an expression, inside first, refusing formulas that would explode."""
-    if not source.has(sympy.Derivative):
-        return source
-    if isinstance(source, sympy.Derivative):
-        inner = expand(source.expr)
+    return _Expansion().run(own_kinks(source))
+
+
+class _Expansion:
+    """One expansion, with a budget of work."""
+
+    def __init__(self) -> None:
+        self.work = 0
+
+    def run(self, source: sympy.Expr) -> sympy.Expr:
+        if not source.has(sympy.Derivative):
+            return source
+        if not isinstance(source, sympy.Derivative):
+            return source.func(*[self.run(below) for below in source.args])
+        inner = self.run(source.expr)
         for variable in source.variables:
-            if _derivative_size(inner) > SIZE_LIMIT:
-                raise StatementError(
-                    f"the derivative of an expression in {variable} has more than {SIZE_LIMIT} terms; refused"
-                )
-            inner = sympy.diff(inner, variable)
+            inner = self.step(inner, variable)
         return inner
-    return source.func(*[expand(below) for below in source.args])
+
+    def step(self, inner: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
+        more = _derivative_size(inner, {variable})
+        self.work += more
+        if more > SIZE_LIMIT or self.work > EXPANSION_LIMIT:
+            limit = SIZE_LIMIT if more > SIZE_LIMIT else EXPANSION_LIMIT
+            raise StatementError(
+                f"the derivative of {shown(inner)} in {variable} takes the formula beyond {limit} terms; refused"
+            )
+        return settle(own_kinks(differentiate(inner, variable)), inner, variable)
 
 
-def _derivative_size(node: sympy.Expr) -> int:
+def differentiate(formula: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
+    """∂formula/∂variable; SymPy's diff builds a product anew for every factor, even for the constant ones.
+
+    >>> x, y = sympy.symbols("x y")
+    >>> differentiate(y * sympy.sin(x**2), x)
+    2*x*y*cos(x**2)
+    """
+    known: dict[sympy.Expr, sympy.Expr] = {variable: sympy.Integer(1)}
+
+    def slope(node: sympy.Expr) -> sympy.Expr:
+        if node not in known:
+            known[node] = rule(node) if node.args else sympy.Integer(0)
+        return known[node]
+
+    def rule(node: sympy.Expr) -> sympy.Expr:
+        if isinstance(node, (AppliedUndef, sympy.Derivative)):
+            return sympy.diff(node, variable)
+        slopes = [slope(part) for part in node.args]
+        moving = [k for k, part in enumerate(slopes) if part != 0]
+        if node.is_Add:
+            return sympy.Add(*slopes)
+        if node.is_Mul:
+            return sympy.Add(*[sympy.Mul(*node.args[:k], slopes[k], *node.args[k + 1 :]) for k in moving])
+        if node.is_Pow and slopes[1] == 0:
+            return node.exp * node.base ** (node.exp - 1) * slopes[0] if moving else sympy.Integer(0)
+        if isinstance(node, Where):
+            return node.slope(slopes)
+        if node.is_Function and not node.is_Piecewise:
+            return sympy.Add(*[node.fdiff(k + 1) * slopes[k] for k in moving])
+        return sympy.diff(node, variable) if moving else sympy.Integer(0)
+
+    return slope(formula)
+
+
+def _derivative_size(node: sympy.Expr, variables: set[sympy.Symbol]) -> int:
     """About the number of nodes of the derivative, before it is computed: a product of n factors gives n products."""
+    if not node.free_symbols & variables:
+        return 0
     if not node.args or isinstance(node, (AppliedUndef, sympy.Derivative)):
         return 1
-    below = sum(_derivative_size(part) for part in node.args)
-    return below + (len(node.args) * _size(node) if not node.is_Add else 0)
+    moving = [_derivative_size(part, variables) for part in node.args]
+    return sum(moving) + (0 if node.is_Add else sum(map(bool, moving)) * size(node))
 
 
-def _size(node: sympy.Expr) -> int:
-    return 1 + sum(_size(part) for part in node.args)
+def size(node: sympy.Basic, limit: int = 10**6) -> int:
+    """Nodes of a formula, counted up to the limit."""
+    count, stack = 0, [node]
+    while stack and count <= limit:
+        count += 1
+        stack.extend(stack.pop().args)
+    return count
 
 
 def _field_nodes(expression: sympy.Expr, vocabulary: Vocabulary) -> set[sympy.Expr]:
@@ -166,82 +236,6 @@ def _replace(expression: sympy.Expr, table: Mapping[sympy.Expr, sympy.Symbol]) -
     return expression.xreplace(derivatives).xreplace(plain)
 
 
-# ------------------------------------------------------------------------------------------ reading statements
-
-
-def read(statement: str | sympy.Expr, vocabulary: Vocabulary) -> Expression:
-    """Text or SymPy (an expression, or Eq) as a compiled expression that must vanish."""
-    source = build(statement, vocabulary) if isinstance(statement, str) else adopt(statement, vocabulary)
-    return compile_expression(source, vocabulary)
-
-
-def adopt(statement: Any, vocabulary: Vocabulary) -> sympy.Expr:
-    """A user's own SymPy expression, its symbols and functions matched to ours by name."""
-    if isinstance(statement, sympy.Equality):
-        statement = statement.lhs - statement.rhs
-    if not isinstance(statement, sympy.Expr):
-        raise InputError(
-            f"an equation is a {type(statement).__name__}, but must be text, a SymPy expression or sympy.Eq"
-        )
-    table: dict[sympy.Basic, sympy.Basic] = {}
-    for node in statement.atoms(AppliedUndef):
-        name = node.func.__name__
-        if name in vocabulary.fields:
-            table[node] = vocabulary.field_function(name)
-        elif name not in vocabulary.functions:
-            raise StatementError(f"the function {name!r} is unknown; {suggestion(name, vocabulary.known())}")
-    for symbol in statement.free_symbols:
-        if symbol.name in vocabulary.coordinates:
-            table[symbol] = coordinate_symbol(symbol.name)
-        elif symbol.name in vocabulary.parameters:
-            table[symbol] = sympy.sympify(vocabulary.parameters[symbol.name])  # a number, never text
-        else:
-            raise StatementError(
-                f"the symbol {symbol.name!r} is unknown; {suggestion(symbol.name, vocabulary.known())}"
-            )
-    return statement.xreplace({k: v for k, v in table.items() if k.is_Symbol}).xreplace(
-        {k.xreplace({s: r for s, r in table.items() if s.is_Symbol}): v for k, v in table.items() if not k.is_Symbol}
-    )
-
-
-def infer_fields(statements: Iterable[str | sympy.Expr], vocabulary: Vocabulary) -> tuple[str, ...]:
-    """The unknown functions: names that occur with a subscript derivative, or under d, grad, div, laplace.
-
-    >>> infer_fields(["u_t = nu*u_xx"], Vocabulary(("t", "x"), "t", parameters={"nu": 1.0}))
-    ('u',)
-    """
-    found: list[str] = []
-    for statement in statements:
-        if isinstance(statement, str):
-            for side in parse(statement):
-                if side is not None:
-                    found += _fields_in(side, vocabulary, statement)
-        elif isinstance(statement, sympy.Basic):
-            names = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
-            found += [name for name in names if name not in vocabulary.functions]
-    return tuple(dict.fromkeys(found))
-
-
-def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
-    taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS}
-    found: list[tuple[int, str]] = []
-    for name in names(tree):
-        split = vocabulary.subscript(name.text)
-        if name.text not in taken and split is not None:
-            if split[0] in {*taken, *FUNCTIONS, *OPERATORS, *vocabulary.functions}:
-                fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
-            found.append((name.column, split[0]))
-    stack: list[Node] = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
-            inner = node.arguments[:1] if node.name == "d" else node.arguments
-            below = [name for part in inner for name in names(part) if isinstance(name, Name)]
-            found += [(n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None]
-        stack.extend(children(node))
-    return [name for _, name in sorted(found)]
-
-
 # -------------------------------------------------------------------------------------------- divergence form
 
 
@@ -259,6 +253,7 @@ class DivergenceForm:
 def divergence_form(expression: Expression, vocabulary: Vocabulary) -> DivergenceForm:
     """Split a statement where it has divergence form: c · ∂_x(…) with a constant c goes to the flux in x.
 
+    >>> from rannpde.pde.statement.reading import read
     >>> words = Vocabulary(("t", "x"), "t", ("u",))
     >>> form = divergence_form(read("u_t = laplace(u**2)", words), words)
     >>> form.source.formula, form.flux["x"].formula
@@ -266,14 +261,26 @@ def divergence_form(expression: Expression, vocabulary: Vocabulary) -> Divergenc
     """
     space = {coordinate_symbol(name): name for name in vocabulary.space}
     source, flux = sympy.Integer(0), dict.fromkeys(vocabulary.space, sympy.Integer(0))
-    for term in sympy.Add.make_args(sympy.expand_mul(expression.source, deep=False)):
-        constant, rest = term.as_coeff_Mul()
+    for constant, rest in _summands(expression.source, sympy.Integer(1)):
         variable = next((v for v in reversed(getattr(rest, "variables", ())) if v in space), None)
         if variable is None:
-            source += term
+            source += constant * rest
             continue
         left = list(rest.variables)
         left.remove(variable)
         flux[space[variable]] += constant * (sympy.Derivative(rest.expr, *left, evaluate=False) if left else rest.expr)
     parts = {name: compile_expression(part, vocabulary) for name, part in flux.items() if part != 0}
     return DivergenceForm(compile_expression(source, vocabulary), parts)
+
+
+def _summands(node: sympy.Expr, constant: sympy.Expr) -> Iterator[tuple[sympy.Expr, sympy.Expr]]:
+    """(c, rest) with Σ c · rest the node: only constants are multiplied into sums (products of sums explode)."""
+    if node.is_Add:
+        for term in node.args:
+            yield from _summands(term, constant)
+        return
+    number, rest = node.as_independent(*node.free_symbols) if node.is_Mul else (sympy.Integer(1), node)
+    if rest.is_Add:
+        yield from _summands(rest, constant * number)
+    else:
+        yield constant * number, rest

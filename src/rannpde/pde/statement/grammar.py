@@ -5,7 +5,8 @@
     product    = unary { ("*" | "/") unary }
     unary      = ("+" | "-") unary | power
     power      = atom [ ("**" | "^") unary ]
-    atom       = number | name | name "(" list ")" | "[" list "]" | "(" sum ")"
+    atom       = number | name | name "(" list ")" | "[" list "]" | "(" sum ")" | choice
+    choice     = "where" "(" sum ("<" | ">" | "<=" | ">=") sum "," sum "," sum ")"
 
 Text comes from strangers. Nothing here is executed, nothing is looked up: the tree holds numbers, names and
 operators only, and text that is too long, too deep or has absurd numbers is refused before a tree exists.
@@ -20,15 +21,21 @@ from typing import NoReturn
 from rannpde.errors import InputError
 
 LENGTH_LIMIT = 5000
+"""Characters of an equation: two pages of formula; the longest of our own (a manufactured force) has 400."""
 DEPTH_LIMIT = 40
+"""Levels of nesting: far from Python's limit of 1000 calls, of which SymPy needs a dozen per level."""
 DIGITS_LIMIT = 25
+"""Characters of a number: float64 has 17 digits, and room for a sign, a point and an exponent."""
+DECIMAL_LIMIT = 300
+"""Decimal exponent of a literal: float64 ends at 1e308, and SymPy computes 1e99999999 digit by digit."""
 
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[^\W\d]\w*)"
-    r"|(?P<operator>\*\*|[-+*/^(),=\[\]])"
+    r"|(?P<operator>\*\*|<=|>=|[-+*/^(),=<>\[\]])"
     r"|(?P<space>\s+)"
 )
+COMPARISONS = ("<", ">", "<=", ">=")
 
 
 class StatementError(InputError):
@@ -82,7 +89,17 @@ class Binary:
     right: Node
 
 
-Node = Number | Name | Call | List | Negative | Binary
+@dataclass(frozen=True)
+class Comparison:
+    """The condition of ``where``; it stands nowhere else."""
+
+    column: int
+    operator: str
+    left: Node
+    right: Node
+
+
+Node = Number | Name | Call | List | Negative | Binary | Comparison
 
 
 def parse(text: str) -> tuple[Node, Node | None]:
@@ -102,7 +119,7 @@ def parse(text: str) -> tuple[Node, Node | None]:
     if parser.accept("="):
         right = parser.sum()
     if parser.kind != "end":
-        fail(text, parser.column, f"unexpected {parser.token!r}")
+        parser.refuse("the end of the equation")
     return left, right
 
 
@@ -125,7 +142,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return below
         case Negative(operand=operand):
             return (operand,)
-        case Binary(left=left, right=right):
+        case Binary(left=left, right=right) | Comparison(left=left, right=right):
             return (left, right)
     return ()
 
@@ -137,16 +154,24 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
         if match is None:
             fail(text, position, f"the character {text[position]!r} has no meaning in an equation")
         kind = str(match.lastgroup)
-        if kind == "number" and len(match.group()) > DIGITS_LIMIT:
-            fail(text, position, f"a number of {len(match.group())} digits, more than {DIGITS_LIMIT}; refused")
+        if kind == "number":
+            _check_number(text, match.group(), position)
         if kind != "space":
             tokens.append((kind, match.group(), position))
         position = match.end()
     return [*tokens, ("end", "end of text", len(text))]
 
 
+def _check_number(text: str, digits: str, position: int) -> None:
+    if len(digits) > DIGITS_LIMIT:
+        fail(text, position, f"a number of {len(digits)} digits, more than {DIGITS_LIMIT}; refused")
+    exponent = digits.lower().partition("e")[2]
+    if exponent and abs(int(exponent)) > DECIMAL_LIMIT:
+        fail(text, position, f"a number with the exponent {exponent}, beyond ±{DECIMAL_LIMIT}; refused")
+
+
 class _Parser:
-    """Recursive descent; one method a rule of the grammar."""
+    """Recursive descent; one method per rule of the grammar."""
 
     def __init__(self, text: str, tokens: list[tuple[str, str, int]]) -> None:
         self.text, self.tokens, self.position, self.depth = text, tokens, 0, 0
@@ -172,7 +197,12 @@ class _Parser:
 
     def expect(self, operator: str) -> None:
         if self.accept(operator) is None:
-            fail(self.text, self.column, f"expected {operator!r} but found {self.token!r}")
+            self.refuse(repr(operator))
+
+    def refuse(self, expected: str) -> NoReturn:
+        if self.kind == "operator" and self.token in COMPARISONS:
+            fail(self.text, self.column, "a comparison stands in the first place of where(a < b, then, else) only")
+        fail(self.text, self.column, f"expected {expected} but found {self.token!r}")
 
     def sum(self) -> Node:
         node = self.product()
@@ -213,14 +243,29 @@ class _Parser:
             return Number(column, token)
         if kind == "name":
             self.position += 1
-            return Call(column, token, self.items(")")) if self.accept("(") else Name(column, token)
+            if not self.accept("("):
+                return Name(column, token)
+            return self.choice(column) if token == "where" else Call(column, token, self.items(")"))
         if self.accept("["):
             return List(column, self.items("]"))
         if self.accept("("):
             node = self.sum()
             self.expect(")")
             return node
-        return fail(self.text, column, f"expected a number, a name or a bracket but found {token!r}")
+        return self.refuse("a number, a name or a bracket")
+
+    def choice(self, start: int) -> Call:
+        """where(a < b, then, else), after its opening bracket."""
+        left, column = self.sum(), self.column
+        operator = self.accept(*COMPARISONS)
+        if operator is None:
+            fail(self.text, column, "where begins with a comparison, as in where(x < 1/2, then, else)")
+        condition = Comparison(column, operator, left, self.sum())
+        self.expect(",")
+        branches = self.items(")")
+        if len(branches) != 2:
+            fail(self.text, start, f"where takes a comparison and two values, not {len(branches)}")
+        return Call(start, "where", (condition, *branches))
 
     def items(self, end: str) -> tuple[Node, ...]:
         """The list up to the closing bracket, which is consumed."""

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.errors import finite_points, positive_integer, reject, require
 from rannpde.network.features import multi_index
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class Barenblatt:
         time, offset, base = time[inside], offset[inside], base[inside]
         axes = [axis for axis, order in enumerate(index) for _ in range(order)]
         in_time, in_space = axes[: index[0]], axes[index[0] :]
-        falling, total = 1.0, 0.0
+        falling, total = 1.0, np.zeros(len(base))
         for j in range(len(in_time) + 1):  # j derivatives fall on A
             rest = in_time[j:] + in_space
             total = total + comb(len(in_time), j) * falling * time**-j * self._power(time, offset, base, rest)

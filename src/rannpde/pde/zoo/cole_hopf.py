@@ -15,10 +15,9 @@ from math import comb, pi
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.errors import finite_points, reject, require
 from rannpde.network.features import multi_index
-
-Array = np.ndarray
 
 _REACH, _STEP = 14.0, 0.04
 """The integrand may peak where e^(-s²) is e^(-100) for ν = 0.01/π; the spacing resolves peaks of width 0.3 (tested)."""

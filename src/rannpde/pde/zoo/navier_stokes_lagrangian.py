@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rannpde.domains import SpaceTime
-from rannpde.pde.functions import Component, PointFunction
+from rannpde.pde.functions import OneField, PointFunction
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.zoo.travelling_wave import TravellingWave
@@ -12,7 +12,7 @@ from rannpde.pde.zoo.travelling_wave import TravellingWave
 def problem(duration: float = 1.0, half_length: float = 5.0) -> Problem:
     """v_t = u_x, u_t + p(v)_x = μ (u_x/v)_x, p = ε (v-1)^-γ, with the paper's numbers; v > 1 always."""
     wave = TravellingWave()
-    volume, velocity = Component(wave, 0), Component(wave, 1)
+    volume, velocity = OneField(wave, 0, (0, 0)), OneField(wave, 1, (0, 0))
     ends = (f"x={-half_length!r}", f"x={half_length!r}")
     return Problem(
         {"mass": "v_t = u_x", "momentum": "u_t + d(epsilon/(v - 1)**gamma, x) = mu*d(u_x/v, x)"},

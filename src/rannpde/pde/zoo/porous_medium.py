@@ -8,6 +8,8 @@ from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.zoo.barenblatt import Barenblatt
 
+EQUATION = "u_t = laplace(u**m)"
+
 
 def problem(
     dim: int = 1,
@@ -36,7 +38,7 @@ def problem(
     power = "" if exponent == 2 else "**(1/(m - 1))"
     formula = f"t**(-alpha)*({base}){power}" if covered else f"t**(-alpha)*max({base}, 0){power}"
     return Problem(
-        "u_t = laplace(u**m)",
+        EQUATION,
         domain,
         {"start": On(f"t={start!r}", f"u = {formula}"), "walls": On("boundary", f"u = {formula}")},
         parameters={

@@ -28,10 +28,10 @@ import numpy as np
 from scipy.interpolate import BPoly, PPoly
 from scipy.special import expit
 
+from rannpde.arrays import Array
+from rannpde.domains.region import composite_gauss
 from rannpde.errors import finite_array, finite_points, reject, require
 from rannpde.network.features import multi_index
-
-Array = np.ndarray
 
 _REACH = 42.0
 """Beyond |y| = 42 the rate g is constant to rounding (e^-42 = 6e-19), and y(ξ) is continued by straight lines."""
@@ -179,10 +179,8 @@ class TravellingWave:
     def _table(self) -> PPoly:
         """y(ξ) for |y| ≤ 42: quintic Hermite on cells whose ends ξ(y) come from Gauss quadrature of 1/g."""
         ends = np.linspace(-_REACH, _REACH, _CELLS + 1)
-        nodes, weights = np.polynomial.legendre.leggauss(_GAUSS_POINTS)
-        half = 0.5 * np.diff(ends)
-        inner = (ends[:-1] + half)[:, None] + half[:, None] * nodes
-        lengths = half * ((1.0 / self._growth(inner)) @ weights)
+        inner, weights = composite_gauss(ends, _GAUSS_POINTS)
+        lengths = (weights / self._growth(inner)).reshape(_CELLS, _GAUSS_POINTS).sum(axis=1)
         middle = _CELLS // 2  # y = 0 there, which is ξ = 0
         xi = np.concatenate([-np.cumsum(lengths[:middle][::-1])[::-1], [0.0], np.cumsum(lengths[middle:])])
         above, below = self._distances(ends)

@@ -1,0 +1,314 @@
+"""Passes with products of one-dimensional bases: how fine a solution is along each axis, and the axes that follow.
+
+    1/ℓ(x) = max over the other coordinates, time and fields of  √( (2/L)² + |∂_x u|²/U² ) + √( |∂_xx u|/U ) ,
+
+for each axis by itself: sin 20πx sin πy needs features that are fine in x only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.ndimage import maximum_filter1d
+
+from rannpde.arrays import Array
+from rannpde.domains.domain import Box
+from rannpde.network.adapted import inverse_length
+from rannpde.network.features import RandomFeatures
+from rannpde.pde.lines.axis import Axis, periodic_axis, random_axis
+from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.pde.lines.faces import Face, faces_of
+from rannpde.pde.lines.features import Resolution, grid_places, smoothed
+from rannpde.pde.lines.passes import Setting, first_scales
+from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.data import space_fields
+from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+
+FINE = {2: 513, 3: 97}
+"""Places per axis of the grid on which the data of a problem are looked at."""
+
+
+PROFILE_TIMES = 7
+"""At which a solution is looked at for its profiles: a front passes every place between them, but not every shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One coordinate: its interval, 1/ℓ along it, and the highest Fourier mode if it is periodic, 0 if not."""
+
+    resolution: Resolution
+    highest: int = 0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        lower, upper = self.resolution.space.bounds[0]
+        return float(lower), float(upper)
+
+
+def products_fit(evolution: Evolution) -> bool:
+    """Whether space is a box of two or three dimensions whose sides each have conditions along their normals."""
+    space = evolution.domain.space
+    return (
+        isinstance(space, Box)
+        and space.dim in FINE
+        and all(faces_of(evolution, name) is not None for name in evolution.orders)
+    )
+
+
+class AdaptedProducts:
+    """Passes with products of bases that are adapted axis by axis."""
+
+    def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator) -> None:
+        self.setting, self.rng, self.evolution = setting, rng, evolution
+        self.form = evolution_form(evolution.problem, weak=False)
+        self.faces: dict[str, list[Face]] = {name: faces_of(self.form, name) or [] for name in self.form.orders}
+        self.lines = lines_of_data(self.form, setting)
+        self.scales: Mapping[Component, float] = first_scales(evolution)
+        self.boost, self.seen = 1.0, 1.0
+        self.profiles: dict[str, list[Profile]] = {}
+        self.least, self.used, self.met = ([start] * len(self.lines) for start in (0, 0, True))
+
+    @property
+    def most_passes(self) -> int:
+        return self.setting.tuning.most_passes
+
+    def tolerance(self, number: int) -> float:
+        return self.setting.staged_tolerance(number)
+
+    def run(self, number: int) -> Evolved:
+        """The march of one pass over the whole time."""
+        tol = self.tolerance(number)
+        system = self.system(max(tol, self.setting.tol))
+        if number == 1:
+            system = replace(system, scales=with_speeds(system))
+        self.seen = tol
+        march = self.setting.march(tol, number, system)
+        path = march.run(system, self.form.domain.time, system.initial_state())
+        return Evolved(self.form, (Stretch(system, path),))
+
+    def learn(self, solution: Evolved, failed: bool) -> bool:
+        """Look at the solution for the next pass; False where there is no room for a finer one."""
+        tuning = self.setting.tuning
+        system = solution.stretches[0].system
+        assert isinstance(system, Products)
+        self.boost *= tuning.finer if failed else 1.0
+        for k, met in enumerate(self.met):
+            if failed and not met:  # a solution that lacks something cannot show what
+                self.least[k] = min(self.used[k] + 1, len(tuning.stretches) - 1)
+        self.lines, self.scales = look(solution, self.lines, self.setting)
+        self.profiles = profiles(solution)
+        full = system.rank >= 0.95 * tuning.most_unknowns[system.dim - 2]
+        return not (failed and full)
+
+    def system(self, tol: float) -> Products:
+        """The products of a pass, their ranks cut where they would hold too many unknowns."""
+        drawn = [self._axis(k, line, tol) for k, line in enumerate(self.lines)]
+        axes = {name: tuple(one[name] for one in drawn) for name in self.form.orders}
+        tuning, dim = self.setting.tuning, len(self.lines)
+        for name, own in axes.items():
+            excess = float(np.prod([one.rank for one in own])) / tuning.most_unknowns[dim - 2]
+            if excess > 1:
+                axes[name] = tuple(one.cut(max(8, int(one.rank / excess ** (1 / dim)))) for one in own)
+        return Products(self.form, axes, self.scales, tuning)
+
+    def _axis(self, number: int, line: Line, tol: float) -> dict[str, Axis]:
+        """field → its axis, of the smoothest features that can carry what the last pass looked like along it."""
+        tuning = self.setting.tuning
+        if line.highest:
+            highest = int(np.ceil(self.boost * line.highest))
+            return dict.fromkeys(self.form.orders, periodic_axis(line.bounds, highest))
+        if not self.profiles:
+            return self._drawn(number, line, tol, tuning.first_stretch)
+        share = tuning.profile_share
+        goal = share * max(tol, self.seen)
+        # digits cost functions in proportion: so many must do for those seen if all are to do for those wanted
+        part = min(1.0, float(np.log(goal) / np.log(share * tol)))
+        before: tuple[float, dict[str, Axis]] | None = None
+        for place in range(self.least[number], len(tuning.stretches)):
+            axes = self._drawn(number, line, tol, tuning.stretches[place])
+            gap = max(self.profiles[name][number].gap(one.cut(int(part * one.rank))) for name, one in axes.items())
+            self.used[number], self.met[number] = place, gap <= goal
+            if self.met[number]:
+                return axes
+            if before is not None and 0.5 * before[0] < gap <= max(tol, self.seen):  # noise of the last pass is left
+                self.used[number] = place - 1
+                return before[1]
+            before = gap, axes
+        return axes
+
+    def _drawn(self, number: int, line: Line, tol: float, stretch: float) -> dict[str, Axis]:
+        """field → its axis, of features whose slopes follow ℓ/stretch; all fields share features and nodes."""
+        setting, tuning = self.setting, self.setting.tuning
+        resolution = line.resolution.finer(stretch * self.boost)
+        most = int(tuning.most_nodes ** (1 / len(self.lines)))
+        density = min(tuning.product_density, most / (30.0 * resolution.lengths_across))
+        rule = resolution.rule(boundary=False, density=density)
+        count = len(rule.points)
+        wanted = max(resolution.wanted_width(tol), tuning.least_axis)
+        width = setting.width or int(min(wanted, tuning.widest[0], count))
+        features = RandomFeatures.sample(
+            width=width, dim=1, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
+        )
+        cutoff = max(tuning.strong_cutoff, 1e-3 * tol)
+        return {
+            name: random_axis(
+                line.bounds, features, (rule.points[:, 0], rule.weights),
+                [face.row for face in faces if face.axis == number],
+                cutoff=cutoff, boundary_cutoff=tuning.boundary_cutoff, most=int(0.7 * count),
+            )
+            for name, faces in self.faces.items()
+        }  # fmt: skip
+
+
+def with_speeds(system: Products) -> dict[Component, float]:
+    """Scales for the first pass: a field that begins at rest will move as fast as its acceleration and size allow."""
+    state = system.initial_state()
+    start = np.array([system.evolution.domain.time[0]])
+    rate, scales = system.rates(start, state[:, None])[:, 0], dict(system.scales)
+    for component, block in system.slices.items():
+        if component.level:
+            pull = np.linalg.norm(rate[block]) / np.sqrt(system.evolution.domain.space.volume)
+            speed = float(np.sqrt(pull * scales[Component(component.field, 0)]))
+            scales[component] = max(scales[component], speed if np.isfinite(speed) else 0.0)
+    return scales
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a field looks like along an axis: Σ_j weights[j, k] E_j, the principal ones of all places and times."""
+
+    axis: Axis
+    weights: Array
+
+    @classmethod
+    def of(cls, axis: Axis, number: int, coefficients: Array) -> Profile:
+        """From coefficients (R_1, …, R_d, s)."""
+        unfolded = np.moveaxis(coefficients, number, 0).reshape(coefficients.shape[number], -1)
+        left, singular, _ = np.linalg.svd(unfolded, full_matrices=False)
+        return cls(axis, left * singular)
+
+    def gap(self, axis: Axis) -> float:
+        """The relative error of these functions in another axis' span."""
+        values = self.axis.at(axis.nodes)[:, : len(self.weights)] @ self.weights
+        left = values - axis.values() @ (axis.fit @ values)
+        weights = axis.weights[:, None]
+        return float(np.sqrt((weights * left**2).sum() / max((weights * values**2).sum(), 1e-300)))
+
+
+# ---------------------------------------------------------------------------------------------- lengths of an axis
+
+
+def lines_of_data(evolution: Evolution, setting: Setting) -> list[Line]:
+    """From initial values, sources and coefficients on a fine grid, by differences."""
+    space, tuning = evolution.domain.space, setting.tuning
+    fine, dim = FINE[space.dim], space.dim
+    fields = [v.reshape((fine,) * dim) for v in space_fields(evolution, grid_places(space, fine))]
+    periodic = evolution.problem.periodic
+    lines = []
+    for axis, name in enumerate(space.names):
+        lower, upper = space.bounds[axis]
+        resolution = _of_grid(Box(**{name: (lower, upper)}), fields, axis, tuning)
+        highest = 0
+        if name in periodic:
+            share = max(tuning.tail_share * setting.tol, 1e-14)
+            highest = max(tuning.first_modes[dim - 1], *(_highest_mode(v, axis, share) for v in fields))
+        lines.append(Line(resolution, highest))
+    return lines
+
+
+def _of_grid(interval: Box, fields: Iterable[Array], axis: int, tuning: LinesTuning) -> Resolution:
+    """The shortest length near each place of an axis, of fields on the fine grid."""
+    lower, upper = interval.bounds[0]
+    size, grid = float(upper - lower), tuning.grid[0]
+    found: Array | None = None
+    for value in fields:
+        slope = np.gradient(value, size / (len(value) - 1), axis=axis)
+        bend = np.gradient(slope, size / (len(value) - 1), axis=axis)
+        inverse = inverse_length(value.reshape(-1, 1), np.abs(slope).reshape(-1, 1), bend.reshape(-1, 1), size)
+        own = _largest(inverse.reshape(value.shape), axis)
+        found = own if found is None else np.maximum(found, own)
+    assert found is not None  # there are initial values
+    found = np.maximum(maximum_filter1d(found, 3), 4.0 / size)
+    places = np.linspace(lower, upper, len(found))
+    return smoothed(interval, np.interp(np.linspace(lower, upper, grid), places, found), tuning)
+
+
+def _largest(values: Array, axis: int) -> Array:
+    """The largest over all axes but that one."""
+    return values.max(axis=tuple(k for k in range(values.ndim) if k != axis))
+
+
+def _highest_mode(value: Array, axis: int, share: float) -> int:
+    """The highest Fourier mode along an axis above which less than a share of the field lies, with room above."""
+    periodic = np.delete(value, -1, axis=axis)  # the last place is the first one again
+    power = np.abs(np.fft.rfft(periodic, axis=axis)) ** 2
+    power = power.sum(axis=tuple(k for k in range(value.ndim) if k != axis))
+    if not power[1:].sum() > 0:
+        return 1
+    above = np.sqrt(np.append(np.cumsum(power[::-1])[::-1][1:], 0.0) / power.sum())
+    return int(np.ceil(np.argmax(above <= share) / 0.75))
+
+
+def look(solution: Evolved, lines: list[Line], setting: Setting) -> tuple[list[Line], Mapping[Component, float]]:
+    """The lengths along each axis over all times, and the sizes of the components."""
+    stretch, tuning = solution.stretches[0], setting.tuning
+    system, path = stretch.system, stretch.path
+    assert isinstance(system, Products)
+    count = int(np.clip(tuning.product_looks // len(system.nodes), 4, tuning.looks))
+    times = np.linspace(path.times[0], path.reliable, count)
+    states, dim = path(times), system.dim
+    inverse = [np.zeros(len(axis.nodes)) for axis in system.first]
+    tails = [0.0] * dim
+    scales: dict[Component, float] = {}
+    weights = (system.weights / system.weights.sum()).ravel()
+    for component in system.slices:
+        value = system.grids(component, times, states, (0,) * dim).reshape(len(weights), -1)
+        scales[component] = float(np.sqrt(weights @ value**2).max()) or 1.0
+        if component.level:
+            continue
+        for k, line in enumerate(lines):
+            lower, upper = line.bounds
+            slope, bend = (
+                np.abs(system.grids(component, times, states, tuple(order * int(j == k) for j in range(dim))))
+                for order in (1, 2)
+            )
+            own = inverse_length(value, slope.reshape(value.shape), bend.reshape(value.shape), upper - lower)
+            inverse[k] = np.maximum(inverse[k], _largest(own.reshape(system.weights.shape), k))
+            if line.highest:
+                tails[k] = max(tails[k], _tail(system.coefficients(component, times, states), k))
+    found = [_seen(line, system.first[k].nodes, inverse[k], tails[k], setting) for k, line in enumerate(lines)]
+    return found, scales
+
+
+def profiles(solution: Evolved) -> dict[str, list[Profile]]:
+    """field → its profile along each axis, over a few times."""
+    stretch = solution.stretches[0]
+    system = stretch.system
+    assert isinstance(system, Products)
+    times = np.linspace(stretch.path.times[0], stretch.path.reliable, PROFILE_TIMES)
+    states = stretch.path(times)
+    found = {}
+    for name, axes in system.axes.items():
+        coefficients = system.coefficients(Component(name, 0), times, states)
+        found[name] = [Profile.of(one, k, coefficients) for k, one in enumerate(axes)]
+    return found
+
+
+def _seen(line: Line, nodes: Array, inverse: Array, tail: float, setting: Setting) -> Line:
+    tuning, (lower, upper) = setting.tuning, line.bounds
+    places = np.linspace(lower, upper, tuning.grid[0])
+    resolution = smoothed(line.resolution.space, np.interp(places, nodes, inverse), tuning)
+    if not line.highest:
+        return Line(resolution)
+    growth = tuning.mode_growth if tail > tuning.tail_share * setting.tol else 1.0
+    return Line(resolution, int(np.ceil(growth * line.highest)))
+
+
+def _tail(coefficients: Array, axis: int) -> float:
+    """Share of the highest quarter of the functions of a periodic axis, the largest over time."""
+    power = np.sum(coefficients**2, axis=tuple(k for k in range(coefficients.ndim - 1) if k != axis))
+    high = power[int(0.75 * len(power)) :].sum(axis=0)
+    return float(np.sqrt(high.max() / max(power.sum(axis=0).max(), 1e-300)))

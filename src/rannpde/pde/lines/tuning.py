@@ -1,0 +1,173 @@
+"""The numbers of the method of lines that were found by trying, in one place, each with its reason.
+
+``benchmarks/sensitivity.py`` halves and doubles every one of them over the zoo; a pair is for one and two dimensions of
+space. "Measured" means: on the evolution problems of the zoo, in benchmarks/evolve.py, unless something else is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class StepControl:
+    """Step sizes and Newton iterations of the Radau collocation.
+
+    iterations : of Newton in one step at most; a smaller step is better than more of them
+    newton_share : Newton stops at this share of the tolerance, so that its error does not count
+    reuse_rate : a Jacobian is kept while an iteration gains more than this factor: a new one costs about four of them
+    growth, shrink, safety : of step sizes, as usual (Hairer & Wanner, IV.8)
+    rounding : corrections below this share of the state are rounding, which Newton cannot better
+    blow_up, creeping : a solution this many times its scale is called a blow-up if steps are below that share of the
+        time left; bounded sources make large solutions too, but not small steps
+    most_steps, sure_after : ends a march that creeps, or after the second would need more than the first at its pace: a
+        wave that grows at an outflow went on for minutes; layers in time take some dozen small steps, not a thousand
+    lengths_per_step : a step may not pass more of the data's own lengths in time, or a short pulse is stepped over
+    """
+
+    iterations: int = 12
+    newton_share: float = 0.05
+    reuse_rate: float = 0.02
+    growth: float = 6.0
+    shrink: float = 0.1
+    safety: float = 0.85
+    rounding: float = 50 * float(np.finfo(float).eps)
+    blow_up: float = 1e6
+    creeping: float = 1e-3
+    most_steps: int = 100_000
+    sure_after: int = 1000
+    lengths_per_step: float = 4.0
+
+
+@dataclass(frozen=True)
+class LinesTuning:
+    """Passes, features and quadrature of the method of lines.
+
+    early : tolerances of the first passes, which only find out how fine the solution is; skipped near the wanted one
+    early_width : share of the features for these: the lengths of a badly resolved solution are too short
+    most_passes : after which passes that do not agree are given up, as they are when ``patience`` comparable ones in a
+        row each keep more than ``gain`` of the disagreement
+    tighter : every pass after the first of the wanted tolerance marches with one this much smaller than the last, so
+        that errors in time show, and fall
+    growth_looks : times and places at which a pass looks how large its solution was so far
+    least_share : a march is never held to a smaller share of its tolerance because the solution has yet to grow: a
+        million, as exp(60 (t - t²)), costs five times the steps of order 8 in the beginning
+    march_share : share of a pass's tolerance that the march in time may use
+    foreign_share : of that for integrators of SciPy's, whose errors add up (measured on heat and transport)
+    vetoed : passes that agree are not believed when an equation or condition is left with this relative residual on
+        fresh points (1: nothing is solved): honest solutions leave at most 0.02 over the zoo and the random problems of
+        tests/honesty, steps and kinks of data among them; value and slope at both ends of a rod leave 0.9 and more
+    estimate_share : error of the last pass over its difference to the one before (0.7 for equally good passes, 0.3 for
+        one three times better; measured 0.4 to 2.8 times the true error over the zoo)
+    finer : lengths shrink by this factor with every pass that should have been the last: kinks have no length
+
+    features_first, features_digit : features per length and per digit, 8 + 2 digits in 1-D (Burgers: 32 for twelve
+        digits) and (4 + digits)²/12 per square of a length in 2-D (heat)
+    narrowest, widest : features at least and at most; a dense basis of more costs minutes
+    rough_ratio, rough_lengths : 1/ℓ of data that grows by more than the first when the grid is twice as fine (2 at a
+        jump, 1.4 at a kink, 1.0 for a bump of ten places) is no length; there the data are followed down to this share
+        of the domain only, and what that leaves of them is in the estimate
+    hopeless : a solution that wants this many times the widest basis is not resolved by one for all times
+    uniform_share : of features and of quadrature cells that ignore the lengths: what was not seen is still found
+    cells_per_length, gauss_points : ten Gauss points on a third of ℓ integrate products of features with slopes up to
+        1.25/ℓ to rounding: their nearest pole lies at 1.26 ℓ, a Bernstein ellipse of 15, and 15^-20 is below 1e-23
+    loose_nodes : share of the quadrature cells that suffices for the weak form, where the error is larger anyway
+    boundary_points, boundary_nodes : per side in 2-D, for the conditions and for the integrals of fluxes
+    ball_points : along a radius per shortest length: a disc has one rule, without cells
+    grid : places per axis at which lengths are kept; looks : times at which a pass looks for the shortest length
+
+    weak_cutoff, strong_cutoff : relative singular values kept. Test functions that are differentiated lose eps/cutoff,
+        so the weak form is taken where eps/weak_cutoff is below the tolerance
+    boundary_cutoff : boundary rows closer than this to a combination of the others say nothing new
+    touching : a field within this share of its range of a declared bound touches it, where its equation may degenerate
+
+    stretches : products take lengths that many times longer, the longest that carry the profiles of the last pass to
+        profile_share of its tolerance. Ranks multiply: a sine to nine digits needs 16 functions at 0.2, 29 at 0.5, 53
+        at 1; a tanh front has 3 digits at 0.2, 10 at 0.5. first_stretch : where nothing has been seen yet
+    product_density : share of the quadrature cells for products: ten points on 0.8 lengths leave 6^-20
+    least_axis : features of an axis
+    product_looks : values at nodes and times, at most, when a pass looks at products
+    most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
+    slow_newton : corrections by the Kronecker sum alone that leave more than this are bettered by Krylov steps, at
+        most krylov_steps of them, to krylov_share of the residual; power_steps : with which that is found out
+
+    first_modes, most_modes : highest Fourier mode per axis; tail_share : of the tolerance that the highest quarter may
+        hold; mode_growth : factor when they hold more; mode_step : factor from one pass to the next
+    mode_tighter : every pass with Fourier modes marches with a tolerance this much smaller than the one before: two of
+        one tolerance take the same steps, and of kinks carried around, whose error in time falls like √tol, a factor
+        of 2 hid nine tenths
+    window_counts : numbers of windows in time that are tried where one basis for all times is too wide
+    """
+
+    early: tuple[float, ...] = (1e-3, 1e-6)
+    early_width: float = 0.5
+    most_passes: int = 8
+    patience: int = 3
+    gain: float = 0.7
+    tighter: float = 2.0
+    growth_looks: tuple[int, int] = (64, 64)
+    least_share: float = 1e-6
+    march_share: float = 0.3
+    foreign_share: float = 0.03
+    vetoed: float = 0.3
+    estimate_share: float = 0.5
+    finer: float = 1.15
+
+    features_first: tuple[float, float] = (8.0, 4.0)
+    features_digit: tuple[float, float] = (2.0, 1.0)
+    narrowest: tuple[int, int] = (60, 350)
+    widest: tuple[int, int] = (1500, 1200)
+    rough_ratio: float = 1.25
+    rough_lengths: tuple[float, float] = (1000.0, 50.0)
+    hopeless: float = 2.0
+    uniform_share: float = 0.2
+    cells_per_length: tuple[float, float] = (3.0, 0.6)
+    gauss_points: tuple[int, int] = (10, 8)
+    loose_nodes: float = 0.5
+    boundary_points: int = 40
+    boundary_nodes: int = 64
+    ball_points: float = 5.0
+    grid: tuple[int, int] = (4001, 65)
+    looks: int = 161
+
+    weak_cutoff: float = 1e-10
+    strong_cutoff: float = 1e-13
+    boundary_cutoff: float = 1e-12
+    touching: float = 1e-2
+
+    stretches: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
+    first_stretch: float = 0.45
+    profile_share: float = 0.05
+    product_density: float = 0.4
+    least_axis: float = 20.0
+    product_looks: int = 1_500_000
+    most_unknowns: tuple[int, int] = (20_000, 40_000)
+    most_nodes: int = 2_000_000
+    slow_newton: float = 0.15
+    krylov_share: float = 0.03
+    krylov_steps: int = 30
+    power_steps: int = 3
+
+    first_modes: tuple[int, int, int] = (16, 8, 4)
+    most_modes: tuple[int, int, int] = (1024, 48, 12)
+    tail_share: float = 0.1
+    mode_growth: float = 1.5
+    mode_step: float = 1.3
+    mode_tighter: float = 4.0
+    window_counts: tuple[int, ...] = (4, 16)
+    steps: StepControl = field(default_factory=StepControl)
+
+    def weak(self, tol: float) -> bool:
+        """Whether the weak form carries that many digits."""
+        return float(np.finfo(float).eps) / self.weak_cutoff < tol
+
+    def features_per_length(self, tol: float, dim: int) -> float:
+        """Features for each length ℓ, or each square of it."""
+        count = self.features_first[dim - 1] - self.features_digit[dim - 1] * float(np.log10(tol))
+        return count if dim == 1 else count**2 / 12.0
+
+    def stages(self, tol: float) -> int:
+        """Stages of the collocation: measured best for Burgers, KdV and the travelling wave."""
+        return 3 if tol > 1e-5 else 5 if tol > 1e-6 else 7 if tol > 1e-9 else 9

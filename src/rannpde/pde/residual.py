@@ -1,0 +1,164 @@
+"""Terms that must vanish, and what functions leave of them: residuals at points, held out or not.
+
+A *term* is one sum of the PINN loss (paper, section "Physics-informed machine learning"): an expression that must
+vanish on a region (the interior, a side, a slice), or at given points for measured data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from rannpde.arrays import Array
+from rannpde.domains.region import Region
+from rannpde.domains.sides import Side
+from rannpde.pde.functions import State
+from rannpde.pde.statement.evaluate import evaluate
+from rannpde.pde.statement.expression import Expression, Jet
+from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol
+
+if TYPE_CHECKING:
+    from rannpde.pde.problem.problem import Problem
+
+DATA_SYMBOL = sympy.Symbol("measured value", real=True)
+HELD_OUT = 1000
+"""Fresh points per term for the held-out residual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One sum of the loss: the expression vanishes on the region, or at fixed points with fixed data.
+
+    kind : "interior", "initial", "boundary", "slice" or "data"
+    """
+
+    name: str
+    kind: str
+    expression: Expression
+    region: Region | None
+    points: Array | None = None
+    data: Array | None = None
+    weight: float = 1.0
+
+    @property
+    def measure(self) -> float:
+        """The measure of the region, with which a mean square becomes the integral J (1 for data)."""
+        return 1.0 if self.region is None else self.region.measure
+
+    def known(
+        self, points: Array, coordinates: tuple[str, ...], data: Array | None = None
+    ) -> dict[sympy.Symbol, Array]:
+        """Values at the points of everything that is not a field: coordinates, normals, measured values."""
+        values = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(coordinates)}
+        symbols = [normal_symbol(name) for name in coordinates]
+        if isinstance(self.region, Side) and set(symbols) & self.expression.formula.free_symbols:
+            values |= dict(zip(symbols, self.region.normals(points).T, strict=True))
+        if data is not None:
+            values[DATA_SYMBOL] = data
+        return values
+
+    @property
+    def prescribed(self) -> tuple[Jet, sympy.Expr] | None:
+        """(jet, value) of a condition that gives one jet a value, such as u = sin(x) or 2*u_t = x; None for others."""
+        expression = self.expression
+        if len(expression.jets) != 1:
+            return None
+        symbol, slope = next(iter(expression.symbols)), expression.partials[0]
+        if symbol in slope.free_symbols or slope == 0:
+            return None
+        return expression.jets[0], -expression.formula.subs(symbol, 0) / slope
+
+
+def jets_of(state: State, fields: tuple[str, ...], points: Array, jets: Iterable[Jet]) -> dict[Jet, Array]:
+    """The values of these jets at the points, one derivative computed once for all fields."""
+    jets = list(jets)
+    indices = sorted({jet.index for jet in jets})
+    several = getattr(state, "derivatives", None)  # networks evaluate their profile once an order
+    found = several(points, indices) if several else {index: state.derivative(points, index) for index in indices}
+    return {jet: found[jet.index][:, fields.index(jet.field)] for jet in jets}
+
+
+def gradient(state: State, points: Array) -> Array:
+    """∂_l of every field, (M, fields, n)."""
+    axes = [tuple(int(a == b) for b in range(points.shape[1])) for a in range(points.shape[1])]
+    several = getattr(state, "derivatives", None)
+    found = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
+    return np.stack([found[axis] for axis in axes], axis=2)
+
+
+def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
+    """The residual (M,) of a loss term for these functions at points of its region."""
+    jets = jets_of(state, vocabulary.fields, points, term.expression.jets)
+    value = term.expression.value(term.known(points, vocabulary.coordinates, data), jets)
+    return np.broadcast_to(value, (len(points),))
+
+
+def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, float]:
+    """Equation → mean square of its residual at points (M, n)."""
+    found = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}
+    return {name: float(np.mean(residual**2)) for name, residual in found.items()}
+
+
+def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT) -> dict[str, float]:
+    """Name → root mean square residual on fresh points over the size of the term's own summands.
+
+    A number that needs no exact solution and no units: 1 means nothing is solved, 1e-6 six digits of balance. The
+    size is at least what the linearised term gives for fields that vary over the whole domain, |∂^α u| ~ |u|/h^α.
+    Where the data are concentrated, an equation is looked at there as well, and the worse of both counts.
+    """
+    generator = np.random.default_rng(rng)
+    interior = problem.domain.sample(count, rng=generator)
+    plain = {Jet(name, (0,) * problem.domain.dim) for name in problem.fields}
+    needed = plain.union(*(term.expression.jets for term in problem.terms))
+    everywhere = jets_of(state, problem.fields, interior, needed)
+    found: dict[str, tuple[float, float]] = {}
+    for term in problem.terms:
+        residual, size = _measured(term, state, problem, interior, everywhere, generator)
+        before = found.get(term.name, (0.0, 0.0))
+        found[term.name] = (before[0] + residual**2, before[1] + size**2)
+    ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in found.items()}
+    focus = problem.variation.sample(count, generator) if problem.variation is not None else interior[:0]
+    if len(focus):
+        near = jets_of(state, problem.fields, focus, needed)
+        for term in problem.interior:
+            residual, size = _measured(term, state, problem, focus, near, generator)
+            ratios[term.name] = max(ratios[term.name], residual / max(size, 1e-300))
+    return ratios
+
+
+def _measured(
+    term: Term,
+    state: State,
+    problem: Problem,
+    interior: Array,
+    everywhere: Mapping[Jet, Array],
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Root mean squares of the residual and of Σ |summand|; of conditions at least the quantity's size inside."""
+    expression, points = term.expression, interior
+    jets: Mapping[Jet, Array] = everywhere
+    if term.kind != "interior":
+        region: Any = term.region
+        points = term.points if term.points is not None else region.sample(len(interior) if region.axes else 1, rng=rng)
+        jets = jets_of(state, problem.fields, points, expression.jets)
+    values = term.known(points, problem.vocabulary.coordinates, term.data)
+    values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
+    parts = evaluate(list(sympy.Add.make_args(expression.formula)), values, expression.functions)
+    zero = np.zeros(len(points))
+    residual, size = _rms(sum(parts, zero)), _rms(sum((np.abs(part) for part in parts), zero))
+    if term.kind != "interior":
+        return residual, max(size, *[_rms(everywhere[jet]) for jet in expression.jets])
+    halfwidth = 0.5 * np.diff(problem.domain.bounds, axis=1)[:, 0]
+    natural = 0.0
+    for jet, partial in zip(expression.jets, evaluate(expression.partials, values, expression.functions), strict=True):
+        scale = float(np.prod(halfwidth ** np.array(jet.index)))
+        natural += _rms(partial) * _rms(everywhere[Jet(jet.field, (0,) * len(halfwidth))]) / scale
+    return residual, max(size, natural)
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

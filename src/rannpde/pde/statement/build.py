@@ -1,0 +1,350 @@
+"""Syntax tree → SymPy expressions that we build ourselves, node by node, every name given its meaning.
+
+A field u is the SymPy function u(t, x, …), a derivative by subscript is ``Derivative(u, x)``, and the operators
+``d``, ``grad``, ``div``, ``laplace`` leave unevaluated derivatives of expressions, so that the divergence form of a
+statement is kept. No text ever reaches SymPy's parser. Numbers stay exact while they are short (1/3, sqrt(2),
+sin(pi/4)) and become floats otherwise, since SymPy computes with as many digits as an exact number asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, isfinite, log
+from typing import TypeAlias
+
+import numpy as np
+import sympy
+from sympy.core.function import AppliedUndef
+
+from rannpde.errors import suggestion
+from rannpde.pde.statement.evaluate import INFINITE, constant, evaluate
+from rannpde.pde.statement.expression import size
+from rannpde.pde.statement.grammar import (
+    Binary,
+    Call,
+    Comparison,
+    List,
+    Name,
+    Negative,
+    Node,
+    Number,
+    StatementError,
+    fail,
+    parse,
+)
+from rannpde.pde.statement.kinks import choose_where
+from rannpde.pde.statement.vocabulary import (
+    CONSTANTS,
+    FUNCTIONS,
+    OPERATORS,
+    Vocabulary,
+    coordinate_symbol,
+    normal_symbol,
+)
+
+ORDER_LIMIT = 8
+"""Order of a derivative: twice that of the plate; products of anything longer explode when they are expanded."""
+EXPONENT_LIMIT = 64
+"""Largest constant exponent: beyond it float64 leaves its range for values of 1e5 already."""
+MAGNITUDE_LIMIT = 1e200
+"""Largest constant: its product with anything sensible is still a float64."""
+EXACT_LIMIT = 10**6
+"""Largest numerator and denominator under a root or a function that stays exact."""
+WORK_LIMIT = 60_000
+"""Nodes that reading one statement may visit, about a second; an equation of two lines visits some hundreds."""
+
+Vector = tuple[sympy.Expr, ...]
+Value: TypeAlias = "sympy.Expr | Vector"
+
+
+def build(text: str, vocabulary: Vocabulary) -> sympy.Expr:
+    """left - right of an equation (or the bare expression) as SymPy, every name given its meaning.
+
+    >>> build("u_t = laplace(u**2)", Vocabulary(("t", "x"), "t", ("u",)))
+    Derivative(u(t, x), t) - Derivative(u(t, x)**2, (x, 2))
+    """
+    left, right = parse(text)
+    builder = _Builder(text, vocabulary)
+    value = builder.scalar(left)
+    return value if right is None else value - builder.scalar(right)
+
+
+class _Builder:
+    """One walk over the syntax tree of ``text``, with a budget of work."""
+
+    def __init__(self, text: str, words: Vocabulary) -> None:
+        self.text, self.words, self.work = text, words, 0
+
+    def scalar(self, node: Node) -> sympy.Expr:
+        value = self.value(node)
+        if isinstance(value, tuple):
+            fail(self.text, node.column, "a vector where a number is needed; write one equation per component")
+        return value
+
+    def vector(self, node: Node) -> Vector:
+        value = self.value(node)
+        if not isinstance(value, tuple):
+            fail(self.text, node.column, "a number where a vector is needed, such as grad(u) or [a, b]")
+        if len(value) != len(self.words.space):
+            fail(
+                self.text,
+                node.column,
+                f"a vector of {len(value)} components in {len(self.words.space)} space dimensions",
+            )
+        return value
+
+    def value(self, node: Node) -> Value:
+        match node:
+            case Number(text=text):
+                return self.bounded(node, sympy.Integer(text) if text.isdecimal() else sympy.Float(text))
+            case Name():
+                return self.name(node)
+            case Negative(operand=operand):
+                return _scale(sympy.Integer(-1), self.value(operand))
+            case List(items=items):
+                return tuple(self.scalar(item) for item in items)
+            case Call():
+                return self.call(node)
+            case Binary(operator="**", left=left, right=right):
+                return self.power(node, self.scalar(left), self.scalar(right))
+        return self.chain(node)
+
+    def chain(self, node: Node) -> Value:
+        """a + b - c * d …: left-leaning chains are unwound, so that long sums do not nest calls."""
+        links: list[Binary] = []
+        first: Node = node
+        while isinstance(first, Binary) and first.operator != "**":
+            links.append(first)
+            first = first.left
+        parts, summing = [self.value(first)], False
+        for link in reversed(links):  # SymPy sorts a sum or product each time it is built: build it once
+            right = self.value(link.right)
+            if (link.operator in "+-") != summing:
+                parts, summing = [self.join(link, parts, summing)], not summing
+            parts.append(self.operand(link, right))
+        return self.join(node, parts, summing)
+
+    def operand(self, link: Binary, right: Value) -> Value:
+        """The right operand as a summand or factor: -b for a - b, 1/b for a / b."""
+        if link.operator == "-":
+            return _scale(sympy.Integer(-1), right)
+        if link.operator == "/":
+            if isinstance(right, tuple):
+                fail(self.text, link.column, "division by a vector")
+            if right == 0:
+                fail(self.text, link.column, "division by zero")
+            return 1 / right
+        return right
+
+    def join(self, node: Node, parts: list[Value], summing: bool) -> Value:
+        return self.add(node, parts) if summing else self.multiply(node, parts)
+
+    def add(self, node: Node, terms: list[Value]) -> Value:
+        if len(terms) == 1:
+            return terms[0]
+        vectors = [term for term in terms if isinstance(term, tuple)]
+        if not vectors:
+            return self.bounded(node, sympy.Add(*terms))
+        if len({len(term) if isinstance(term, tuple) else 0 for term in terms}) > 1:
+            fail(self.text, node.column, "vectors are added to vectors of the same length only")
+        return tuple(self.bounded(node, sympy.Add(*parts)) for parts in zip(*vectors, strict=True))
+
+    def multiply(self, node: Node, factors: list[Value]) -> Value:
+        vectors = [factor for factor in factors if isinstance(factor, tuple)]
+        if len(vectors) > 1:
+            fail(self.text, node.column, "vectors are not multiplied; use dot(a, b)")
+        product = self.bounded(node, sympy.Mul(*[factor for factor in factors if not isinstance(factor, tuple)]))
+        return _scale(product, vectors[0]) if vectors else product
+
+    def power(self, node: Node, base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
+        power = constant(exponent)
+        if power is not None and not abs(power) <= EXPONENT_LIMIT:
+            fail(self.text, node.column, f"an exponent beyond ±{EXPONENT_LIMIT}; refused")
+        below = constant(base)
+        if power is None or below is None:
+            return self.bounded(node, base**exponent)
+        if below == 0 and power <= 0:
+            fail(self.text, node.column, "zero to a power that is not positive")
+        if below and abs(log(abs(below)) * power) > log(MAGNITUDE_LIMIT):
+            fail(self.text, node.column, f"a number beyond {MAGNITUDE_LIMIT:g}; refused")
+        if below < 0 and not exponent.is_Integer:
+            fail(self.text, node.column, "a root of a negative number is complex; write two real fields instead")
+        exact = (exponent.is_Integer and base.is_Rational) or (_is_short(base) and _is_short(exponent))
+        return self.bounded(node, base**exponent if exact else sympy.Float(below**power))
+
+    def bounded(self, node: Node, value: sympy.Expr) -> sympy.Expr:
+        """value, refused where it is a number that is complex, infinite or absurdly large, or took too much work."""
+        self.work += size(value)
+        if self.work > WORK_LIMIT:
+            fail(self.text, node.column, f"reading the statement takes more than {WORK_LIMIT} steps; refused")
+        if value.has(sympy.I):
+            fail(self.text, node.column, "a complex number; write two real fields instead")
+        if value.is_number and not abs(constant(value) or 0.0) < MAGNITUDE_LIMIT:
+            fail(self.text, node.column, f"a number beyond {MAGNITUDE_LIMIT:g} or undefined; refused")
+        if value.has(*INFINITE):
+            fail(self.text, node.column, "an undefined number, such as a division by zero")
+        return value
+
+    def name(self, node: Name) -> sympy.Expr:
+        word, words = node.text, self.words
+        if word in words.fields:
+            return words.field_function(word)
+        if word in words.coordinates:
+            return coordinate_symbol(word)
+        if word in words.parameters:
+            number = words.parameters[word]
+            whole = float(number).is_integer() and abs(number) < EXACT_LIMIT  # 3.0 as a power is a product of three
+            return sympy.Integer(number) if whole else sympy.Float(number)
+        if word in CONSTANTS:
+            return CONSTANTS[word]
+        split = words.subscript(word)
+        if split is not None and split[0] in words.fields:
+            return self.differentiate(node, words.field_function(split[0]), split[1])
+        if word in words.functions or word in FUNCTIONS or word in OPERATORS:
+            fail(self.text, node.column, f"{word} is a function; write {word}(…)")
+        return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, words.known())}")
+
+    def differentiate(self, node: Node, value: sympy.Expr, names: tuple[str, ...]) -> sympy.Expr:
+        order = len(names) + _order(value)
+        if order > ORDER_LIMIT:
+            fail(self.text, node.column, f"a derivative of order {order}, more than {ORDER_LIMIT}; refused")
+        if not names:
+            return value
+        symbols = [coordinate_symbol(name) for name in names]
+        return self.bounded(node, sympy.Derivative(value, *symbols, evaluate=False))
+
+    # ------------------------------------------------------------------------------------------------- calls
+
+    def call(self, node: Call) -> Value:
+        if node.name in OPERATORS:
+            return getattr(self, f"operator_{node.name}")(node)
+        if node.name in FUNCTIONS:
+            return self.function(node)
+        if node.name in self.words.functions:
+            arguments = [self.scalar(argument) for argument in node.arguments]
+            for argument, below in zip(arguments, node.arguments, strict=True):
+                if argument.atoms(AppliedUndef) & {self.words.field_function(name) for name in self.words.fields}:
+                    fail(
+                        self.text, below.column, f"{node.name} is your own function, of coordinates only, not of fields"
+                    )
+            return sympy.Function(node.name, real=True)(*arguments)
+        if node.name in self.words.fields:
+            fail(
+                self.text, node.column, f"{node.name} is a field; write {node.name} alone, it is a function everywhere"
+            )
+        return fail(
+            self.text,
+            node.column,
+            f"the function {node.name!r} is unknown; {suggestion(node.name, self.words.known())}",
+        )
+
+    def function(self, node: Call) -> sympy.Expr:
+        several = node.name in ("max", "min")
+        if several != (len(node.arguments) > 1):
+            fail(self.text, node.column, f"{node.name} takes {'two or more arguments' if several else 'one argument'}")
+        arguments = [self.scalar(argument) for argument in node.arguments]
+        numbers = [constant(argument) for argument in arguments]
+        function = FUNCTIONS[node.name]
+        if None in numbers:
+            return self.bounded(node, function(*arguments))
+        mark = [sympy.Dummy(real=True) for _ in arguments]
+        value = float(evaluate([function(*mark)], dict(zip(mark, map(np.asarray, numbers), strict=True)))[0])
+        if np.isnan(value):
+            fail(self.text, node.column, f"{node.name} has no real value here; write two real fields for a complex one")
+        if not abs(value) < MAGNITUDE_LIMIT:
+            fail(self.text, node.column, f"a number beyond {MAGNITUDE_LIMIT:g} or undefined; refused")
+        return self.bounded(node, function(*arguments) if all(map(_is_short, arguments)) else sympy.Float(value))
+
+    def operator_where(self, node: Call) -> sympy.Expr:
+        """where(a < b, then, else)."""
+        condition, *branches = node.arguments
+        assert isinstance(condition, Comparison)  # the grammar sees to it
+        sides = (self.scalar(condition.left), self.scalar(condition.right))
+        values = [self.scalar(branch) for branch in branches]
+        return self.bounded(node, choose_where(condition.operator, *sides, *values))
+
+    def operator_d(self, node: Call) -> sympy.Expr:
+        """d(expression, x), d(expression, x, x, t), d(expression, x, 2)."""
+        names: list[str] = []
+        for argument in node.arguments[1:]:
+            if isinstance(argument, Name) and argument.text in self.words.coordinates:
+                names.append(argument.text)
+            elif (
+                isinstance(argument, Number)
+                and argument.text.isdecimal()
+                and names
+                and 1 <= int(argument.text) <= ORDER_LIMIT
+            ):
+                names.extend([names[-1]] * (int(argument.text) - 1))
+            else:
+                known = ", ".join(self.words.coordinates)
+                fail(
+                    self.text, argument.column, f"d(expression, coordinate, …) differentiates in a coordinate: {known}"
+                )
+        if not names:
+            fail(self.text, node.column, "d needs a coordinate, as in d(u, x)")
+        return self.differentiate(node, self.scalar(node.arguments[0]), tuple(names))
+
+    def operator_grad(self, node: Call) -> Vector:
+        value = self.scalar(self.single(node))
+        return tuple(self.differentiate(node, value, (name,)) for name in self.words.space)
+
+    def operator_div(self, node: Call) -> sympy.Expr:
+        """div(vector), or div(a, b) of the components."""
+        inner = node.arguments[0] if len(node.arguments) == 1 else List(node.column, node.arguments)
+        value = self.value(inner)
+        if not isinstance(value, tuple) and len(self.words.space) == 1:
+            value = (value,)
+        parts = self.vector(inner) if not isinstance(value, tuple) or len(value) != len(self.words.space) else value
+        pairs = zip(parts, self.words.space, strict=True)
+        return sympy.Add(*[self.differentiate(node, part, (name,)) for part, name in pairs])
+
+    def operator_laplace(self, node: Call) -> sympy.Expr:
+        value = self.scalar(self.single(node))
+        return sympy.Add(*[self.differentiate(node, value, (name, name)) for name in self.words.space])
+
+    def operator_dot(self, node: Call) -> sympy.Expr:
+        if len(node.arguments) != 2:
+            fail(self.text, node.column, "dot takes two vectors")
+        left, right = (self.vector(argument) for argument in node.arguments)
+        return self.bounded(node, sympy.Add(*[a * b for a, b in zip(left, right, strict=True)]))
+
+    def operator_dn(self, node: Call) -> sympy.Expr:
+        """The derivative along the outward normal, for conditions on sides."""
+        value = self.scalar(self.single(node))
+        return sympy.Add(*[normal_symbol(name) * self.differentiate(node, value, (name,)) for name in self.words.space])
+
+    def single(self, node: Call) -> Node:
+        if len(node.arguments) != 1:
+            fail(self.text, node.column, f"{node.name} takes one argument")
+        return node.arguments[0]
+
+
+def _scale(factor: sympy.Expr, value: Value) -> Value:
+    return tuple(factor * part for part in value) if isinstance(value, tuple) else factor * value
+
+
+def _order(value: sympy.Expr) -> int:
+    """The highest order of nested derivatives."""
+    if isinstance(value, sympy.Derivative):
+        return int(value.derivative_count) + _order(value.expr)
+    return max((_order(part) for part in value.args), default=0) if value.has(sympy.Derivative) else 0
+
+
+def _is_short(value: sympy.Expr) -> bool:
+    """Whether a constant is p/q or π·p/q with few digits, of which SymPy may take roots and sines exactly."""
+    ratio = value / sympy.pi if value.has(sympy.pi) else value
+    return bool(ratio.is_Rational and abs(ratio.p) <= EXACT_LIMIT and ratio.q <= EXACT_LIMIT)
+
+
+def number(text: str | float, parameters: Mapping[str, float]) -> float:
+    """A constant expression such as ``-1``, ``2*pi`` or ``L/2`` as a float."""
+    if isinstance(text, (int, float)) and not isinstance(text, bool):
+        value: float | None = float(text) if abs(text) <= MAGNITUDE_LIMIT else inf
+    elif isinstance(text, str):
+        value = constant(build(text, Vocabulary((), parameters=parameters)))
+    else:
+        value = None
+    if value is None or not isfinite(value):
+        raise StatementError(f"{text!r} is not a finite number")
+    return value

@@ -1,0 +1,290 @@
+"""Functions with kinks and jumps: abs, sign, max, min, where; what their derivatives are, and when there is none.
+
+SymPy's own Max and Abs compare and simplify their arguments, at a cost that grows like the square of their number, and
+answer with complex conjugates where they cannot tell a sign. Ours are real, take two arguments, and are only
+differentiated and evaluated:
+
+    |g|' = sign(g) g',    max(a, b)' = step(a - b) a' + step(b - a) b',    sign(g)' = 2 δ(g) g' .
+
+δ(g) is a distribution. No function has it as its value, so that ``settle`` leaves it out where its factor vanishes on
+g = 0, as in (max(u, 0)²)'', and refuses the statement otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import sympy
+from sympy.core.function import AppliedUndef
+
+from rannpde.pde.statement.grammar import StatementError
+
+
+class Real(sympy.Function):  # type: ignore[misc, unused-ignore]  # SymPy has no types
+    """Abstract: a real function that prints as the word of the language that makes it."""
+
+    is_real = True
+    word = ""
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"{self.word}({', '.join(printer.doprint(argument) for argument in self.args)})"
+
+
+class Absolute(Real):
+    """|g|."""
+
+    word = "abs"
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
+        return abs(g) if g.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        return Sign(self.args[0])
+
+
+class Exponential(Real):
+    """e^g, left alone: SymPy's own takes exp(1e4 x - 1e4) for exp(-1e4) exp(1e4 x), zero times infinity in floats."""
+
+    word = "exp"
+    is_positive = True
+
+    @classmethod
+    def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
+        return sympy.exp(g) if g.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        return self
+
+
+class Sign(Real):
+    """-1, 0 or 1."""
+
+    word = "sign"
+
+    @classmethod
+    def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
+        return sympy.sign(g) if g.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        return 2 * Delta(self.args[0], sympy.Integer(0))
+
+
+class Step(Real):
+    """1 where g > 0, 0 where g < 0, and ½ between, so that the two slopes of a kink are shared."""
+
+    word = "step"
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, g: sympy.Expr) -> sympy.Expr | None:
+        return (sympy.sign(g) + 1) / 2 if g.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        return Delta(self.args[0], sympy.Integer(0))
+
+
+class Delta(Real):
+    """The derivative of that order of δ(g): zero wherever a function can be evaluated."""
+
+    word = "δ"
+
+    @classmethod
+    def eval(cls, g: sympy.Expr, order: sympy.Expr) -> sympy.Expr | None:
+        if g.is_Number and g.is_nonzero:
+            return sympy.Integer(0)
+        return Delta(-g, order) if order == 0 and g.could_extract_minus_sign() else None  # it is even
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        return Delta(self.args[0], self.args[1] + 1)
+
+
+class Larger(Real):
+    """max(a, b)."""
+
+    word = "max"
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a == b:
+            return a
+        return (a if a >= b else b) if a.is_Number and b.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        one, other = self.args if argindex == 1 else self.args[::-1]
+        return Step(one - other)
+
+
+class Smaller(Real):
+    """min(a, b)."""
+
+    word = "min"
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a == b:
+            return a
+        return (a if a <= b else b) if a.is_Number and b.is_Number else None
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        one, other = self.args if argindex == 1 else self.args[::-1]
+        return Step(other - one)
+
+
+class Where(Real):
+    """a where g > 0, b elsewhere; every comparison is written so."""
+
+    word = "where"
+
+    @classmethod
+    def eval(cls, g: sympy.Expr, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a == b:
+            return a
+        return (a if g > 0 else b) if g.is_Number else None
+
+    def slope(self, slopes: Sequence[sympy.Expr]) -> sympy.Expr:
+        """The derivative from those of g, a and b: a choice again, so that the branch not taken may be undefined."""
+        g, a, b = self.args
+        jump = Delta(g, sympy.Integer(0)) * (a - b) * slopes[0] if slopes[0] != 0 else sympy.Integer(0)
+        return Where(g, slopes[1], slopes[2]) + jump
+
+    def _eval_derivative(self, symbol: sympy.Symbol) -> sympy.Expr:
+        return self.slope([sympy.diff(part, symbol) for part in self.args])
+
+    def _sympystr(self, printer: Any) -> str:
+        g, a, b = (printer.doprint(argument) for argument in self.args)
+        return f"where({g} > 0, {a}, {b})"
+
+
+def largest(*arguments: sympy.Expr) -> sympy.Expr:
+    """max of any number of expressions, in pairs of pairs, so that hundreds nest a few levels only."""
+    return _paired(Larger, arguments)
+
+
+def smallest(*arguments: sympy.Expr) -> sympy.Expr:
+    """min of any number of expressions."""
+    return _paired(Smaller, arguments)
+
+
+def _paired(function: Callable[..., sympy.Expr], arguments: Sequence[sympy.Expr]) -> sympy.Expr:
+    while len(arguments) > 1:
+        pairs = [function(*arguments[k : k + 2]) for k in range(0, len(arguments) - 1, 2)]
+        arguments = [*pairs, *arguments[2 * len(pairs) :]]
+    return arguments[0]
+
+
+def kink_places(formula: sympy.Expr) -> Iterator[sympy.Expr]:
+    """The expressions whose zeros are kinks or jumps of the formula.
+
+    >>> x, y = sympy.symbols("x y", real=True)
+    >>> list(kink_places(largest(x, y) + Sign(x - 1)))
+    [x - 1, x - y]
+    """
+    for node in sympy.preorder_traversal(own_kinks(formula)):
+        if isinstance(node, (Larger, Smaller)):
+            yield node.args[0] - node.args[1]
+        elif isinstance(node, (Absolute, Sign, Step, Delta, Where)):
+            yield node.args[0]
+
+
+def choose_where(operator: str, left: sympy.Expr, right: sympy.Expr, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
+    """a where the comparison holds, b elsewhere."""
+    if operator in ("<=", ">="):  # not (left > right), not (left < right)
+        return choose_where({"<=": ">", ">=": "<"}[operator], left, right, b, a)
+    return Where(right - left if operator == "<" else left - right, a, b)
+
+
+# ------------------------------------------------------------------------------------------ from SymPy's own
+
+_OWN: dict[Any, Callable[..., sympy.Expr]] = {
+    sympy.exp: Exponential,
+    sympy.Abs: Absolute,
+    sympy.sign: Sign,
+    sympy.Heaviside: lambda g, middle=None: Step(g),
+    sympy.DiracDelta: lambda g, order=sympy.S.Zero: Delta(g, order),
+    sympy.Max: largest,
+    sympy.Min: smallest,
+    sympy.Piecewise: lambda *pieces: _from_pieces(pieces),
+}
+
+
+def own_kinks(expression: sympy.Expr) -> sympy.Expr:
+    """The expression with SymPy's kinks as ours: a user's SymPy holds them, and √(g²) becomes Abs by itself."""
+    if not expression.has(*_OWN):
+        return expression
+    if isinstance(expression, sympy.Piecewise):
+        return _from_pieces([(own_kinks(value), condition) for value, condition in expression.args])
+    below = [own_kinks(part) if isinstance(part, sympy.Expr) else part for part in expression.args]
+    return _OWN.get(expression.func, expression.func)(*below)
+
+
+def _from_pieces(pieces: Sequence[Any]) -> sympy.Expr:
+    (value, condition), *others = pieces
+    if condition == True or not others:  # noqa: E712, SymPy's true is no bool
+        return value
+    if not isinstance(condition, (sympy.Gt, sympy.Lt, sympy.Ge, sympy.Le)):
+        raise StatementError(f"the condition {condition} of a Piecewise must be one comparison, such as x < 1")
+    return choose_where(condition.rel_op, condition.lhs, condition.rhs, value, _from_pieces(others))
+
+
+# ------------------------------------------------------------------------------------------------ distributions
+
+
+def settle(derivative: sympy.Expr, stated: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
+    """A derivative without its δ(g), which must have factors that vanish on g = 0; StatementError otherwise."""
+    for delta in sorted(derivative.atoms(Delta), key=str):
+        mark = sympy.Dummy(real=True)
+        marked = derivative.xreplace({delta: mark})
+        factor = sympy.diff(marked, mark)
+        if factor.has(mark) or delta.args[1] != 0 or not _vanishes(factor, delta.args[0]):
+            place = shown(delta.args[0])
+            raise StatementError(
+                f"the derivative in {variable} of {shown(stated)} is a distribution: it jumps where {place} = 0, and "
+                f"an equation at points cannot hold δ({place}); write a smooth step such as tanh(({place})/width), or "
+                "cut the domain there and join two problems by conditions"
+            )
+        derivative = marked.xreplace({mark: sympy.Integer(0)})
+    return derivative
+
+
+def _vanishes(factor: sympy.Expr, g: sympy.Expr) -> bool:
+    """Whether the factor is zero on g = 0, as far as putting in the root of a linear g, or 0 for g, can tell."""
+    jets = factor.atoms(AppliedUndef, sympy.Derivative) | g.atoms(AppliedUndef, sympy.Derivative)
+    table = {jet: sympy.Dummy(real=True) for jet in jets}
+    # derivatives as whole nodes first: xreplace would otherwise reach the function inside them
+    whole = {jet: name for jet, name in table.items() if isinstance(jet, sympy.Derivative)}
+    factor, g = (part.xreplace(whole).xreplace(table) for part in (factor, g))
+    factor = _any_jump(factor)
+    if factor.xreplace({g: sympy.Integer(0), -g: sympy.Integer(0)}) == 0:
+        return True
+    for symbol in sorted(g.free_symbols, key=str):
+        slope = sympy.diff(g, symbol)
+        if slope.is_number and slope != 0:
+            root = -g.xreplace({symbol: sympy.Integer(0)}) / slope
+            return bool(factor.xreplace({symbol: root}) == 0)
+    return False
+
+
+def _any_jump(factor: sympy.Expr) -> sympy.Expr:
+    """The factor with an unknown for every jump: sign(g) has no value on g = 0 by which δ(g) could be multiplied."""
+    if not factor.has(Sign, Step, Where):
+        return factor
+    if isinstance(factor, (Sign, Step)):
+        return sympy.Dummy(real=True)
+    below = [_any_jump(part) for part in factor.args]
+    if isinstance(factor, Where):
+        return below[2] + sympy.Dummy(real=True) * (below[1] - below[2])
+    return factor.func(*below)
+
+
+def shown(expression: sympy.Expr) -> str:
+    """The expression with u for u(t, x) and u_x for its derivative, cut to a length that a person reads."""
+    table = {node: sympy.Symbol(node.func.__name__) for node in expression.atoms(AppliedUndef)}
+    whole = {}
+    for node in expression.atoms(sympy.Derivative):
+        if node.expr in table:
+            whole[node] = sympy.Symbol(f"{table[node.expr]}_{''.join(str(v) for v in node.variables)}")
+    text = str(expression.xreplace(whole).xreplace(table))
+    return text if len(text) <= 80 else text[:77] + "…"

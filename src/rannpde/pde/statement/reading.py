@@ -1,0 +1,106 @@
+"""Statements, text or SymPy, as compiled expressions; the fields that statements are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import sympy
+from sympy.core.function import AppliedUndef
+
+from rannpde.errors import InputError, suggestion
+from rannpde.pde.statement.build import MAGNITUDE_LIMIT, WORK_LIMIT, build
+from rannpde.pde.statement.expression import Expression, compile_expression, size
+from rannpde.pde.statement.grammar import Call, Name, Node, StatementError, children, fail, names, parse
+from rannpde.pde.statement.kinks import own_kinks
+from rannpde.pde.statement.vocabulary import CONSTANTS, FUNCTIONS, OPERATORS, Vocabulary, coordinate_symbol
+
+Statement: TypeAlias = "str | sympy.Basic"
+
+
+def read(statement: Statement, vocabulary: Vocabulary) -> Expression:
+    """Text or SymPy (an expression, or Eq) as a compiled expression that must vanish."""
+    try:
+        source = build(statement, vocabulary) if isinstance(statement, str) else adopt(statement, vocabulary)
+        return compile_expression(source, vocabulary)
+    except RecursionError:
+        raise StatementError("a statement is nested too deeply to be read; write it as a system") from None
+
+
+def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
+    """A user's own SymPy expression, its symbols and functions matched to ours by name."""
+    if isinstance(statement, sympy.Equality):
+        statement = statement.lhs - statement.rhs
+    if not isinstance(statement, sympy.Expr):
+        raise InputError(
+            f"an equation is a {type(statement).__name__}, but must be text, a SymPy expression or sympy.Eq"
+        )
+    _check_numbers(statement)
+    table: dict[sympy.Basic, sympy.Basic] = {}
+    for node in statement.atoms(AppliedUndef):
+        name = node.func.__name__
+        if name in vocabulary.fields:
+            table[node] = vocabulary.field_function(name)
+        elif name not in vocabulary.functions:
+            raise StatementError(f"the function {name!r} is unknown; {suggestion(name, vocabulary.known())}")
+    for symbol in statement.free_symbols:
+        if symbol.name in vocabulary.coordinates:
+            table[symbol] = coordinate_symbol(symbol.name)
+        elif symbol.name in vocabulary.parameters:
+            table[symbol] = sympy.sympify(vocabulary.parameters[symbol.name])  # a number, never text
+        else:
+            raise StatementError(
+                f"the symbol {symbol.name!r} is unknown; {suggestion(symbol.name, vocabulary.known())}"
+            )
+    symbols = {key: value for key, value in table.items() if key.is_Symbol}
+    functions = {key.xreplace(symbols): value for key, value in table.items() if not key.is_Symbol}
+    return own_kinks(statement.xreplace(symbols).xreplace(functions))
+
+
+def _check_numbers(statement: sympy.Expr) -> None:
+    """Refuse what text could not say either: formulas beyond the budget, complex numbers and absurd ones."""
+    if size(statement, WORK_LIMIT) > WORK_LIMIT:
+        raise StatementError(f"a SymPy statement has more than {WORK_LIMIT} nodes; refused")
+    if statement.has(sympy.I, sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
+        raise StatementError("a SymPy statement holds a complex or undefined number; write real fields")
+    for number in statement.atoms(sympy.Number):
+        if not abs(number) < MAGNITUDE_LIMIT:
+            raise StatementError(f"a SymPy statement holds a number beyond {MAGNITUDE_LIMIT:g}; refused")
+
+
+def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary) -> tuple[str, ...]:
+    """The unknown functions: names that occur with a subscript derivative, or under d, grad, div, laplace.
+
+    >>> infer_fields(["u_t = nu*u_xx"], Vocabulary(("t", "x"), "t", parameters={"nu": 1.0}))
+    ('u',)
+    """
+    found: list[str] = []
+    for statement in statements:
+        if isinstance(statement, str):
+            for side in parse(statement):
+                if side is not None:
+                    found += _fields_in(side, vocabulary, statement)
+        elif isinstance(statement, sympy.Basic):
+            names = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
+            found += [name for name in names if name not in vocabulary.functions]
+    return tuple(dict.fromkeys(found))
+
+
+def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
+    taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS}
+    found: list[tuple[int, str]] = []
+    for name in names(tree):
+        split = vocabulary.subscript(name.text)
+        if name.text not in taken and split is not None:
+            if split[0] in {*taken, *FUNCTIONS, *OPERATORS, *vocabulary.functions}:
+                fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
+            found.append((name.column, split[0]))
+    stack: list[Node] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
+            inner = node.arguments[:1] if node.name == "d" else node.arguments
+            below = [name for part in inner for name in names(part) if isinstance(name, Name)]
+            found += [(n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None]
+        stack.extend(children(node))
+    return [name for _, name in sorted(found)]

@@ -1,0 +1,150 @@
+"""Running cells: only the missing ones, in this process or in several, each with the same number of threads.
+
+Every cell runs with ``threads`` BLAS threads, one by default, whatever the number of workers, so that its result does
+not depend on that number; only the last bits may, where a sum depends on the address of an array. The cores are shared
+by running several cells at once, which also scales better than threads within small fits.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rannpde.errors import InputError, positive_integer
+from rannpde.studies.run.cell import Result, run_cell
+from rannpde.studies.run.environment import facts, limit_threads, limited_threads
+from rannpde.studies.run.fit import warm_up
+from rannpde.studies.run.records import Records
+from rannpde.studies.study import Cell
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no result."""
+
+    reason: str
+
+
+Finished = tuple[Cell, Result | Failure]
+
+
+def missing_cells(cells: Sequence[Cell], records: Records) -> list[Cell]:
+    """Those without a record, each once."""
+    finished = records.keys()
+    return list({cell.key: cell for cell in cells if cell.key not in finished}.values())
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    records: Records,
+    *,
+    workers: int = 1,
+    threads: int = 1,
+    notice: Callable[[Cell, Result | Failure], None] | None = None,
+) -> list[tuple[Cell, Failure]]:
+    """Run the missing cells and record each as soon as it is done; failures are returned, the others go on."""
+    positive_integer("workers", workers)
+    positive_integer("threads", threads)
+    work = missing_cells(cells, records)
+    environment = facts() | {"threads": threads}
+    outcomes = _in_this_process(work, threads) if workers == 1 else _in_processes(work, workers, threads)
+    failures = []
+    for cell, outcome in outcomes:
+        if isinstance(outcome, Failure):
+            failures.append((cell, outcome))
+        else:
+            records.add(cell, outcome, environment)
+        if notice is not None:
+            notice(cell, outcome)
+    return failures
+
+
+def attempt(cell: Cell) -> Result | Failure:
+    """Run a cell; an exception becomes a Failure that names it and the place."""
+    try:
+        return run_cell(cell)
+    except InputError as error:
+        return Failure(str(error))
+    except Exception as error:  # whatever one cell does, the others must finish
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return Failure(f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})")
+
+
+def _in_this_process(work: Sequence[Cell], threads: int) -> Iterator[Finished]:
+    with limited_threads(threads):
+        if work:
+            warm_up()
+        for cell in work:
+            yield cell, attempt(cell)
+
+
+def _in_processes(work: Sequence[Cell], workers: int, threads: int) -> Iterator[Finished]:
+    """Feed a pool of processes; cells in flight when a process dies are tried again, each alone in a new one."""
+    queue = deque(work)
+    while queue:
+        lost: list[Cell] = []
+        yield from _one_pool(queue, workers, threads, lost)
+        for cell in lost:
+            alone: list[Cell] = []
+            yield from _one_pool(deque([cell]), 1, threads, alone)
+            if alone:
+                yield (
+                    cell,
+                    Failure("its process died twice, perhaps for want of memory; use --workers 1 or a smaller width"),
+                )
+
+
+def _one_pool(queue: deque[Cell], workers: int, threads: int, lost: list[Cell]) -> Iterator[Finished]:
+    """Outcomes until the queue is empty or the pool breaks; then ``lost`` holds what was in flight."""
+    flight: dict[Future[Result | Failure], Cell] = {}
+    with _pool(workers, threads) as pool:
+        try:
+            while queue or flight:
+                while queue and len(flight) < workers + 1:  # one in reserve, so that no process waits
+                    flight[pool.submit(attempt, queue[0])] = queue[0]
+                    queue.popleft()
+                for future in wait(flight, return_when=FIRST_COMPLETED).done:
+                    outcome = future.result()
+                    yield flight.pop(future), outcome
+        except BrokenProcessPool:
+            lost.extend(flight.values())
+
+
+@contextmanager
+def _pool(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose processes end at once when the work is interrupted, whatever they are doing."""
+    others = set(multiprocessing.active_children())
+    # 'spawn': a forked child would inherit locked OpenMP and numba thread pools
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (threads,))
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker(threads: int) -> None:
+    """Keep the thread limit for the life of the process; leave Ctrl-C to the parent, and end when it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    limit_threads(threads)
+    warm_up()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

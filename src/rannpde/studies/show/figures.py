@@ -1,0 +1,207 @@
+"""Curves to matplotlib figures, with the style in one place: legible, colour-blind safe, the same sizes everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+
+from rannpde.studies.show.analysis import Series
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's palette, which readers with any colour vision tell apart; markers differ as well."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+ERROR, WIDTH = "relative L² error", "width N"
+"""Labels in plain text: TeX parsing would take longer than all the rest of the drawing."""
+PANEL = (3.5, 2.7)
+"""Inches of one panel."""
+
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica", "sans-serif"],
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.0,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "savefig.dpi": 160,
+    "svg.fonttype": "none",
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its file name, caption and the words for those who cannot see it."""
+
+    name: str
+    caption: str
+    alternative: str
+    figure: Figure
+
+
+def style() -> AbstractContextManager[None]:
+    """The style as a context: for drawing and for saving."""
+    return mpl.rc_context(STYLE)
+
+
+def panels(count: int, columns: int = 3, height: float = PANEL[1]) -> tuple[Figure, list[Axes]]:
+    """A figure with that many panels in rows of at most ``columns``."""
+    columns = min(count, columns)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(PANEL[0] * columns, height * rows))
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for empty in grid[count:]:
+        empty.set_axis_off()
+    return figure, list(grid[:count])
+
+
+def error_curve(axes: Axes, series: Series, number: int = 0, label: str | None = None, band: bool = True) -> None:
+    """Mean error against width with its band of one standard deviation."""
+    mean, deviation = series.mean(), series.deviation()
+    colour = COLOURS[number % len(COLOURS)]
+    if band:  # on a log axis the band must stay positive
+        axes.fill_between(
+            series.widths, np.maximum(mean - deviation, 1e-3 * mean), mean + deviation, color=colour, alpha=0.2, lw=0
+        )
+    axes.plot(series.widths, mean, color=colour, marker=MARKERS[number % len(MARKERS)], label=label or series.label)
+
+
+def error_panel(axes: Axes, series: Series, logarithmic: bool) -> None:
+    """One curve as in the paper: the band, C/√N and, on logarithmic axes, the fitted line with its slope."""
+    error_curve(axes, series, label="random network")
+    fine = np.geomspace(series.widths[0], series.widths[-1], 100)
+    axes.plot(fine, series.constant / np.sqrt(fine), color="black", ls="--", lw=1.0, label="C/√N")
+    if logarithmic:
+        slope = series.slope
+        if slope is not None:
+            text = f"slope {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+            axes.plot(fine, slope.constant * fine**slope.value, color=COLOURS[1], ls=":", label=text)
+        log_axes(axes)
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_title(series.label)
+    axes.set_xlabel(WIDTH)
+    axes.set_ylabel(ERROR)
+    axes.legend(loc="best")
+
+
+def log_axes(axes: Axes) -> None:
+    """Logarithmic axes with plain numbers: powers of two for the widths, decimal ones for the errors."""
+    log_scale(axes, "x", base=2)
+    log_scale(axes, "y")
+
+
+def log_scale(axes: Axes, which: Literal["x", "y"], base: int = 10) -> None:
+    """A logarithmic axis with few, plain numbers; within three decades also at 2 and 5."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(base=base, numticks=7))
+    axis.set_major_formatter(plain_numbers)
+    low, high = axis.get_view_interval()
+    narrow = base == 10 and high / low < 1000
+    axis.set_minor_locator(LogLocator(base=base, subs=(2.0, 5.0), numticks=12) if narrow else NullLocator())
+    axis.set_minor_formatter(plain_numbers if narrow else NullFormatter())
+
+
+def plain_numbers(value: float, position: float | None = None) -> str:
+    """0.002, 0.5, 128, 1e-05."""
+    return f"{value:g}"
+
+
+def error_drawings(series: Sequence[Series], name: str, subject: str) -> list[Drawing]:
+    """Error against width, linear and log–log, a panel for each curve (figures PME, PME-log, NS, NS-log)."""
+    drawings = []
+    for logarithmic, suffix, scale in ((False, "", "linear"), (True, "-log", "logarithmic")):
+        figure, grid = panels(len(series))
+        for axes, one in zip(grid, series, strict=True):
+            error_panel(axes, one, logarithmic)
+        extra = " and the least-squares line in the logarithms" if logarithmic else ""
+        caption = (
+            f"Relative L² error against width N, {subject}, {scale} axes. The band is one standard deviation "
+            f"over the seeds; dashed the curve C/√N{extra}."
+        )
+        drawings.append(Drawing(f"{name}{suffix}", caption, f"{scale} plot. " + spoken(series), figure))
+    return drawings
+
+
+def comparison_drawing(groups: Sequence[tuple[str, Sequence[Series]]], name: str, caption: str) -> Drawing:
+    """Several curves in a panel, log–log, one panel a group (title, curves); one legend where the curves are alike.
+
+    The group's title is left out where a curve's label begins with it.
+    """
+    figure, grid = panels(len(groups))
+    figure.set_figwidth(figure.get_figwidth() + 1.8)  # room for the legend
+    for axes, (heading, members) in zip(grid, groups, strict=True):
+        for number, one in enumerate(members):
+            error_curve(axes, one, number, label=one.label.removeprefix(f"{heading}, "), band=False)
+        log_axes(axes)
+        axes.set_title(heading)
+        axes.set_xlabel(WIDTH)
+    grid[0].set_ylabel(ERROR)
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
+    alternative = " ".join(f"{heading}: {spoken(members)}" for heading, members in groups)
+    return Drawing(name, caption, alternative, figure)
+
+
+def cost_drawing(series: Sequence[Series], name: str) -> Drawing:
+    """Error and run time against width side by side, and error against run time."""
+    figure, (errors, times, both) = panels(3)
+    for number, one in enumerate(series):
+        error_curve(errors, one, number, band=False)
+        look: dict[str, Any] = {
+            "color": COLOURS[number % len(COLOURS)],
+            "marker": MARKERS[number % len(MARKERS)],
+            "label": one.label,
+        }
+        times.plot(one.widths, one.least("seconds"), **look)
+        both.plot(one.least("seconds"), one.mean(), **look)
+    log_axes(errors)
+    log_axes(times)
+    log_scale(both, "x")
+    log_scale(both, "y")
+    errors.set(xlabel=WIDTH, ylabel=ERROR)
+    times.set(xlabel=WIDTH, ylabel="seconds for one fit")
+    both.set(xlabel="seconds for one fit", ylabel=ERROR)
+    times.legend(loc="best")
+    caption = (
+        "Error against width, next to the run time of the fit (features, normal equations and Cholesky for all fields; "
+        "least of the seeds; other cells run at the same time), and error against run time. A bend in the run time is "
+        "where the NUFFT takes over from the dense sums."
+    )
+    words = " ".join(
+        f"{one.label}: {one.least('seconds')[0]:.2g} s at N = {one.widths[0]}, {one.least('seconds')[-1]:.2g} s at "
+        f"N = {one.widths[-1]}."
+        for one in series
+    )
+    return Drawing(f"{name}-run-time", caption, f"Three logarithmic plots. Run times: {words}", figure)
+
+
+def spoken(series: Sequence[Series]) -> str:
+    """The curves in words: from what to what, at which slope."""
+    sentences = []
+    for one in series:
+        mean = one.mean()
+        text = f"{one.label}: error {mean[0]:.2g} at N = {one.widths[0]}"
+        if len(mean) > 1:
+            text += f", {mean[-1]:.2g} at N = {one.widths[-1]}"
+        if one.slope is not None:
+            text += f", slope {one.slope.value:.2f}"
+        sentences.append(text + ".")
+    return " ".join(sentences)

@@ -1,0 +1,211 @@
+"""One self-contained HTML page from finished chapters: figures, tables, parameters, deviations, versions, command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from rannpde.studies.show.analysis import Series, Slope
+from rannpde.studies.show.chapter import Chapter, Table
+from rannpde.studies.show.figures import Drawing
+from rannpde.studies.show.vector import inline
+from rannpde.studies.study import as_data
+
+RATE = -0.5
+"""The exponent of Theorem 1."""
+FLAT = -0.1
+"""A tail whose whole interval lies above this has stopped falling: less than 7 % for a doubled width."""
+WIDE = 1.0
+"""Intervals wider than this leave all of -1 to 0 open."""
+
+_METHOD = (
+    "Slopes are least-squares lines through the mean logarithmic errors of the widths. The 95 % interval is Student's "
+    "with K - 2 degrees of freedom (K widths) from the scatter of these means about the line: it holds both the spread "
+    "of the seeds and the departure of the curve from a straight line. “Straight from” is the smallest width from "
+    "which on an F test of lack of fit (level 1 %, against the spread of the seeds) does not reject a straight line; "
+    "the slope next to it belongs to those widths. Unbiased networks of all widths share their neurons; their interval "
+    "is Student's from the spread of independent pools. Slopes are what is measured: where the interval misses -1/2, "
+    "the table says so."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter with what was found; figures are pairs of a drawing and its SVG."""
+
+    chapter: Chapter
+    series: Sequence[Series]
+    figures: Sequence[tuple[Drawing, bytes]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that the report shows."""
+
+    title: str
+    command: str
+    sections: Sequence[Section]
+    failures: Sequence[tuple[str, str]]
+    environments: Sequence[Mapping[str, Any]]
+    findings: Sequence[str] = ()
+
+
+def slope_table(sections: Sequence[Section]) -> Table:
+    """Every curve of the chapters where slopes mean something, against -1/2."""
+    rows = [
+        (section.chapter.name, one.label, *_slope_cells(one))
+        for section in sections
+        if section.chapter.with_slopes
+        for one in section.series
+    ]
+    head = (
+        "study",
+        "curve",
+        "widths",
+        "last error",
+        "slope",
+        "95 % interval",
+        "straight from",
+        "slope there",
+        "reading",
+    )
+    return Table("Measured slopes of log error against log N; the theorem's rate is -1/2.", head, tuple(rows))
+
+
+def _slope_cells(one: Series) -> tuple[str, ...]:
+    slope, straight = one.slope, one.straight_slope
+    widths = f"{one.widths[0]}–{one.widths[-1]}"
+    last = f"{one.mean()[-1]:.3g}"
+    if slope is None:
+        return widths, last, "–", "–", "–", "–", "too few widths"
+    start = "not reached" if straight is None else f"N = {straight.first}"
+    there = "–" if straight is None else f"{straight.value:.2f} {interval(straight)}"
+    return widths, last, f"{slope.value:.2f}", interval(slope), start, there, reading(one)
+
+
+def interval(slope: Slope) -> str:
+    """[low, high]."""
+    return f"[{slope.low:.2f}, {slope.high:.2f}]"
+
+
+def reading(one: Series) -> str:
+    """What the slopes say, in words; the straight part speaks for the asymptotic regime where there is one."""
+    slope = one.straight_slope or one.slope
+    if slope is None:
+        return "too few widths"
+    bend = "" if one.straight_slope is not None else "bends up to the last width; overall "
+    if slope.low > FLAT:
+        return f"{bend}flat: the width does not limit"
+    if slope.contains(RATE):
+        return "interval too wide to tell" if slope.high - slope.low > WIDE else f"{bend}covers -1/2"
+    return f"{bend}steeper than -1/2" if slope.high < RATE else f"{bend}flatter than -1/2"
+
+
+def render(page: Page) -> str:
+    """The whole page; nothing in it points outside."""
+    style = files("rannpde.studies.show").joinpath("report.css").read_text(encoding="utf-8")
+    body = [_head(page), _failures(page), _summary(page), *map(_section, page.sections), _machine(page)]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(page.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in body if part)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _head(page: Page) -> str:
+    links = "".join(
+        f'<li><a href="#{s.chapter.name}">{escape(s.chapter.study.title or s.chapter.name)}</a></li>'
+        for s in page.sections
+    )
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    cells = sum(len(one.results) for section in page.sections for one in section.series)
+    return (
+        f"<header><h1>{escape(page.title)}</h1>\n"
+        f'<p class="facts">{cells} cells, {made}. Made by <code>{escape(page.command)}</code></p></header>\n'
+        f'<nav aria-label="Studies"><ul><li><a href="#slopes">Slopes</a></li>{links}'
+        '<li><a href="#machine">Versions</a></li></ul></nav>'
+    )
+
+
+def _failures(page: Page) -> str:
+    if not page.failures:
+        return ""
+    rows = "".join(f"<li><strong>{escape(name)}</strong>: {escape(reason)}</li>" for name, reason in page.failures)
+    return f'<section class="failed"><h2 id="failures">Cells that failed</h2><ul>{rows}</ul></section>'
+
+
+def _summary(page: Page) -> str:
+    table = slope_table(page.sections)
+    if not table.rows:
+        return ""
+    found = _list("The paper's curves, and what holds them", page.findings)
+    return (
+        f'<section><h2 id="slopes">Slopes</h2>{found}<h3>Every curve</h3>{_table(table)}'
+        f'<p class="facts">{escape(_METHOD)}</p></section>'
+    )
+
+
+def _section(section: Section) -> str:
+    chapter = section.chapter
+    title = chapter.study.title or chapter.name
+    figures = "".join(
+        f'<figure><div class="wide" tabindex="0" role="group" aria-label="{escape(d.name)}">{inline(d, svg)}</div>'
+        f"<figcaption>{escape(d.caption)}</figcaption></figure>"
+        for d, svg in section.figures
+    )
+    series = section.series
+    parts = [
+        f'<section><h2 id="{escape(chapter.name)}">{escape(title)}</h2>',
+        f"<p>{escape(chapter.question)}</p>" if chapter.question else "",
+        figures,
+        "".join(_table(table) for table in (chapter.tables(series) if series else [])),
+        _list("What was measured", chapter.remarks(series) if series else []),
+        _list("What differs from the paper, and why", chapter.deviations),
+        f"<details><summary>Every parameter</summary><pre>{escape(_parameters(chapter))}</pre></details></section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _parameters(chapter: Chapter) -> str:
+    parameters: dict[str, Any] = as_data(chapter.study)
+    lines = [f"{name}: {_compact(value)}" for name, value in parameters.items() if name not in ("kind", "curves")]
+    lines.append("curves (what is not given is as above):")
+    for curve in parameters["curves"]:
+        changes = {k: v for k, v in curve.items() if v is not None and k not in ("kind", "label")}
+        lines.append(f"  {curve['label']}: {_compact(changes)}")
+    return "\n".join(lines)
+
+
+def _machine(page: Page) -> str:
+    blocks = "".join(f"<pre>{escape(_facts(e))}</pre>" for e in page.environments)
+    plural = "" if len(page.environments) == 1 else " (records of several environments were used)"
+    return f'<section><h2 id="machine">Versions and machine{plural}</h2>{blocks}</section>'
+
+
+def _facts(environment: Mapping[str, Any]) -> str:
+    return "\n".join(f"{name}: {_compact(value)}" for name, value in environment.items())
+
+
+def _compact(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _list(heading: str, sentences: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<h3>{escape(heading)}</h3><ul>{items}</ul>" if items else ""
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    return (
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table>'
+        f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )

@@ -1,0 +1,41 @@
+"""Random problems with known solutions: nothing that says it converged is wrong, and nothing hangs or breaks.
+
+The cheap families only, always the same seeds; ``make honesty COUNT=5000`` goes on from there with all of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from honesty.cases import FAMILIES, case
+from honesty.judge import Tally, judge
+
+CHEAP = {
+    "transport": 12, "decaying_waves": 15, "forced_circle": 10, "pulse": 25, "backward_heat": 6,
+    "diffusion": 20, "reaction": 20, "divergence": 6, "inflow": 5, "wave": 10,
+    "stationary": 25, "fast_waves": 20, "layer": 25, "first_order": 25, "resonance": 2, "insulated": 2,
+}  # fmt: skip
+"""Family → cases, of a quarter of a second each in the mean."""
+SECONDS = 60.0
+"""Far more than any of them needs, so that a busy machine does not decide."""
+
+
+@pytest.mark.parametrize("family", CHEAP)
+def test_what_converged_is_right(family):
+    tally = Tally()
+    for seed in range(CHEAP[family]):
+        tally.add(judge(case(seed, (family,)), SECONDS))
+    print("\n" + tally.table())
+    assert not tally.defects, "\n".join(map(str, tally.defects))
+    counts = tally.counts[family]
+    assert not counts["refused"]
+    known = 0 if family == "backward_heat" else counts["tried"] - counts["unknown"]  # noise decides there
+    # estimates of a random problem are a matter of luck at the edge of the factor of ten
+    assert counts["honest"] >= 0.8 * known, tally.table()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_case_can_be_printed_and_repeated(family):
+    one, other = (case(3, (family,)) for _ in range(2))
+    assert str(one).split(", exact")[0] == str(other).split(", exact")[0]
+    assert f"seed 3, {family}" in str(one)

@@ -1,0 +1,21 @@
+"""What ``solve`` and ``ensemble`` refuse before any work."""
+
+import pytest
+
+import rannpde as rp
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("rng", -1), ("rng", "a"), ("progress", 3), ("seconds", 0), ("seconds", "a"), ("tol", "a"), ("method", rp.Lines)],
+)
+def test_senseless_arguments_are_named(argument, value):
+    with pytest.raises(rp.InputError, match=f"^{argument} is"):
+        rp.solve(rp.zoo("heat"), **{argument: value})
+
+
+def test_an_ensemble_has_two_members_or_more_and_a_seed():
+    with pytest.raises(rp.InputError, match="count"):
+        rp.ensemble(rp.zoo("heat"), 1)
+    with pytest.raises(rp.InputError, match="rng"):
+        rp.ensemble(rp.zoo("heat"), 2, rng=-1)

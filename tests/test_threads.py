@@ -1,0 +1,37 @@
+"""The limit of BLAS threads: held together, given back by the last one."""
+
+import threading
+
+from threadpoolctl import threadpool_info
+
+from rannpde.pde.solve import solve
+from rannpde.pde.zoo import zoo
+from rannpde.threads import one_thread
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_overlapping_blocks_give_back_what_was_there():
+    before = blas_threads()
+    first, second = one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    assert blas_threads() == {1}
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_solves_in_threads_leave_the_threads_as_they_were():
+    before, found = blas_threads(), []
+    work = [threading.Thread(target=lambda: found.append(solve(zoo("heat"), tol=1e-4))) for _ in range(3)]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert len(found) == 3
+    assert all(one.converged for one in found)
+    assert blas_threads() == before
