@@ -1,18 +1,29 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
+# make sensitivity  every empirical number of the solvers halved and doubled, about an hour
+# make fuzz  a hundred thousand hostile statements and files
+# make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
 # Each creates .venv with known-good versions first; nothing but Python ≥ 3.11 and make is needed.
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run test lint format bench clean
+COUNT ?= 1000
+
+.PHONY: run test fuzz honesty lint format bench sensitivity clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+fuzz: $(READY)
+	RANNPDE_FUZZ=100000 $(BIN)/python -m pytest -q -s tests/fuzz
+
+honesty: $(READY)
+	$(BIN)/python tests/honesty/hunt.py --count $(COUNT)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -29,6 +40,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/solve.py
 	$(BIN)/python benchmarks/evolve.py
+
+sensitivity: $(READY)
+	$(BIN)/python benchmarks/sensitivity.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

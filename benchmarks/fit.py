@@ -103,7 +103,7 @@ def nufft(small: bool) -> None:
     reference = features(points[:5000]) @ numpy_fit(points, values, features, penalty)
     network = ours()
     gap = np.linalg.norm(network(points[:5000]) - reference) / np.linalg.norm(reference)
-    print(f"Navier–Stokes workload, M = {rows:,}, N = {width}, n = 2, two outputs (path: {network.about['path']})")
+    print(f"Navier–Stokes workload, M = {rows:,}, N = {width}, n = 2, two outputs (solver: {network.about['solver']})")
     print(f"  rannpde.fit               {fast:8.3f} s")
     print(f"  NumPy, cos/sin, F.T @ F   {plain:8.3f} s   {plain / fast:6.1f} times ours   (target 30)")
     print(f"  RBFSampler + Ridge        {theirs:8.3f} s   {theirs / fast:6.1f} times ours   (target 10)")

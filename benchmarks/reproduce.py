@@ -22,23 +22,23 @@ import numpy as np
 from scipy.optimize import nnls
 
 from rannpde.fitting import fit
-from rannpde.studies import navier_stokes
-from rannpde.studies.cell import relative_errors, training_points, warm_up
-from rannpde.studies.environment import cores, limited_threads
-from rannpde.studies.records import Records
-from rannpde.studies.runner import run_cells
-from rannpde.studies.study import Cell
+from rannpde.studies.paper import navier_stokes
+from rannpde.studies.run.environment import cores, limited_threads
+from rannpde.studies.run.fit import relative_errors, training_points, warm_up
+from rannpde.studies.run.records import Records
+from rannpde.studies.run.runner import run_cells
+from rannpde.studies.study import Fit
 
-STUDY = navier_stokes.study("default")
+CELLS = [cell for cell in navier_stokes.study("default").cells if isinstance(cell, Fit)]
 WIDTHS = (50, 150, 250)
 BLOCK_ROWS = 20_000
 TARGET_RATIO, TARGET_SECONDS = 20.0, 90.0
 
 
-def plain_numpy(cell: Cell, weights: np.ndarray, phases: np.ndarray, rows: int) -> np.ndarray:
+def plain_numpy(cell: Fit, weights: np.ndarray, phases: np.ndarray, rows: int) -> np.ndarray:
     """Predictions at the test points: cos and sin of the phases, AᵀA over blocks of so many rows, one solve."""
     points = training_points(cell)
-    values = cell.problem.values(points)
+    values = cell.target.values(points)
     width = weights.shape[1]
     gram, moment = np.zeros((2 * width + 1, 2 * width + 1)), np.zeros((2 * width + 1, values.shape[1]))
     for start in range(0, len(points), rows):
@@ -56,17 +56,17 @@ def plain_features(points: np.ndarray, weights: np.ndarray, phases: np.ndarray) 
     return np.hstack([np.cos(z), np.sin(z), np.ones((len(z), 1)) * np.sqrt(len(phases))]) / np.sqrt(len(phases))
 
 
-def ours(cell: Cell) -> np.ndarray:
+def ours(cell: Fit) -> np.ndarray:
     """Predictions at the test points by this package."""
     points = training_points(cell)
-    features = cell.features.sample(cell.width, cell.problem.bounds, cell.stream("features"))
-    network = fit(features, points, cell.problem.values(points), penalty=float(cell.penalty))
+    features = cell.features.sample(cell.width, cell.target.bounds, cell.stream("features"))
+    network = fit(features, points, cell.target.values(points), penalty=float(cell.penalty))
     return network(test_points(cell))
 
 
-def test_points(cell: Cell) -> np.ndarray:
+def test_points(cell: Fit) -> np.ndarray:
     """The fixed 20,000 points."""
-    return cell.problem.uniform(cell.sampling.test_points, cell.stream("test"))
+    return cell.target.uniform(cell.sampling.test_points, cell.stream("test"))
 
 
 def compare() -> np.ndarray:
@@ -74,9 +74,9 @@ def compare() -> np.ndarray:
     heads = ("N", 5), ("points", 8), ("plain s", 9), ("blocks s", 9), ("ours s", 8), ("ratios", 13), ("error", 9)
     print(" ".join(f"{head:>{width}}" for head, width in (*heads, ("difference", 11))))
     rows = []
-    for cell in (c for c in STUDY.cells if c.seed == 0 and c.width in WIDTHS):
-        features = cell.features.sample(cell.width, cell.problem.bounds, cell.stream("features"))
-        exact = cell.problem.values(test_points(cell))
+    for cell in (c for c in CELLS if c.seed == 0 and c.width in WIDTHS):
+        features = cell.features.sample(cell.width, cell.target.bounds, cell.stream("features"))
+        exact = cell.target.values(test_points(cell))
         plain, reference = best_numpy(partial(plain_numpy, cell, features.weights, features.phases, cell.points))
         blocks, _ = best_numpy(partial(plain_numpy, cell, features.weights, features.phases, BLOCK_ROWS))
         fast, prediction = timed(partial(ours, cell), 1, 3)
@@ -107,14 +107,14 @@ def numpy_whole(widths: np.ndarray, seconds: np.ndarray) -> float:
     """Seconds of plain NumPy for all cells, by the law a N + b N² + c N³ through the measured widths."""
     powers = np.arange(1, 4)
     factors, _ = nnls(widths[:, None] ** powers, seconds)
-    return float(sum(factors @ (cell.width**powers) for cell in STUDY.cells))
+    return float(sum(factors @ (cell.width**powers) for cell in CELLS))
 
 
 def whole() -> float:
     """Seconds for all 125 cells, with the start of the processes."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, Records(Path(folder) / "records.sqlite") as records:
-        failures = run_cells(STUDY.cells, records, workers=cores())
+        failures = run_cells(CELLS, records, workers=cores())
         assert not failures
     return time.perf_counter() - started
 
@@ -123,7 +123,7 @@ def main() -> None:
     warm_up()
     part = compare()
     fast = whole()
-    print(f"whole study, {len(STUDY.cells)} cells on {cores()} cores: {fast:.0f} s (target: under {TARGET_SECONDS:g})")
+    print(f"whole study, {len(CELLS)} cells on {cores()} cores: {fast:.0f} s (target: under {TARGET_SECONDS:g})")
     for name, column in (("plain", 1), ("in blocks", 2)):
         slow = numpy_whole(part[:, 0], part[:, column])
         target = f" (target: at least {TARGET_RATIO:g})" if name == "plain" else ""

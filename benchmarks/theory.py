@@ -46,12 +46,12 @@ def main() -> None:
     by_fourier = FourierTarget(2, mixture.fourier, bandwidth=14.0, radius=9.0)
     on_a_box = box_target(mixture, Box([(-5, 5)] * 2), margin=2.0)
     law = optimal_law(GaussianMixture.gaussian(2), SpaceTime(t=(0, 1), x=(-1, 1)))
-    weights, biases = HeavyTailed(1.0, 1.0).sample(0, count, 2)
+    weights, biases = HeavyTailed(1.0, 1.0).sample(count, 2, rng=0)
     calls: dict[str, Callable[[], object]] = {
         "Gaussian mixture": lambda: mixture.ridgelet(psi, weights, biases),
         "Fourier-given": lambda: by_fourier.ridgelet(psi, weights, biases),
         "values on a box": lambda: on_a_box.ridgelet(psi, weights, biases),
-        "optimal law, 10⁴ draws": lambda: law.sample(0, count // 10, 2),
+        "optimal law, 10⁴ draws": lambda: law.sample(count // 10, 2, rng=0),
     }
     print(f"{'kind':>24} {'seconds':>9} {'limit':>7}   ({count} triples, n = 2)")
     for name, call in calls.items():

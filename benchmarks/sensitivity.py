@@ -1,0 +1,323 @@
+"""What the empirical numbers of the solvers are worth: each is halved and doubled over a fixed set of problems.
+
+    python benchmarks/sensitivity.py                        all fields, about an hour
+    python benchmarks/sensitivity.py finer placement.flat   these fields, by name or with the group before it
+    python benchmarks/sensitivity.py --used                 only which fields change anything at all
+    python benchmarks/sensitivity.py --list                 the fields and their values
+    python benchmarks/sensitivity.py --problems heat wave   on these problems of the set
+
+Tuples are changed as a whole, whole numbers stay whole and at least 1. Factors of growth change by their excess over 1,
+and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems; with the
+worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where both
+changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise`` marks
+those that change no more than another seed does. Both are candidates for deletion.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import rannpde as rp
+from rannpde.pde.collocation.tuning import CollocationTuning
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.zoo import zoo
+
+SEEDS = (1, 2)
+"""Of the runs that tell how much a result changes with the draw alone."""
+BUDGET = 60.0
+"""Seconds allowed for each solve; one that does not heed it is stopped after three times as many."""
+GROWTH = ("finer", "tighter", "mode_growth", "mode_step", "factor")
+"""Factors from one pass to the next, which mean nothing below 1."""
+TIME_NOISE = 1.25
+"""Ratios of CPU seconds nearer to 1 than this are noise."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, the error wanted, and the method by which it is solved."""
+
+    name: str
+    make: Callable[[], rp.Problem]
+    tol: float
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+def kink() -> rp.Problem:
+    """Transport of a kink, which no number of passes resolves."""
+    conditions = {"start": rp.On("t=0", "u = abs(x - 0.5)"), "inflow": rp.On("x=0", "u = abs(t + 0.5)")}
+    domain = rp.SpaceTime(t=(0, 0.4), x=(0, 1))
+    return rp.Problem("u_t + u_x = 0", domain, conditions, exact={"u": "abs(x - t - 0.5)"})
+
+
+def blow_up() -> rp.Problem:
+    """A solution that ends before its time."""
+    conditions = {"start": rp.On("t=0", "u = 20*sin(pi*x)"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
+    return rp.Problem("u_t = u_xx + u**2", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions)
+
+
+def pulse() -> rp.Problem:
+    """A short source in time, which long steps would pass over."""
+    exact = "sin(pi*x)*(1 + tanh(200*(t - 0.6)))"
+    source = "sin(pi*x)*(200*(1 - tanh(200*(t - 0.6))**2) + pi**2*(1 + tanh(200*(t - 0.6))))"
+    conditions = {"start": rp.On("t=0", f"u = {exact}"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
+    return rp.Problem(f"u_t = u_xx + {source}", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions, exact={"u": exact})
+
+
+def layer() -> rp.Problem:
+    """A load of width 0.01 inside an interval."""
+    exact, slope = "tanh(100*(x - 0.4))", "(1 - tanh(100*(x - 0.4))**2)"
+    conditions = {"ends": rp.On(("x=0", "x=1"), f"u = {exact}")}
+    equation = f"u_xx = -20000*tanh(100*(x - 0.4))*{slope}"
+    return rp.Problem(equation, rp.Interval(0, 1), conditions, exact={"u": exact})
+
+
+def disc() -> rp.Problem:
+    """Heat in a disc with a flux through its edge."""
+    exact = "exp(-t)*(1 + x1**2 + x2)"
+    conditions = {"start": rp.On("t=0", f"u = {exact}"), "edge": rp.On("boundary", "dn(u) = exp(-t)*(2*x1**2 + x2)")}
+    equation = f"u_t = laplace(u) - {exact} - 2*exp(-t)"
+    return rp.Problem(equation, rp.SpaceTime(t=(0, 1), x=rp.Ball((0, 0), 1)), conditions, exact={"u": exact})
+
+
+LINES = (
+    Case("heat", lambda: zoo("heat"), 1e-8),
+    Case("heat by SciPy", lambda: zoo("heat"), 1e-6, (("integrator", "Radau"),)),
+    Case("heat in 2-D", lambda: zoo("heat", dim=2), 1e-4),
+    Case("disc", disc, 1e-5),
+    Case("allen_cahn", lambda: zoo("allen_cahn"), 1e-6),
+    Case("burgers", lambda: zoo("burgers", viscosity=0.05), 1e-9),
+    Case("advection", lambda: zoo("advection"), 1e-6),
+    Case("navier_stokes_eulerian", lambda: zoo("navier_stokes_eulerian"), 1e-8),
+    Case("navier_stokes_lagrangian", lambda: zoo("navier_stokes_lagrangian"), 1e-3),
+    Case("wave", lambda: zoo("wave"), 1e-6),
+    Case("porous_medium", lambda: zoo("porous_medium", radius=0.3), 1e-3),
+    Case("kink", kink, 3e-2),
+    Case("pulse", pulse, 1e-6),
+    Case("blow-up", blow_up, 1e-4),
+)
+COLLOCATION = (
+    Case("poisson", lambda: zoo("poisson"), 1e-8),
+    Case("poisson in 5-D", lambda: zoo("poisson", dim=5), 1e-8),
+    Case("helmholtz", lambda: zoo("helmholtz"), 1e-8),
+    Case("nonlinear_poisson", lambda: zoo("nonlinear_poisson"), 1e-8),
+    Case("layer", layer, 1e-6),
+    Case("kovasznay", lambda: zoo("kovasznay"), 1e-4),
+    Case("heat", lambda: zoo("heat"), 1e-6),
+    Case("burgers", lambda: zoo("burgers", viscosity=0.1), 1e-3),
+    Case("advection", lambda: zoo("advection"), 1e-6),
+    Case("porous_medium", lambda: zoo("porous_medium", radius=0.3), 1e-2, (("placement", "placed"), ("width", 100))),
+)
+
+
+# ------------------------------------------------------------------------------------------------------ the fields
+
+Tuning = LinesTuning | CollocationTuning
+
+
+@dataclass(frozen=True)
+class Field:
+    """A number of one of the tables: which method's, the group inside it (or none), its name and value."""
+
+    method: str
+    group: str
+    name: str
+    value: Any
+
+    @property
+    def label(self) -> str:
+        return f"{self.group or self.method}.{self.name}"
+
+    def changed(self, factor: float) -> Tuning:
+        """The whole tuning with this one number changed."""
+        tuning: Any = TUNINGS[self.method]()
+        value = scaled(self.name, self.value, factor)
+        if not self.group:
+            return replace(tuning, **{self.name: value})
+        return replace(tuning, **{self.group: replace(getattr(tuning, self.group), **{self.name: value})})
+
+
+TUNINGS: dict[str, Callable[[], Tuning]] = {"lines": LinesTuning, "collocation": CollocationTuning}
+
+
+def all_fields() -> list[Field]:
+    """Every numeric field, those of nested tables too."""
+    found = []
+    for method, make in TUNINGS.items():
+        tuning = make()
+        for one in fields(tuning):
+            value = getattr(tuning, one.name)
+            if is_dataclass(value):
+                found += [Field(method, one.name, inner.name, getattr(value, inner.name)) for inner in fields(value)]
+            else:
+                found.append(Field(method, "", one.name, value))
+    return found
+
+
+def scaled(name: str, value: Any, factor: float) -> Any:
+    """Half or double of a number, or of every number of a tuple, within what the number can mean."""
+    if isinstance(value, tuple):
+        return tuple(scaled(name, part, factor) for part in value)
+    if isinstance(value, int):
+        return max(1, round(value * factor))
+    if name in GROWTH:
+        return 1 + (value - 1) * factor
+    return (1 + value) / 2 if factor > 1 and 0.5 <= value < 1 else value * factor
+
+
+# -------------------------------------------------------------------------------------------------------- the runs
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one solve gave; error is infinite where it failed, and not a number where no exact solution is known."""
+
+    error: float
+    seconds: float
+    converged: bool
+    mark: tuple[Any, ...]
+
+
+class TooLongError(Exception):
+    """A solve that did not heed its budget."""
+
+
+def run(case: Case, method: str, tuning: Tuning, seed: int = 0) -> Result:
+    """Solve one case; an exception is a result, too."""
+    problem = case.make()
+    kind: Any = rp.Lines if method == "lines" else rp.Collocation
+    chosen = kind(tuning=tuning, **dict(case.settings))
+    begin = time.process_time()
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(round(3 * BUDGET))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            solution = rp.solve(problem, tol=case.tol, method=chosen, seconds=BUDGET, rng=seed)
+            error = max(solution.errors().values(), default=np.nan)
+    except Exception as failure:
+        return Result(np.inf, time.process_time() - begin, False, (type(failure).__name__, str(failure)))
+    finally:
+        signal.alarm(0)
+    mark = (error, solution.estimate, solution.widths, solution.ending, len(getattr(solution.story, "passes", ())))
+    return Result(error, time.process_time() - begin, solution.converged, tuple(map(repr, mark)))
+
+
+def stop(number: int, frame: FrameType | None) -> None:
+    raise TooLongError(f"still running after {3 * BUDGET:g} s")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ratios to the results of the values as they are."""
+
+    error: float
+    worst: float
+    time: float
+    converged: int
+    same: bool
+
+    @classmethod
+    def of(cls, before: list[Result], after: list[Result]) -> Comparison:
+        errors = [b.error / a.error for a, b in zip(before, after, strict=True) if 0 < a.error < np.inf]
+        logs = np.log(np.clip(errors, 1e-6, 1e6))
+        times = np.log([b.seconds / a.seconds for a, b in zip(before, after, strict=True)])
+        same = all(a.mark == b.mark for a, b in zip(before, after, strict=True))
+        return cls(
+            float(np.exp(logs.mean())) if len(logs) else np.nan,
+            float(np.exp(logs.max())) if len(logs) else np.nan,
+            float(np.exp(times.mean())),
+            sum(one.converged for one in after),
+            same,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.error:>8.2f} ({self.worst:>7.1e}){self.time:>7.2f}{self.converged:>5}"
+
+
+def within(one: Comparison, noise: list[Comparison], base: int) -> bool:
+    """Whether a change is no more than another seed makes."""
+    most = max(abs(np.log(other.error)) for other in noise)
+    quiet = abs(np.log(one.error)) <= most and abs(np.log(one.time)) <= np.log(TIME_NOISE)
+    return quiet and one.worst <= 2 * max(other.worst for other in noise) and one.converged == base
+
+
+def compare(method: str, cases: list[Case], chosen: list[Field]) -> list[str]:
+    """Print the table of one method; the labels of the fields that change nothing."""
+    base_tuning = TUNINGS[method]()
+    for case in cases:
+        run(case, method, base_tuning)  # imports and first calls are not counted
+    base = [run(case, method, base_tuning) for case in cases]
+    again = Comparison.of(base, [run(case, method, base_tuning) for case in cases])
+    noise = [Comparison.of(base, [run(case, method, base_tuning, seed) for case in cases]) for seed in SEEDS]
+    converged = sum(one.converged for one in base)
+    print(f"\n{method}: {', '.join(case.name for case in cases)}")
+    head = f"{'error':>8} {'(worst)':>9}{'time':>7}{'conv':>5}"
+    print(f"{'field':<34}{'value':<20}{head:<31}{head}")
+    print(f"{'unchanged, run again':<54}{again}   {'same' if again.same else 'NOT THE SAME'}")
+    print(f"{'other seeds':<54}{noise[0]}{'':>2}{noise[1]}   {converged} of {len(cases)} converged before", flush=True)
+    idle = []
+    for field in chosen:
+        half, double = (Comparison.of(base, [run(c, method, field.changed(f)) for c in cases]) for f in (0.5, 2.0))
+        verdict = "same" if half.same and double.same else ""
+        if not verdict and all(within(one, noise, converged) for one in (half, double)):
+            verdict = "noise"
+        if verdict:
+            idle.append(f"{field.label} ({verdict})")
+        print(f"{field.label:<34}{shown(field.value):<20}{half}{'':>2}{double}   {verdict}".rstrip(), flush=True)
+    return idle
+
+
+def used(method: str, cases: list[Case], chosen: list[Field]) -> list[str]:
+    """Print the first problem whose result each field changes; the labels of those that change none."""
+    base = {case.name: run(case, method, TUNINGS[method]()) for case in cases}
+    order = sorted(cases, key=lambda case: base[case.name].seconds)
+    idle = []
+    for field in chosen:
+        tunings = [field.changed(factor) for factor in (0.5, 2.0)]
+        runs = ((case.name, run(case, method, tuning).mark) for case in order for tuning in tunings)
+        first = next((name for name, mark in runs if mark != base[name].mark), "")
+        idle += [] if first else [f"{field.label} (same)"]
+        print(f"{field.label:<34}{shown(field.value):<20}{first or 'changes nothing'}", flush=True)
+    return idle
+
+
+def shown(value: Any) -> str:
+    """A short text of a number or a tuple."""
+    return ", ".join(f"{part:.3g}" for part in (value if isinstance(value, tuple) else (value,)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fields", nargs="*", help="names, such as finer or placement.flat; all unless given")
+    parser.add_argument("--problems", nargs="*", default=[], help="names of problems; all unless given")
+    parser.add_argument("--used", action="store_true", help="only tell which fields change anything at all")
+    parser.add_argument("--list", action="store_true", help="only list the fields")
+    options = parser.parse_args()
+    known = all_fields()
+    unknown = set(options.fields) - {one.name for one in known} - {one.label for one in known}
+    if unknown:
+        parser.error(f"no such field: {', '.join(sorted(unknown))}; see --list")
+    chosen = [one for one in known if not options.fields or {one.name, one.label} & set(options.fields)]
+    if options.list:
+        print("\n".join(f"{one.label:<32}{shown(one.value)}" for one in chosen))
+        return
+    idle = []
+    for method, cases in (("lines", LINES), ("collocation", COLLOCATION)):
+        own = [one for one in chosen if one.method == method]
+        some = [one for one in cases if not options.problems or one.name in options.problems]
+        if own and some:
+            idle += (used if options.used else compare)(method, some, own)
+    print(f"\nNothing changes with: {', '.join(idle) or 'none of them'}")
+
+
+if __name__ == "__main__":
+    main()
