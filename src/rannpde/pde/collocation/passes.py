@@ -278,7 +278,9 @@ class _Loop:
 
     def found(self) -> Found:
         """What the passes amount to."""
-        estimate = self.owner.tuning.estimate_share * self.difference
+        tuning, difference = self.owner.tuning, self.difference
+        ill = difference > tuning.ill_conditioned * self.best.score
+        estimate = tuning.estimate_share * difference * (tuning.ill_share if ill else 1.0)
         ending, detail = self._judged(estimate)
         best = self.best
         tried = tuple(one for one in (*self.answers, *self.others) if one is not best)

@@ -59,6 +59,9 @@ class CollocationTuning:
     first_width, last_width : neurons of the first and of the widest pass; most_columns : of all fields together, since
         an orthogonal factorisation costs the cube
     estimate_share : error of the better of two draws of one width over their difference: 0.7 if they are alike
+    ill_conditioned, ill_share : draws that differ by so many times their residual share what a small residual does not
+        see (Cauchy data for Laplace: error 11 times the plain estimate; a load of width 1e-4: 3 times); the estimate is
+        then so many times larger
     unsolved : a residual above this is not worth a second draw, and no estimate is known
     alike : draws whose residuals differ by more are no measure of the better one: a third is made
     stall : passes end when difference and residual both keep more than this share of those at half the width
@@ -84,6 +87,8 @@ class CollocationTuning:
     last_width: int = 1600
     most_columns: int = 3200
     estimate_share: float = 0.7
+    ill_conditioned: float = 1e3
+    ill_share: float = 5.0
     unsolved: float = 0.3
     alike: float = 10.0
     stall: float = 0.5
