@@ -193,7 +193,7 @@ class Passes:
                 break
             if loop.uneven and loop.step(self._again, width, loop.best.network):
                 break
-            if loop.agreed or width >= most or (loop.stalled and loop.best.score < tuning.rough):
+            if loop.agreed or width >= most or (loop.stalled and loop.best.score < tuning.rough) or loop.free_twice:
                 break
             state, width = loop.best.network, min(2 * width, most)
         return loop.found()
@@ -251,6 +251,11 @@ class _Loop:
         keep = self.owner.tuning.stall
         return last.difference > keep * before.difference and last.score > keep * before.score
 
+    @property
+    def free_twice(self) -> bool:
+        """Whether two pairs of draws satisfy the equations and still differ: more neurons will not change that."""
+        return len(self.answers) >= 4 and bool(self._undetermined())
+
     def step(self, draw: Drawer, width: int, state: State) -> bool:
         """One pass; whether the clock or the keyboard says to end."""
         owner, number = self.owner, len(self.answers) + 1
@@ -289,6 +294,9 @@ class _Loop:
     def _judged(self, estimate: float) -> tuple[Ending, str]:
         owner, best = self.owner, self.best
         lenient = max(owner.tuning.lenient, 3 * owner.tol)
+        free = self._undetermined() if estimate > owner.tol else ""
+        if free:
+            return Ending.UNDETERMINED, free
         if self.ending is not None and not (estimate <= owner.tol and best.score <= lenient):
             return self.ending, ""
         if not best.descent.ending.converged and best.descent.ending is Ending.NEWTON:
@@ -300,9 +308,6 @@ class _Loop:
                 Ending.VETOED,
                 f"two draws agree, but leave a relative residual of {best.score:.1e}",
             )
-        free = self._undetermined()
-        if free:
-            return Ending.UNDETERMINED, free
         told = f"two draws differ by {estimate:.1e}"
         if not np.isfinite(estimate):
             told = f"nothing is solved: the relative residual is {best.score:.1e}"
