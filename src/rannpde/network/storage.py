@@ -77,13 +77,6 @@ def read(path: PathLike, kind: str | None = None) -> tuple[str, dict[str, Any], 
     return about["kind"], about["object"], arrays
 
 
-def kind_of(path: PathLike) -> str:
-    """What the file holds, from its header alone."""
-    path = Path(path)
-    with _opened(path) as archive:
-        return str(_read_header(archive, path)["kind"])
-
-
 @contextmanager
 def consistent(path: PathLike, kind: str) -> Iterator[None]:
     """Build an object from what ``read`` gave: whatever does not fit together becomes a FileError."""

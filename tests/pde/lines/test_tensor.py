@@ -453,3 +453,19 @@ def test_boundary_values_that_jump_in_a_corner_are_not_called_solved():
         solution = solve(problem, tol=1e-4, rng=0)
     assert not solution.converged
     assert solution.estimate > 1e-3
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-7])
+def test_a_solution_that_grows_a_millionfold_keeps_its_digits(tol):
+    """Errors made while it is small grow with it: the march is held to the size reached so far."""
+    problem = Problem(
+        "u_t = 60*(1 - 2*t)*u",
+        SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1)),
+        {"start": On("t=0", "u = sin(pi*x)*sin(pi*y)"), "sides": On("boundary", "u = 0")},
+        exact={"u": "exp(60*(t - t**2))*sin(pi*x)*sin(pi*y)"},
+    )
+    solution = solve(problem, tol=tol)
+    error = max(solution.errors().values())
+    assert solution.converged
+    assert error < tol
+    assert error / 10 < solution.estimate < 10 * error

@@ -21,7 +21,7 @@ from rannpde.pde.lines.axis import Axis, periodic_axis, random_axis
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.faces import Face, faces_of
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
-from rannpde.pde.lines.passes import Setting, first_scales
+from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
@@ -69,6 +69,7 @@ class AdaptedProducts:
         self.scales: Mapping[Component, float] = first_scales(evolution)
         self.boost, self.seen = 1.0, 1.0
         self.profiles: dict[str, list[Profile]] = {}
+        self.grown: Grown | None = None
         self.least, self.used, self.met = ([start] * len(self.lines) for start in (0, 0, True))
 
     @property
@@ -85,7 +86,7 @@ class AdaptedProducts:
         if number == 1:
             system = replace(system, scales=with_speeds(system))
         self.seen = tol
-        march = self.setting.march(tol, number, system)
+        march = self.setting.march(tol, number, system, self.grown)
         path = march.run(system, self.form.domain.time, system.initial_state())
         return Evolved(self.form, (Stretch(system, path),))
 
@@ -99,7 +100,7 @@ class AdaptedProducts:
             if failed and not met:  # a solution that lacks something cannot show what
                 self.least[k] = min(self.used[k] + 1, len(tuning.stretches) - 1)
         self.lines, self.scales = look(solution, self.lines, self.setting)
-        self.profiles = profiles(solution)
+        self.profiles, self.grown = profiles(solution), Grown.of(solution, tuning)
         full = system.rank >= 0.95 * tuning.most_unknowns[system.dim - 2]
         return not (failed and full)
 
