@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fuzz.watch import fuzzing, report, watchdog
 from rannpde.errors import InputError
 from rannpde.pde.problem.conditions import On
-from rannpde.pde.statement.expression import divergence_form
+from rannpde.pde.statement.expansion import divergence_form
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vocabulary import FUNCTIONS, Vocabulary
 from rannpde.pde.zoo import ZOO, zoo

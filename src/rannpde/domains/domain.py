@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from math import gamma, pi, prod
 from typing import Any
@@ -98,7 +99,7 @@ class Box(Domain):
         inside: Array = ((points >= lower) & (points <= upper)).all(axis=1)
         return inside
 
-    @property
+    @cached_property
     def sides(self) -> dict[str, Side]:
         sides = [self._flat(axis, end) for axis in range(self.dim) for end in (0, 1)]
         return {side.name: side for side in sides}
@@ -242,13 +243,17 @@ class SpaceTime(Domain):
         now = (points[:, 0] >= self.time[0]) & (points[:, 0] <= self.time[1])
         return now & self.space.contains(points[:, 1:])
 
-    @property
+    @cached_property
     def sides(self) -> dict[str, Side]:
         if isinstance(self.space, Ball):
             return {"boundary": RoundSide("boundary", self, self.space, (Linear(*self.time),))}
-        box = Box(t=self.time, **dict(zip(self.space.names, self.space.intervals, strict=True)))
-        flat = [replace(side, domain=self) for side in box.sides.values() if isinstance(side, FlatSide)]
-        return {side.name: side for side in flat if side.axis > 0}
+        found: dict[str, Side] = {}
+        for name, side in self.space.sides.items():
+            assert isinstance(side, FlatSide)
+            assert isinstance(side.face, Box)
+            face = Box(t=self.time, **dict(zip(side.face.names, side.face.intervals, strict=True)))
+            found[name] = FlatSide(name, self, side.axis + 1, side.value, side.outward, face)
+        return found
 
     @property
     def initial(self) -> FlatSide:

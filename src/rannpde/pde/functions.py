@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sympy
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.norms import Differentiable
 from rannpde.errors import InputError
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Expression, expand
-from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
+from rannpde.pde.statement.expansion import expand
+from rannpde.pde.statement.expression import Expression, evaluate
 
 State = Differentiable
 """Functions of the coordinates with derivatives, whose values are always (M, fields)."""
@@ -31,21 +31,21 @@ class Zero:
 
 @dataclass(frozen=True)
 class Formula:
-    """A function of the coordinates given as an expression without fields; derivatives are symbolic and exact."""
+    """A function of the coordinates (``symbols``) as an expression without fields; derivatives are exact."""
 
     expression: Expression
-    vocabulary: Vocabulary
+    symbols: tuple[sympy.Symbol, ...]
 
     def __call__(self, points: Array) -> Array:
-        return self.derivative(points, (0,) * len(self.vocabulary.coordinates))
+        return self.derivative(points, (0,) * len(self.symbols))
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         formula = self.expression.formula
-        for symbol, order in zip(self.vocabulary.symbols, derivative, strict=True):
+        for symbol, order in zip(self.symbols, derivative, strict=True):
             for _ in range(order):
-                formula = expand(formula).diff(symbol)
-        known = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(self.vocabulary.coordinates)}
-        value = evaluate([formula], known, self.vocabulary.functions)[0]
+                formula = expand(formula).diff(symbol) if formula.has(symbol) else sympy.Integer(0)
+        known = dict(zip(self.symbols, points.T, strict=True))
+        value = evaluate([formula], known, self.expression.functions)[0]
         return np.broadcast_to(value, (len(points),)).copy()
 
 

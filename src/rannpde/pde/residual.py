@@ -17,9 +17,8 @@ from rannpde.arrays import Array
 from rannpde.domains.region import Region
 from rannpde.domains.sides import Side
 from rannpde.pde.functions import State
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Expression, Jet
-from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol
+from rannpde.pde.statement.expression import Expression, Jet, evaluate
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
@@ -49,14 +48,11 @@ class Term:
         """The measure of the region, with which a mean square becomes the integral J (1 for data)."""
         return 1.0 if self.region is None else self.region.measure
 
-    def known(
-        self, points: Array, coordinates: tuple[str, ...], data: Array | None = None
-    ) -> dict[sympy.Symbol, Array]:
+    def known(self, points: Array, vocabulary: Vocabulary, data: Array | None = None) -> dict[sympy.Symbol, Array]:
         """Values at the points of everything that is not a field: coordinates, normals, measured values."""
-        values = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(coordinates)}
-        symbols = [normal_symbol(name) for name in coordinates]
-        if isinstance(self.region, Side) and set(symbols) & self.expression.formula.free_symbols:
-            values |= dict(zip(symbols, self.region.normals(points).T, strict=True))
+        values = dict(zip(vocabulary.symbols, points.T, strict=True))
+        if isinstance(self.region, Side) and self.expression.formula.free_symbols.intersection(vocabulary.normals):
+            values |= dict(zip(vocabulary.normals, self.region.normals(points).T, strict=True))
         if data is not None:
             values[DATA_SYMBOL] = data
         return values
@@ -93,7 +89,7 @@ def gradient(state: State, points: Array) -> Array:
 def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
     """The residual (M,) of a loss term for these functions at points of its region."""
     jets = jets_of(state, vocabulary.fields, points, term.expression.jets)
-    value = term.expression.value(term.known(points, vocabulary.coordinates, data), jets)
+    value = term.expression.value(term.known(points, vocabulary, data), jets)
     return np.broadcast_to(value, (len(points),))
 
 
@@ -145,7 +141,7 @@ def _measured(
         region: Any = term.region
         points = term.points if term.points is not None else region.sample(len(interior) if region.axes else 1, rng=rng)
         jets = jets_of(state, problem.fields, points, expression.jets)
-    values = term.known(points, problem.vocabulary.coordinates, term.data)
+    values = term.known(points, problem.vocabulary, term.data)
     values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
     parts = evaluate(list(sympy.Add.make_args(expression.formula)), values, expression.functions)
     zero = np.zeros(len(points))

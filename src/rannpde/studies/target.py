@@ -286,7 +286,7 @@ class WrittenFunction(PlainTarget):
     @cached_property
     def _formula(self) -> Formula:
         words = Vocabulary(("t", *(f"x{i}" for i in range(1, 1 + self.space_dim))), "t")
-        return Formula(read(self.expression, words), words)
+        return Formula(read(self.expression, words), words.symbols)
 
     def values(self, points: Array) -> Array:
         return self._formula(points)

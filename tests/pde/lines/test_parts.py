@@ -7,13 +7,13 @@ import pytest
 
 from rannpde.domains import Interval, SpaceTime
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.basis import build_basis, constraints_of
+from rannpde.pde.lines.basis import build_basis
 from rannpde.pde.lines.features import from_data
 from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
-from rannpde.pde.problem.evolution import Component, NotAnEvolution, evolution_form, obstacles
+from rannpde.pde.problem.evolution import Component, NotAnEvolution, constraints_of, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.zoo import zoo
 
@@ -118,11 +118,11 @@ def test_boundary_conditions_that_do_not_fit_are_refused(condition, message):
 def test_every_reason_is_told_at_once():
     conditions = {"a": start(), "ends": On("boundary", "u**2 = 1"), "in": On("t=0.5", "u = 0")}
     problem = Problem("u_tt = u_xx", LINE, conditions, incomplete=True)
-    reasons = obstacles(problem)
+    reasons = problem.obstacles
     assert len(reasons) == 3
     for part in ("'ends'", "'in'", "the time derivative of 'u'"):
         assert any(part in reason for reason in reasons)
-    assert obstacles(zoo("burgers")) == ()
+    assert zoo("burgers").obstacles == ()
 
 
 # ------------------------------------------------------------------------------------------------ bases

@@ -170,9 +170,7 @@ def test_slices_parameters_and_boundaries_as_places():
     disc = Problem("laplace(u) = 0", Ball((0, 0), 1), {"rim": On("boundary", "dn(u) = x1")})
     rim = disc.constraints[0]
     points = rim.region.sample(5, rng=0)
-    normals = [
-        value for symbol, value in rim.known(points, disc.vocabulary.coordinates).items() if "normal" in symbol.name
-    ]
+    normals = [value for symbol, value in rim.known(points, disc.vocabulary).items() if "normal" in symbol.name]
     assert np.allclose(np.stack(normals, axis=1), points)
 
 

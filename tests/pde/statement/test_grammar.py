@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rannpde.errors import InputError
 from rannpde.pde.statement.build import build
-from rannpde.pde.statement.expression import divergence_form
+from rannpde.pde.statement.expansion import divergence_form
 from rannpde.pde.statement.grammar import (
     DEPTH_LIMIT,
     LENGTH_LIMIT,

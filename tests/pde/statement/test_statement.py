@@ -9,8 +9,8 @@ import pytest
 import sympy
 
 from rannpde.errors import InputError
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Jet, divergence_form
+from rannpde.pde.statement.expansion import divergence_form
+from rannpde.pde.statement.expression import Jet, evaluate
 from rannpde.pde.statement.grammar import StatementError
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vocabulary import FUNCTIONS, Vocabulary
@@ -99,7 +99,7 @@ def test_divergence_form_adds_up():
 
 
 def read_source(source):
-    from rannpde.pde.statement.expression import compile_expression
+    from rannpde.pde.statement.expansion import compile_expression
 
     return compile_expression(source, WORDS)
 

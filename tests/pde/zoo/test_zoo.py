@@ -43,12 +43,10 @@ def _summands(term, exact, problem, points):
     import sympy
 
     from rannpde.pde.residual import jets_of
-    from rannpde.pde.statement.evaluate import evaluate
+    from rannpde.pde.statement.expression import evaluate
 
     jets = jets_of(exact, problem.fields, points, term.expression.jets)
-    values = term.known(points, problem.vocabulary.coordinates) | {
-        s: jets[j] for s, j in term.expression.symbols.items()
-    }
+    values = term.known(points, problem.vocabulary) | {s: jets[j] for s, j in term.expression.symbols.items()}
     parts = evaluate(list(sympy.Add.make_args(term.expression.formula)), values, problem.functions)
     return max(float(np.abs(part).max()) for part in parts)
 

@@ -59,7 +59,7 @@ class Sampler:
 
 def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> System:
     """All rows of the problem, unweighted. Points of one piece go to the features of that piece."""
-    coordinates = problem.vocabulary.coordinates
+    words = problem.vocabulary
     rows: list[Rows | Matching] = []
     interior = sampler.interior(problem)
     shared: dict[int, Jets] = {}
@@ -68,7 +68,7 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> S
         for number, piece in enumerate(pieces):
             inside = interior[home == number]
             jets = shared.setdefault(number, Jets(piece.features, inside))
-            rows.append(Rows(term, number, jets, term.known(inside, coordinates)))
+            rows.append(Rows(term, number, jets, term.known(inside, words)))
     for term in problem.constraints:
         points = sampler.condition(problem, term)
         home_here = locate(pieces, points)
@@ -77,7 +77,7 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> S
             if inside.any():
                 data = None if term.data is None else term.data[inside]
                 here = points[inside]
-                rows.append(Rows(term, number, Jets(piece.features, here), term.known(here, coordinates, data)))
+                rows.append(Rows(term, number, Jets(piece.features, here), term.known(here, words, data)))
     rows += _periodic_rows(problem, pieces, sampler)
     rows += _interface_rows(problem, pieces, sampler)
     return System(problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r)))

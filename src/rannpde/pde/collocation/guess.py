@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ import sympy
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.functions import ExactSolution, Formula, State
-from rannpde.pde.problem.evolution import rates
+from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.expression import Expression, expand
-from rannpde.pde.statement.vocabulary import coordinate_symbol
+from rannpde.pde.statement.expansion import expand
+from rannpde.pde.statement.expression import Expression
 
 STEP = 1e-4
 """Of central differences of a user's function, relative to its argument: good enough for a guess."""
@@ -33,15 +33,16 @@ def first_guess(problem: Problem, moving: bool = False) -> State:
         given = term.prescribed if term.kind == "initial" else None
         if given is not None and sum(given[0].index[1:]) == 0:
             {0: values, 1: speeds}.get(given[0].index[0], {})[given[0].field] = given[1]
-    start = problem.domain.time[0] if isinstance(problem.domain, SpaceTime) else 0.0
-    clock = coordinate_symbol("t")
-    values = {name: values.get(name, _inside(problem, name)).subs(clock, start) for name in problem.fields}
-    if moving:
-        moved = _time_derivatives(problem, values, start) | {k: v.subs(clock, start) for k, v in speeds.items()}
-        values = {name: value + (clock - start) * moved.get(name, 0) for name, value in values.items()}
+    values = {name: values.get(name, _inside(problem, name)) for name in problem.fields}
+    if isinstance(problem.domain, SpaceTime):
+        clock, start = problem.vocabulary.symbols[0], problem.domain.time[0]
+        values = {name: value.subs(clock, start) for name, value in values.items()}
+        if moving:
+            moved = _time_derivatives(problem, values, start) | {k: v.subs(clock, start) for k, v in speeds.items()}
+            values = {name: value + (clock - start) * moved.get(name, 0) for name, value in values.items()}
     smooth = {name: _with_derivative(function) for name, function in problem.functions.items()}
-    words = replace(problem.vocabulary, fields=(), functions=smooth)
-    return _Finite(ExactSolution({n: Formula(Expression(v, v, {}, smooth), words) for n, v in values.items()}))
+    symbols = problem.vocabulary.symbols
+    return _Finite(ExactSolution({n: Formula(Expression(v, v, {}, smooth), symbols) for n, v in values.items()}))
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _time_derivatives(problem: Problem, values: dict[str, sympy.Expr], start: fl
         for symbol, jet in rate.symbols.items():
             orders = [(c, k) for c, k in zip(problem.vocabulary.symbols, jet.index, strict=True) if k]
             table[symbol] = expand(sympy.diff(values[jet.field], *orders)) if orders else values[jet.field]
-        found[name] = rate.formula.xreplace(table).subs(coordinate_symbol("t"), start)
+        found[name] = rate.formula.xreplace(table).subs(problem.vocabulary.symbols[0], start)
     return found
 
 

@@ -18,19 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import sympy
 from scipy.linalg import qr, svd
-from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.domains.quadrature import gauss_rule
-from rannpde.domains.sides import FlatSide, RoundSide, Side
 from rannpde.errors import InputError
 from rannpde.network.features import Features
-from rannpde.pde.problem.evolution import Evolution
-from rannpde.pde.residual import Term
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.vocabulary import coordinate_symbol, normal_symbol
+from rannpde.pde.problem.evolution import Constraint, Evolution, constraints_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,86 +156,3 @@ def split_rows(matrix: Array, cutoff: float) -> tuple[Array, Array]:
     small = triangle[:rank][:, np.argsort(order)]  # (B / sizes)ᵀ = orthogonal[:, :rank] @ small
     lifting = orthogonal[:, :rank] @ np.linalg.pinv(small.T, rcond=cutoff) / sizes.T
     return orthogonal[:, rank:], lifting
-
-
-# --------------------------------------------------------------------------------------------- boundary conditions
-
-DIFFERENCE = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
-"""Central difference of sixth order, for boundary values that cannot be differentiated in closed form."""
-
-
-@dataclass(frozen=True, eq=False)
-class Constraint:
-    """Σ_α coefficient_α(x) ∂^α u(t, x) = value(t, x) at m points of one side.
-
-    points (m, d) and normals (m, d) in space; coefficients: space multi-index → (m,).
-    """
-
-    field: str
-    points: Array
-    normals: Array
-    coefficients: dict[MultiIndex, Array]
-    value: sympy.Expr
-    evolution: Evolution
-
-    def values(self, times: Array, order: int = 0) -> Array:
-        """(m, s): the prescribed value, or its time derivative, at s times."""
-        if order == 0:
-            return self._evaluate(self.value, times)
-        time = coordinate_symbol("t")
-        if not any(time in call.free_symbols for call in self.value.atoms(AppliedUndef)):
-            return self._evaluate(sympy.diff(self.value, time, order), times)
-        step = 2e-3 * (self.evolution.domain.bounds[0, 1] - self.evolution.domain.bounds[0, 0])
-        shifted = [self.values(times + k * step, order - 1) for k in range(-3, 4)]
-        return sum(c * v for c, v in zip(DIFFERENCE, shifted, strict=True)) / step
-
-    def _evaluate(self, formula: sympy.Expr, times: Array) -> Array:
-        known = _coordinates(self.evolution, self.points[:, :, None], self.normals[:, :, None])
-        known[coordinate_symbol("t")] = times[None, :]
-        value = evaluate([formula], known, self.evolution.problem.functions)[0]
-        return np.broadcast_to(value, (len(self.points), len(times)))
-
-
-def constraints_of(evolution: Evolution, name: str, count: int) -> tuple[Constraint, ...]:
-    """The boundary conditions of a field, each side as ``count`` points along every axis (one point in 1-D)."""
-    return tuple(_constraint(evolution, name, term, count) for term in evolution.boundary(name))
-
-
-def _constraint(evolution: Evolution, name: str, term: Term, count: int) -> Constraint:
-    assert isinstance(term.region, Side)
-    expression = term.expression
-    points, normals, _ = side_rule(term.region, count)
-    known = _coordinates(evolution, points, normals)
-    values = evaluate(expression.partials, known, evolution.problem.functions)
-    coefficients = {
-        jet.index[1:]: np.broadcast_to(value, (len(points),))
-        for jet, value in zip(expression.jets, values, strict=True)
-    }
-    value = -expression.formula.subs(dict.fromkeys(expression.symbols, 0))
-    return Constraint(name, points, normals, coefficients, value, evolution)
-
-
-def side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
-    """Points (m, d), outward normals (m, d) and quadrature weights (m,) of a space-time side, without time."""
-    space = side.domain.space  # type: ignore[attr-defined]
-    if isinstance(side, RoundSide):
-        return space_side_rule(space.sides["boundary"], count)
-    assert isinstance(side, FlatSide)
-    same = [s for s in space.sides.values() if s.axis == side.axis - 1 and s.outward == side.outward]
-    return space_side_rule(same[0], count)
-
-
-def space_side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
-    """The same of a side of a domain in space: ``count`` Gauss points along each axis, one point for a line's end."""
-    if isinstance(side, FlatSide) and side.domain.dim == 1:
-        return np.array([[side.value]]), np.array([[float(side.outward)]]), np.ones(1)
-    round_trip = 3 if isinstance(side, RoundSide) else 1  # a circle is about three times as long as it is wide
-    points, weights = gauss_rule(side, round_trip * count)
-    return points, side.normals(points), weights
-
-
-def _coordinates(evolution: Evolution, points: Array, normals: Array) -> dict[sympy.Symbol, Array]:
-    """Values of x and of the normal, one array per coordinate."""
-    names = evolution.problem.vocabulary.space
-    known = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(names)}
-    return known | {normal_symbol(name): normals[:, axis] for axis, name in enumerate(names)}

@@ -11,11 +11,8 @@ import sympy
 from rannpde.arrays import Array
 from rannpde.domains.sides import FlatSide
 from rannpde.pde.lines.axis import Axis, EndRow
-from rannpde.pde.lines.basis import Constraint
-from rannpde.pde.problem.evolution import Evolution
+from rannpde.pde.problem.evolution import Constraint, Evolution
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.vocabulary import coordinate_symbol, normal_symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +30,15 @@ class Face:
         side, expression = term.region, term.expression
         if not isinstance(side, FlatSide):
             return None
-        names = evolution.problem.vocabulary.space
+        words = evolution.problem.vocabulary
         axis, normal = side.axis - 1, float(side.outward)
-        known: dict[sympy.Symbol, Any] = {normal_symbol(name): 0.0 for name in names}
-        known |= {normal_symbol(names[axis]): normal, coordinate_symbol(names[axis]): side.value}
+        known: dict[sympy.Symbol, Any] = dict.fromkeys(words.normals, 0.0)
+        known |= {words.normals[side.axis]: normal, words.symbols[side.axis]: side.value}
         coefficients = {}
         for jet, partial in zip(expression.jets, expression.partials, strict=True):
             if partial.free_symbols - set(known) and not partial.is_zero:
                 return None
-            number = float(evaluate([partial], known, evolution.problem.functions)[0])
+            number = float(evolution.values([partial], known)[0])
             if number and any(order for k, order in enumerate(jet.index) if k != axis + 1):
                 return None
             if number:

@@ -23,13 +23,13 @@ from rannpde.domains.quadrature import gauss_rule
 from rannpde.domains.region import composite_gauss
 from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.basis import Basis, Rule, build_basis, space_side_rule
+from rannpde.pde.lines.basis import Basis, Rule, build_basis
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.passes import Grown, Setting, check_points, first_scales
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
-from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.problem.evolution import Component, Evolution, evolution_form, space_side_rule
 
 Space = Box | Ball
 

@@ -15,7 +15,7 @@ from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.lines.axis import Axis
-from rannpde.pde.lines.basis import Basis, Rule, constraints_of
+from rannpde.pde.lines.basis import Basis, Rule
 from rannpde.pde.lines.evolved import Evolved, Stretch, System
 from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.galerkin import Galerkin
@@ -23,7 +23,7 @@ from rannpde.pde.lines.march import Trajectory
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
-from rannpde.pde.problem.evolution import Evolution, evolution_form
+from rannpde.pde.problem.evolution import Evolution, constraints_of, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.watch import Ending
 

@@ -25,9 +25,7 @@ from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
-from rannpde.pde.statement.evaluate import evaluate
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.statement.vocabulary import coordinate_symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +177,7 @@ class Spectral:
         """Rates of change (c · modes, s) at s times."""
         known = self._known(times, states)
         parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
-        values = iter(evaluate(parts, known, self.evolution.problem.functions))
+        values = iter(self.evolution.values(parts, known))
         blocks = states.reshape(-1, self.count, len(times))
         result = np.empty_like(blocks)
         for k, component in enumerate(self.evolution.components):
@@ -210,13 +208,8 @@ class Spectral:
         for jet in self.evolution.jets:
             coefficients = blocks[Component(jet.field, jet.index[0])].T
             jets[jet] = self.modes.to_grid(coefficients * self._factors[jet.index[1:]])
-        known = {coordinate_symbol("t"): times[:, None]} | self._places
+        known = self.evolution.known(times[:, None], self.modes.points.T[None])
         return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
-
-    @cached_property
-    def _places(self) -> dict[sympy.Symbol, Array]:
-        names = self.evolution.problem.vocabulary.space
-        return {coordinate_symbol(name): self.modes.points[None, :, axis] for axis, name in enumerate(names)}
 
     def jacobian(self, time: float, state: Array) -> ModeBlocks:
         """∂f/∂y with every coefficient replaced by its mean over space: (modes, c, c)."""
@@ -230,7 +223,7 @@ class Spectral:
             rate = self.evolution.rates[component.field]
             factors = [np.ones(1), *(-self._slopes[axis] for axis in rate.flux)]
             for part, outer in zip(rate.parts, factors, strict=True):
-                slopes = evaluate(part.partials, known, self.evolution.problem.functions)
+                slopes = self.evolution.values(part.partials, known)
                 means = [np.mean(np.where(np.isfinite(v), v, 0.0)) for v in slopes]  # a root has no slope at 0
                 for jet, mean in zip(part.jets, means, strict=True):
                     column = components.index(Component(jet.field, jet.index[0]))

@@ -19,9 +19,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.basis import Basis
 from rannpde.pde.lines.radau import Dense
 from rannpde.pde.problem.evolution import Component, Evolution
-from rannpde.pde.statement.evaluate import evaluate
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.statement.vocabulary import coordinate_symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +103,7 @@ class Galerkin:
         jets = self.jet_values(times, states)
         known = self._known(times) | self._by_symbol(jets)
         parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
-        values = iter(evaluate(parts, known, self.evolution.problem.functions))
+        values = iter(self.evolution.values(parts, known))
         result = np.empty_like(states)
         for component, block in self.slices.items():
             if component.level + 1 < self.evolution.orders[component.field]:
@@ -130,7 +128,7 @@ class Galerkin:
         known = self._known(times) | self._by_symbol(jets)
         rates = self.evolution.rates
         wanted = [partial for rate in rates.values() for part in rate.parts for partial in part.partials]
-        found = evaluate(wanted, known, self.evolution.problem.functions)
+        found = self.evolution.values(wanted, known)
         # a root has no slope at 0: Newton's iteration goes on with an approximation of the Jacobian
         values = iter([np.where(np.isfinite(value), value, 0.0) for value in found])
         result = np.zeros((len(state), len(state)))
@@ -184,8 +182,7 @@ class Galerkin:
 
     def _known(self, times: Array) -> dict[sympy.Symbol, Array]:
         nodes = next(iter(self.bases.values())).rule.nodes
-        known = {coordinate_symbol(n): nodes[:, k, None] for k, n in enumerate(self.evolution.problem.vocabulary.space)}
-        return known | {coordinate_symbol("t"): times[None, :]}
+        return self.evolution.known(times[None, :], nodes[:, :, None])
 
 
 def _unit(axis: int, dim: int) -> tuple[int, ...]:

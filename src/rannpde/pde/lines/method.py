@@ -19,7 +19,7 @@ from rannpde.pde.lines.passes import FieldEvent, Outcome, Pass, Setting, check_p
 from rannpde.pde.lines.products import AdaptedProducts, products_fit
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
-from rannpde.pde.problem.evolution import Evolution, evolution_form, obstacles
+from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
@@ -84,7 +84,7 @@ class Lines:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Every reason why this method cannot solve the problem; none if it can."""
-        found = list(obstacles(problem))
+        found = list(problem.obstacles)
         if isinstance(problem.domain, SpaceTime):
             space, periodic = problem.domain.space, problem.periodic
             most = MOST_DIMENSIONS if isinstance(space, Box) else 2

@@ -23,15 +23,12 @@ import sympy
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.axis import Axis, along
-from rannpde.pde.lines.basis import Constraint
 from rannpde.pde.lines.faces import faces_of, values_on
 from rannpde.pde.lines.kronecker import KroneckerBlocks
 from rannpde.pde.lines.linearised import Linearised
 from rannpde.pde.lines.tuning import LinesTuning
-from rannpde.pde.problem.evolution import Component, Evolution
-from rannpde.pde.statement.evaluate import constant, evaluate
-from rannpde.pde.statement.expression import Jet
-from rannpde.pde.statement.vocabulary import coordinate_symbol
+from rannpde.pde.problem.evolution import Component, Constraint, Evolution
+from rannpde.pde.statement.expression import Jet, constant
 
 Orders = tuple[int, ...]
 
@@ -244,7 +241,7 @@ class Products:
         rests = {name: rest for name, (_, rest) in self.split.items() if rest != 0}
         used = set().union(*(rest.free_symbols for rest in rests.values())) if rests else set()
         known = self.known(times) | self.jets(tensors, used)
-        values = evaluate(list(rests.values()), known, self.evolution.problem.functions)
+        values = self.evolution.values(rests.values(), known)
         shape = (*self.weights.shape, len(times))
         with np.errstate(invalid="ignore"):  # a trial step may leave the domain of the equation
             return {
@@ -263,10 +260,10 @@ class Products:
         return found
 
     def known(self, times: Array) -> dict[sympy.Symbol, Array]:
-        known = {coordinate_symbol("t"): times}
-        for axis, name in enumerate(self.evolution.problem.vocabulary.space):
+        known = {self.evolution.clock: times}
+        for axis, symbol in enumerate(self.evolution.problem.vocabulary.symbols[1:]):
             shape = tuple(-1 if k == axis else 1 for k in range(self.dim + 1))
-            known[coordinate_symbol(name)] = self.first[axis].nodes.reshape(shape)
+            known[symbol] = self.first[axis].nodes.reshape(shape)
         return known
 
     # --------------------------------------------------------------------------------------------------- Jacobian
@@ -282,7 +279,7 @@ class Products:
         used = set().union(*(p.free_symbols for p in partials)) if partials else set()
         tensors = {c: self.coefficients(c, times, state[:, None]) for c in self.slices} if used else {}
         known = self.known(times) | self.jets(tensors, used)
-        values = iter(evaluate(partials, known, self.evolution.problem.functions))
+        values = iter(self.evolution.values(partials, known))
         found: dict[str, dict[Jet, Any]] = {name: {} for name in rates}
         for name, rate in rates.items():
             for jet in rate.source.jets:

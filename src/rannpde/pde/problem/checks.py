@@ -19,10 +19,8 @@ from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import Data, Periodic
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.expression import Jet, evaluate
 from rannpde.pde.statement.kinks import Where, shown
-from rannpde.pde.statement.vocabulary import coordinate_symbol
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
@@ -144,7 +142,7 @@ def _check_start(problem: Problem) -> None:
         if stated is not None and not any(stated[0].index) and stated[0].field not in problem.bounds:
             values[stated[0]] = stated[1]
     points = side.sample(SAMPLE, rng=0)
-    known = {coordinate_symbol(n): points[:, k] for k, n in enumerate(problem.domain.names)}
+    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
     for term in problem.interior:
         expression = term.expression
         given = {symbol: values[jet] for symbol, jet in expression.symbols.items() if jet in values}
@@ -177,7 +175,7 @@ def _check_finite(term: Term, problem: Problem) -> None:
     if term.points is not None:
         return
     points = term.region.sample(SAMPLE, rng=0)  # type: ignore[union-attr]
-    known = term.known(points, problem.vocabulary.coordinates)
+    known = term.known(points, problem.vocabulary)
     parts = list(_parts_of(term.expression.formula, set(known)))
     for part, value in zip(parts, evaluate(parts, known, problem.functions), strict=True):
         _require_finite(value, points, f"{shown(part)} in {term.name!r}", problem)
@@ -230,7 +228,7 @@ def _check_clashes(problem: Problem) -> None:
             continue
         points = problem.domain.sample(SAMPLE, rng=0)
         points[:, side.axis], points[:, other.axis] = side.value, other.value
-        known = {coordinate_symbol(n): points[:, k] for k, n in enumerate(problem.domain.names)}
+        known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
         values = evaluate([value, wanted], known, problem.functions)
         gap = float(np.abs(values[0] - values[1]).max())
         size = max(1.0, float(np.abs(values[0]).max()))

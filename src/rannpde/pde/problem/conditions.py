@@ -21,9 +21,10 @@ from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, finite_array, finite_points, positive_number, reject, require, suggestion
 from rannpde.pde.residual import DATA_SYMBOL, Term
 from rannpde.pde.statement.build import number
-from rannpde.pde.statement.expression import Expression, compile_expression
+from rannpde.pde.statement.expansion import compile_expression
+from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import read
-from rannpde.pde.statement.vocabulary import Vocabulary, normal_symbol
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 SLACK = 1e-12
 """Distance, relative to the coordinates, at which a place is an end of the domain: some rounding of ``pi/2``."""
@@ -119,7 +120,7 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
         raise InputError(
             f"{with_context}it names no field, so it has no effect; fields: {', '.join(vocabulary.fields)}"
         )
-    normals = {normal_symbol(axis) for axis in vocabulary.coordinates} & expression.formula.free_symbols
+    normals = expression.formula.free_symbols.intersection(vocabulary.normals)
     for region in regions:
         if normals and _kind(region, domain) != "boundary":
             raise InputError(

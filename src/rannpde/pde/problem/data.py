@@ -1,29 +1,55 @@
-"""The data of an evolution (sources, coefficients, initial and boundary values) on fine grids, before any work.
+"""The data of a problem (sources, coefficients, initial and boundary values) on fine grids, before any work.
 
-A march that looks at a problem at its own times cannot know what lies between them: a pulse shorter than a step. Every
-part of a statement that depends on coordinates alone is evaluated here, and tells where the data vary and how fast.
+A solver that looks at a problem at its own points and times cannot know what lies between them: a load narrower than
+their distance, a pulse shorter than a step. Every part of a statement that depends on coordinates alone is evaluated
+here, and tells where the data vary and how fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
+from rannpde.domains.domain import Domain
 from rannpde.pde.problem.evolution import Evolution
-from rannpde.pde.problem.variation import data_parts
-from rannpde.pde.statement.evaluate import evaluate
+from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.statement.kinks import kink_places
-from rannpde.pde.statement.vocabulary import coordinate_symbol
+
+if TYPE_CHECKING:
+    from rannpde.pde.problem.problem import Problem
 
 TIMES, PLACES = 2**15, 12
 """Times of the fine grid, and places at which it is looked at: a pulse of 1e-3 of the duration spans thirty of them."""
 JUST_BEFORE = 1e-13
 """A march stops this share of the duration before a break in time: no stage of a step may sit on the break itself."""
+FINE = {1: 2**16, 2: 2**9, 3: 2**6}
+"""Cells per axis of the fine grid in all coordinates; in more dimensions nothing is known."""
+CONCENTRATED = 0.1
+"""Data are concentrated when half of their variation lies in this share of the domain."""
+
+
+def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]) -> list[sympy.Expr]:
+    """The largest parts of these expressions that hold coordinates but no field, each once."""
+    found: dict[sympy.Expr, None] = {}
+    stack = [expression.formula for expression in expressions]
+    while stack:
+        node = stack.pop()
+        if node.free_symbols and node.free_symbols <= coordinates:
+            found[node] = None
+        elif node.is_Add or node.is_Mul:  # what of a sum or product holds no field is one part
+            own = [arg for arg in node.args if arg.free_symbols and arg.free_symbols <= coordinates]
+            if own:
+                found[node.func(*own)] = None
+            stack.extend(arg for arg in node.args if arg not in own)
+        else:
+            stack.extend(node.args)
+    return list(found)
 
 
 # --------------------------------------------------------------------------------------------------------- in time
@@ -44,7 +70,7 @@ class Clock:
     @classmethod
     def of(cls, evolution: Evolution, lengths_per_step: float) -> Clock:
         """The clock of everything in the equations and boundary conditions that depends on time explicitly."""
-        problem, time = evolution.problem, coordinate_symbol("t")
+        problem, time = evolution.problem, evolution.clock
         expressions = [part for rate in evolution.rates.values() for part in rate.parts]
         expressions += [term.expression for term in problem.constraints if term.kind == "boundary"]
         parts = [part for part in data_parts(expressions, set(problem.vocabulary.symbols)) if time in part.free_symbols]
@@ -52,11 +78,9 @@ class Clock:
             return cls()
         start, end = evolution.domain.time
         times = np.linspace(start, end, TIMES + 1)
-        known = {time: times[:, None]}
         places = evolution.domain.space.sample(PLACES, rng=0)
-        known |= {coordinate_symbol(n): places[None, :, k] for k, n in enumerate(problem.vocabulary.space)}
         inverse = np.zeros(len(times))
-        for value in evaluate(parts, known, evolution.problem.functions):
+        for value in evolution.values(parts, evolution.known(times[:, None], places.T[None])):
             values = np.broadcast_to(value, (len(times), len(places)))
             inverse = np.maximum(inverse, _inverse_lengths(np.nan_to_num(values), times[1] - times[0]))
         passed = np.append(0.0, np.cumsum(0.5 * (inverse[1:] + inverse[:-1]) * np.diff(times)))
@@ -86,7 +110,7 @@ def _inverse_lengths(values: Array, step: float) -> Array:
 
 def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iterator[float]:
     """Zeros of what stands inside sign, abs, max, … and depends on time alone."""
-    time = coordinate_symbol("t")
+    time = evolution.clock
     found: set[float] = set()
     for part in parts:
         for inner in kink_places(part):
@@ -94,9 +118,9 @@ def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iter
                 continue
 
             def value(t: float, inner: sympy.Expr = inner) -> float:
-                return float(evaluate([inner], {time: np.array([t])}, evolution.problem.functions)[0][0])
+                return float(evolution.values([inner], {time: np.array([t])})[0][0])
 
-            values = np.broadcast_to(evaluate([inner], {time: times}, evolution.problem.functions)[0], times.shape)
+            values = np.broadcast_to(evolution.values([inner], {time: times})[0], times.shape)
             for place in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
                 found.add(float(brentq(value, times[place], times[place + 1], xtol=1e-15 * abs(times[-1]) + 1e-300)))
             found |= {float(t) for t in times[values == 0.0]} if (values == 0.0).sum() < 100 else set()
@@ -111,13 +135,11 @@ def space_fields(evolution: Evolution, points: Array, looks: int = 5) -> Iterato
     problem = evolution.problem
     for component in evolution.components:
         yield evolution.initial_values(component, points)
-    space = {coordinate_symbol(name) for name in problem.vocabulary.space}
+    symbols = problem.vocabulary.symbols
     expressions = [part for rate in evolution.rates.values() for part in rate.parts]
-    parts = [part for part in data_parts(expressions, set(problem.vocabulary.symbols)) if part.free_symbols & space]
-    known = {coordinate_symbol(name): points[:, k] for k, name in enumerate(problem.vocabulary.space)}
+    parts = [part for part in data_parts(expressions, set(symbols)) if part.free_symbols & set(symbols[1:])]
     for time in np.linspace(*evolution.domain.time, looks) if parts else ():
-        now = known | {coordinate_symbol("t"): np.asarray(time)}
-        for value in evaluate(parts, now, evolution.problem.functions):
+        for value in evolution.values(parts, evolution.known(time, points)):
             yield np.nan_to_num(np.broadcast_to(value, (len(points),)).astype(float))
 
 
@@ -126,9 +148,108 @@ def source_size(evolution: Evolution, name: str, points: Array, looks: int = 2**
 
     Many times and few of the points: a pulse that no look falls on would make the scale nothing, and u a blow-up.
     """
-    rate, problem, points = evolution.rates[name], evolution.problem, points[:places]
-    known = {coordinate_symbol(n): points[None, :, k] for k, n in enumerate(problem.vocabulary.space)}
-    known[coordinate_symbol("t")] = np.linspace(*evolution.domain.time, looks)[:, None]
-    known |= {symbol: np.zeros(()) for symbol in rate.source.symbols}
-    values = np.nan_to_num(evaluate([rate.source.formula], known, problem.functions)[0])
+    source, points = evolution.rates[name].source, points[:places]
+    known = evolution.known(np.linspace(*evolution.domain.time, looks)[:, None], points.T[None])
+    known |= {symbol: np.zeros(()) for symbol in source.symbols}
+    values = np.nan_to_num(evolution.values([source.formula], known)[0])
     return float(np.sqrt(np.mean(np.broadcast_to(values, (looks, len(points))) ** 2, axis=1)).mean())
+
+
+# ------------------------------------------------------------------------------------------- in all coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """Where and how fast the data of a problem vary.
+
+    rates (n,): root mean square slope along each axis, of coordinates scaled to [-1, 1] and data to half their range,
+        the largest over all data: π k for sin(π k s)
+    chances (G,): of the cells of the fine grid, by how much the data change there; None unless they are concentrated
+    slopes (n, G): the largest slope along each axis in each cell, scaled likewise
+    """
+
+    domain: Domain
+    rates: Array
+    chances: Array | None
+    slopes: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> Variation | None:
+        """None where no data depend on coordinates, or in more than three dimensions."""
+        domain, dim = problem.domain, problem.domain.dim
+        symbols = set(problem.vocabulary.symbols)
+        parts = data_parts([term.expression for term in problem.interior], symbols)
+        sides = data_parts([term.expression for term in problem.constraints if term.points is None], symbols)
+        if dim not in FINE or not (parts or sides):
+            return None
+        cells = FINE[dim]
+        known = {}
+        for axis, (symbol, (lower, upper)) in enumerate(zip(problem.vocabulary.symbols, domain.bounds, strict=True)):
+            centres = lower + (upper - lower) * (np.arange(cells) + 0.5) / cells
+            known[symbol] = centres.reshape(tuple(cells if k == axis else 1 for k in range(dim)))
+        rates, total = np.zeros(dim), np.zeros((cells,) * dim)
+        steep = np.zeros((dim, *total.shape))
+        for number, value in enumerate(evaluate([*parts, *sides], known, problem.functions)):
+            slopes = _slopes(
+                np.nan_to_num(np.broadcast_to(value, (1,) * dim if value.ndim == 0 else value.shape)), cells
+            )
+            for axis, slope in slopes.items():
+                rates[axis] = max(rates[axis], float(np.sqrt(np.mean(slope**2))))
+                if number < len(parts):
+                    total = total + slope / max(float(slope.sum()) * (total.size / slope.size), 1e-300)
+                    steep[axis] = np.maximum(steep[axis], slope)
+        whole = float(total.sum())
+        chances = total.ravel() / whole if whole > 0 and _concentrated(total.ravel()) else None
+        return cls(domain, rates, chances, steep.reshape(dim, -1))
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """At most ``count`` points (M, n) of the domain, where the data vary; none unless they are concentrated."""
+        if self.chances is None or count == 0:
+            return np.empty((0, self.domain.dim))
+        points = self._points(self._cells(count, rng), rng)
+        return points[self.domain.contains(points)]
+
+    def neurons(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Hidden weights (n, count) and biases (count,) of ridges where the data vary, in coordinates on [-1, 1].
+
+        As steep as the data there or, by factors spread evenly over two decades, less: a solution of a narrow load is
+        a kink that its surroundings must meet.
+        """
+        chosen = self._cells(count, rng)
+        sizes = 10.0 ** -rng.uniform(0.0, 2.0, count) * rng.choice((-1.0, 1.0), (self.domain.dim, count))
+        weights = sizes * np.maximum(self.slopes[:, chosen], 1.0)
+        lower, upper = self.domain.bounds.T
+        centres = (2.0 * self._points(chosen, rng) - lower - upper) / (upper - lower)
+        return weights, -np.einsum("nw,wn->w", weights, centres)
+
+    def _cells(self, count: int, rng: np.random.Generator) -> Array:
+        assert self.chances is not None
+        chosen = np.searchsorted(np.cumsum(self.chances), rng.uniform(size=count))
+        return np.minimum(chosen, len(self.chances) - 1)
+
+    def _points(self, chosen: Array, rng: np.random.Generator) -> Array:
+        """A point in or beside each of these cells, (M, n)."""
+        dim = self.domain.dim
+        place = np.stack(np.unravel_index(chosen, (FINE[dim],) * dim), axis=1)
+        lower, upper = self.domain.bounds.T
+        points = lower + (upper - lower) * (place + rng.uniform(-0.5, 1.5, place.shape)) / FINE[dim]
+        return np.clip(points, lower, upper)
+
+
+def _slopes(values: Array, cells: int) -> dict[int, Array]:
+    """Axis → |∂ value| in coordinates scaled to [-1, 1] and values to half their range, along axes that matter."""
+    span = 0.5 * float(np.ptp(values))
+    if not span > 1e-12 * float(np.abs(values).max(initial=0.0)):
+        return {}
+    found = {}
+    for axis in range(values.ndim):
+        if values.shape[axis] > 1:
+            change = np.abs(np.diff(values, axis=axis, append=np.take(values, [-1], axis=axis)))
+            found[axis] = 0.5 * cells * change / span
+    return found
+
+
+def _concentrated(total: Array) -> bool:
+    ordered = np.sort(total)[::-1]
+    half = int(np.searchsorted(np.cumsum(ordered), 0.5 * ordered.sum()))
+    return half < CONCENTRATED * len(total)

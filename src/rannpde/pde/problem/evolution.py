@@ -1,8 +1,7 @@
-"""Does a problem evolve in time? If so, the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated; if not, why not.
+"""An evolution ∂_t u = F(t, x, u, ∂u, …): its components, rates, initial values and boundary conditions.
 
-Every field must have a highest time derivative that its equations determine, of first or second order. A field of
-second order is two *components*, u and u_t. Where an equation was stated with derivatives in space of an expression,
-that divergence form is kept,
+A field of second order in time is two *components*, u and u_t. Where an equation was stated with derivatives in space
+of an expression, that divergence form is kept,
 
     ∂_t u = source - Σ_x ∂_x flux_x ,
 
@@ -11,24 +10,25 @@ and integrated by parts later: a Galerkin method then inherits the sign of diffu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
+from sympy.core.function import AppliedUndef
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
+from rannpde.domains.quadrature import gauss_rule
+from rannpde.domains.sides import FlatSide, RoundSide, Side
 from rannpde.errors import InputError
-from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import Expression, Jet, jet_name
-from rannpde.pde.statement.grammar import StatementError
-from rannpde.pde.statement.kinks import largest, smallest
-from rannpde.pde.statement.linear import solve_linear
-from rannpde.pde.statement.vocabulary import coordinate_symbol
+from rannpde.pde.statement.expression import Expression, Jet, evaluate
+
+if TYPE_CHECKING:
+    from rannpde.pde.problem.problem import Problem
 
 
 class NotAnEvolution(InputError):
@@ -91,14 +91,27 @@ class Evolution:
     @cached_property
     def initial(self) -> dict[Component, sympy.Expr]:
         """Component → formula of its initial value."""
-        return _initial_values(self.problem)
+        given = [term.prescribed for term in self.problem.constraints if term.kind == "initial"]
+        return {Component(jet.field, jet.index[0]): value for jet, value in filter(None, given)}
+
+    @property
+    def clock(self) -> sympy.Symbol:
+        """Time."""
+        return self.problem.vocabulary.symbols[0]
+
+    def known(self, times: Array | float, points: Array, normals: Array | None = None) -> dict[sympy.Symbol, Array]:
+        """Symbol → values: times as they are, and points[:, k] for coordinate k of space, normals likewise."""
+        words, axes = self.problem.vocabulary, range(points.shape[1])
+        found = {self.clock: np.asarray(times)} | {words.symbols[1 + k]: points[:, k] for k in axes}
+        return found if normals is None else found | {words.normals[1 + k]: normals[:, k] for k in axes}
+
+    def values(self, formulas: Iterable[sympy.Expr], known: Mapping[sympy.Symbol, Array]) -> list[Array]:
+        """Each formula at those values."""
+        return evaluate(list(formulas), known, self.problem.functions)
 
     def initial_values(self, component: Component, points: Array) -> Array:
         """The initial value (M,) at points (M, d) of space."""
-        names = self.problem.vocabulary.space
-        known = {coordinate_symbol(name): points[:, axis] for axis, name in enumerate(names)}
-        known[coordinate_symbol("t")] = np.asarray(self.domain.time[0])
-        value = evaluate([self.initial[component]], known, self.problem.functions)[0]
+        value = self.values([self.initial[component]], self.known(self.domain.time[0], points))[0]
         return np.broadcast_to(value, (len(points),)).astype(float)
 
     def boundary(self, name: str) -> list[Term]:
@@ -111,189 +124,80 @@ def evolution_form(problem: Problem, *, weak: bool = True) -> Evolution:
 
     weak : keep the divergence form where the statement has it
     """
-    reasons = obstacles(problem)
-    if reasons:
-        raise NotAnEvolution("; ".join(reasons))
-    orders = {name: problem.order(name, 0) for name in problem.fields}
-    rates = {name: _bounded(rate, problem) for name, rate in _solved_rates(problem, weak).items()}
-    return Evolution(problem, orders, rates)
+    if problem.obstacles:
+        raise NotAnEvolution("; ".join(problem.obstacles))
+    return problem.forms[weak]
 
 
-def obstacles(problem: Problem) -> tuple[str, ...]:
-    """Every reason why the problem cannot be integrated in time; none if it can."""
-    if not isinstance(problem.domain, SpaceTime):
-        return ("the domain has no time",)
-    found = [*_of_conditions(problem), *_of_orders(problem)]
-    found += [] if found else _of_rates(problem)
-    return tuple(dict.fromkeys(found))
+# --------------------------------------------------------------------------------------------- boundary conditions
+
+DIFFERENCE = np.array([-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60])
+"""Central difference of sixth order, for boundary values that cannot be differentiated in closed form."""
 
 
-# ------------------------------------------------------------------------------------------------ reasons why not
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """Σ_α coefficient_α(x) ∂^α u(t, x) = value(t, x) at m points of one side.
 
-
-def _of_conditions(problem: Problem) -> Iterator[str]:
-    if "t" in problem.periodic:
-        yield "the problem is periodic in time"
-    for pairing in problem.pairings:
-        yield f"condition {pairing.name!r} makes some fields periodic and others not"
-    given = set()
-    for term in problem.constraints:
-        if term.kind in ("slice", "data"):
-            yield f"condition {term.name!r} is inside the domain, not on its boundary or at its first time"
-        elif term.kind == "initial":
-            if term.prescribed is None or any(term.prescribed[0].index[1:]):
-                yield f"the initial condition {term.name!r} does not give one field, or its time derivative, a value"
-            else:
-                given.add(Component(term.prescribed[0].field, term.prescribed[0].index[0]))
-        else:
-            yield from _of_boundary(term)
-    for name in problem.fields:
-        for level in range(max(problem.order(name, 0), 0)):
-            if Component(name, level) not in given:
-                yield "there is no initial value of " + "the time derivative of " * level + repr(name)
-
-
-def _of_boundary(term: Term) -> Iterator[str]:
-    expression = term.expression
-    if len(expression.fields) != 1 or not expression.linear:
-        yield f"the boundary condition {term.name!r} is not linear, or holds several fields"
-    if any(jet.index[0] for jet in expression.jets):
-        yield f"the boundary condition {term.name!r} holds a time derivative"
-    if any(coordinate_symbol("t") in partial.free_symbols for partial in expression.partials):
-        yield f"the boundary condition {term.name!r} has a coefficient that changes in time"
-
-
-def _of_orders(problem: Problem) -> Iterator[str]:
-    for name in problem.fields:
-        order = problem.order(name, 0)
-        if order < 1:
-            yield f"no equation holds a time derivative of the field {name!r}"
-        elif order > 2:
-            yield f"the field {name!r} is of order {order} in time, more than 2; write it as a system"
-        for jet in {jet for e in problem.expressions.values() for jet in e.jets}:
-            if jet.field == name and jet.index[0] == order and any(jet.index[1:]):
-                shown = jet_name(jet, problem.vocabulary.coordinates)
-                yield f"{shown} mixes the highest time derivative of {name!r} with space"
-
-
-def _of_rates(problem: Problem) -> Iterator[str]:
-    top, rows = _top_symbols(problem), _top_matrix(problem)
-    for name, row in zip(problem.expressions, rows, strict=True):
-        if any(entry.free_symbols & set(top.values()) for entry in row):
-            yield f"equation {name!r} is not linear in the highest time derivatives"
-            return
-    if len(rows) != len(top) or not all(any(entry != 0 for entry in row) for row in rows):
-        solved = None
-    else:
-        try:
-            solved = solve_linear(rows, [sympy.Integer(0)] * len(rows))
-        except StatementError as error:
-            yield str(error)
-            return
-    if solved is None:
-        fields = ", ".join(repr(name) for name in top)
-        yield f"the equations do not determine the time derivatives of all of {fields}"
-
-
-# -------------------------------------------------------------------------------------------- solving for ∂_t
-
-
-def rates(problem: Problem) -> dict[str, Expression] | None:
-    """Field → its highest time derivative as an expression of the other jets; None where that cannot be had."""
-    if [*_of_orders(problem)] or [*_of_rates(problem)]:
-        return None
-    return {name: rate.source for name, rate in _solved_rates(problem, weak=False).items()}
-
-
-def _top_symbols(problem: Problem) -> dict[str, sympy.Symbol]:
-    """The symbol of the highest time derivative of every field."""
-    found = {}
-    for name in problem.fields:
-        jet = Jet(name, (problem.order(name, 0),) + (0,) * (problem.domain.dim - 1))
-        found[name] = sympy.Symbol(jet_name(jet, problem.vocabulary.coordinates), real=True)
-    return found
-
-
-def _top_matrix(problem: Problem) -> list[list[sympy.Expr]]:
-    """∂(equation)/∂(highest time derivative)."""
-    top = _top_symbols(problem).values()
-    return [[sympy.diff(expression.formula, symbol) for symbol in top] for expression in problem.expressions.values()]
-
-
-def _alone(rows: list[list[sympy.Expr]]) -> bool:
-    """Whether every equation holds the top derivative of one field only."""
-    return all(sum(entry != 0 for entry in row) == 1 for row in rows)
-
-
-def _solved_rates(problem: Problem, weak: bool) -> dict[str, Rate]:
-    """Top derivatives from the equations, which are linear in them."""
-    top, rows, symbols = _top_symbols(problem), _top_matrix(problem), _symbols(problem)
-    zero = dict.fromkeys(top.values(), 0)
-    rest = [expression.formula.subs(zero) for expression in problem.expressions.values()]
-    if not _alone(rows):
-        solved = solve_linear(rows, [-part for part in rest])
-        assert solved is not None  # obstacles() has looked
-        return {name: Rate(_expression(solved[k], symbols, problem)) for k, name in enumerate(top)}
-    found: dict[str, Rate] = {}
-    for column, name in enumerate(top):
-        place = next(k for k, entries in enumerate(rows) if entries[column] != 0)
-        equation = list(problem.expressions)[place]
-        kept = _weak_rate(problem, equation, top[name], symbols) if weak and rows[place][column].is_number else None
-        found[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
-    return found
-
-
-def _weak_rate(problem: Problem, equation: str, top: sympy.Symbol, symbols: Mapping[sympy.Symbol, Jet]) -> Rate | None:
-    """The rate in divergence form, where the statement has it and the flux holds no highest time derivative."""
-    form = problem.divergence(equation)
-    if not form.flux or any(top in part.symbols for part in form.flux.values()):
-        return None
-    constant = sympy.diff(form.source.formula, top)
-    source = _expression(-form.source.formula.subs(top, 0) / constant, symbols, problem)
-    space = problem.vocabulary.space
-    flux = {space.index(n): _expression(part.formula / constant, symbols, problem) for n, part in form.flux.items()}
-    return Rate(source, flux)
-
-
-def _symbols(problem: Problem) -> dict[sympy.Symbol, Jet]:
-    """Every jet symbol of the equations, also those of their fluxes."""
-    found: dict[sympy.Symbol, Jet] = {}
-    for name, expression in problem.expressions.items():
-        form = problem.divergence(name)
-        for part in (expression, form.source, *form.flux.values()):
-            found |= part.symbols
-    return found
-
-
-def _expression(formula: sympy.Expr, symbols: Mapping[sympy.Symbol, Jet], problem: Problem) -> Expression:
-    used = {symbol: jet for symbol, jet in symbols.items() if symbol in formula.free_symbols}
-    return Expression(formula, formula, used, problem.functions)
-
-
-def _initial_values(problem: Problem) -> dict[Component, sympy.Expr]:
-    given = [term.prescribed for term in problem.constraints if term.kind == "initial"]
-    return {Component(jet.field, jet.index[0]): value for jet, value in filter(None, given)}
-
-
-# ----------------------------------------------------------------------------------------------------- bounds
-
-
-def _bounded(rate: Rate, problem: Problem) -> Rate:
-    """Fields replaced by their values within the declared bounds.
-
-    An error of the sign of a porous medium's density turns its diffusion backwards; the coefficient never sees it.
+    points (m, d) and normals (m, d) in space; coefficients: space multi-index → (m,).
     """
-    if not problem.bounds:
-        return rate
-    source, *flux = (_clipped(part, problem) for part in rate.parts)
-    return Rate(source, dict(zip(rate.flux, flux, strict=True)))
+
+    field: str
+    points: Array
+    normals: Array
+    coefficients: dict[MultiIndex, Array]
+    value: sympy.Expr
+    evolution: Evolution
+
+    def values(self, times: Array, order: int = 0) -> Array:
+        """(m, s): the prescribed value, or its time derivative, at s times."""
+        if order == 0:
+            return self._evaluate(self.value, times)
+        time = self.evolution.clock
+        if not any(time in call.free_symbols for call in self.value.atoms(AppliedUndef)):
+            return self._evaluate(sympy.diff(self.value, time, order), times)
+        step = 2e-3 * (self.evolution.domain.bounds[0, 1] - self.evolution.domain.bounds[0, 0])
+        shifted = [self.values(times + k * step, order - 1) for k in range(-3, 4)]
+        return sum(c * v for c, v in zip(DIFFERENCE, shifted, strict=True)) / step
+
+    def _evaluate(self, formula: sympy.Expr, times: Array) -> Array:
+        known = self.evolution.known(times[None, :], self.points[:, :, None], self.normals[:, :, None])
+        value = self.evolution.values([formula], known)[0]
+        return np.broadcast_to(value, (len(self.points), len(times)))
 
 
-def _clipped(part: Expression, problem: Problem) -> Expression:
-    table = {}
-    for symbol, jet in part.symbols.items():
-        if jet.field in problem.bounds and not any(jet.index):
-            lower, upper = problem.bounds[jet.field]
-            inside = symbol if lower is None else largest(symbol, sympy.sympify(lower))
-            table[symbol] = inside if upper is None else smallest(inside, sympy.sympify(upper))
-    return _expression(part.formula.xreplace(table), part.symbols, problem)
+def constraints_of(evolution: Evolution, name: str, count: int) -> tuple[Constraint, ...]:
+    """The boundary conditions of a field, each side as ``count`` points along every axis (one point in 1-D)."""
+    return tuple(_constraint(evolution, name, term, count) for term in evolution.boundary(name))
+
+
+def _constraint(evolution: Evolution, name: str, term: Term, count: int) -> Constraint:
+    assert isinstance(term.region, Side)
+    expression = term.expression
+    points, normals, _ = side_rule(term.region, count)
+    values = evolution.values(expression.partials, evolution.known(evolution.domain.time[0], points, normals))
+    coefficients = {
+        jet.index[1:]: np.broadcast_to(value, (len(points),))
+        for jet, value in zip(expression.jets, values, strict=True)
+    }
+    value = -expression.formula.subs(dict.fromkeys(expression.symbols, 0))
+    return Constraint(name, points, normals, coefficients, value, evolution)
+
+
+def side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
+    """Points (m, d), outward normals (m, d) and quadrature weights (m,) of a space-time side, without time."""
+    space = side.domain.space  # type: ignore[attr-defined]
+    if isinstance(side, RoundSide):
+        return space_side_rule(space.sides["boundary"], count)
+    assert isinstance(side, FlatSide)
+    same = [s for s in space.sides.values() if s.axis == side.axis - 1 and s.outward == side.outward]
+    return space_side_rule(same[0], count)
+
+
+def space_side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
+    """The same of a side of a domain in space: ``count`` Gauss points along each axis, one point for a line's end."""
+    if isinstance(side, FlatSide) and side.domain.dim == 1:
+        return np.array([[side.value]]), np.array([[float(side.outward)]]), np.ones(1)
+    round_trip = 3 if isinstance(side, RoundSide) else 1  # a circle is about three times as long as it is wide
+    points, weights = gauss_rule(side, round_trip * count)
+    return points, side.normals(points), weights

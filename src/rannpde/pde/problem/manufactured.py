@@ -8,7 +8,7 @@ from dataclasses import replace
 import sympy
 
 from rannpde.pde.statement.build import build
-from rannpde.pde.statement.expression import expand
+from rannpde.pde.statement.expansion import expand
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 

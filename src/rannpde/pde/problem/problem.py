@@ -16,9 +16,12 @@ from rannpde.errors import InputError, choose, finite_points, require
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.checks import check_problem
 from rannpde.pde.problem.conditions import Condition, Pairing, Periodic, condition_terms, equation_terms, naming
-from rannpde.pde.problem.variation import Variation
+from rannpde.pde.problem.data import Variation
+from rannpde.pde.problem.evolution import Evolution
+from rannpde.pde.problem.forms import in_time
 from rannpde.pde.residual import Term, term_residual
-from rannpde.pde.statement.expression import DivergenceForm, Expression, divergence_form
+from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
+from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
 
@@ -38,6 +41,9 @@ class Problem:
     exact : field → formula or callable of points (M, n), for errors and pictures only
     incomplete : allow missing initial or boundary conditions
 
+    obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
+    forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
+
     >>> from rannpde.domains import Interval
     >>> from rannpde.pde.problem.conditions import On
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": On(("x=0", "x=1"), "u = sin(x)")})
@@ -55,6 +61,8 @@ class Problem:
     exact: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     incomplete: bool = False
+    obstacles: tuple[str, ...] = field(init=False, repr=False)
+    forms: Mapping[bool, Evolution] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
@@ -85,6 +93,10 @@ class Problem:
             )
         object.__setattr__(self, "fields", fields)
         check_problem(self)
+        # statements are understood here, once: a solve finds their forms ready
+        obstacles, forms = in_time(self)
+        object.__setattr__(self, "obstacles", obstacles)
+        object.__setattr__(self, "forms", forms)
 
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
@@ -118,7 +130,7 @@ class Problem:
                 found += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(found)
 
-    @property
+    @cached_property
     def terms(self) -> tuple[Term, ...]:
         """All sums of the loss."""
         return self.interior + self.constraints
@@ -175,7 +187,7 @@ class Problem:
 
     def _formula(self, given: Any) -> Formula:
         words = self._words(())
-        return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words)
+        return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words.symbols)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,8 +17,8 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.errors import suggestion
-from rannpde.pde.statement.evaluate import INFINITE, constant, evaluate
-from rannpde.pde.statement.expression import size
+from rannpde.pde.statement.expansion import size
+from rannpde.pde.statement.expression import INFINITE, constant, evaluate
 from rannpde.pde.statement.grammar import (
     Binary,
     Call,

@@ -1,31 +1,28 @@
-"""What an equation says: exact expansion, the derivatives it needs, its linearisation, its divergence form.
+"""What an equation says in numbers: the derivatives it needs, its values, its exact linearisation.
 
-An expression in fields becomes a formula in *jets*, symbols for the derivatives ∂^α u of the fields. Its partial
-derivatives by the jets are the exact linearisation that Gauss–Newton needs,
+A compiled expression is a formula in *jets*, symbols for the derivatives ∂^α u of the fields. Its partial derivatives
+by the jets are the exact linearisation that Gauss–Newton needs,
 
     F'(u) w = Σ_jets ∂F/∂(∂^α u) · ∂^α w .
+
+Values come from walking the tree of the formula: no code is generated, every distinct node is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import sympy
+from scipy.special import erf
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.statement.evaluate import INFINITE, evaluate
-from rannpde.pde.statement.grammar import StatementError
-from rannpde.pde.statement.kinks import Delta, Where, own_kinks, settle, shown
-from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
-
-SIZE_LIMIT = 2000
-"""Nodes that one differentiation may produce: a page of formula; more is a mistake or an attack."""
-EXPANSION_LIMIT = 10_000
-"""Nodes that all differentiations of one statement may produce, about half a second of SymPy's time."""
+from rannpde.errors import InputError
+from rannpde.pde.statement.kinks import Absolute, Delta, Exponential, Larger, Sign, Smaller, Step, Where
 
 
 @dataclass(frozen=True)
@@ -96,69 +93,10 @@ class Expression:
         return dict(known) | {symbol: jets[jet] for symbol, jet in self.symbols.items()}
 
 
-def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression:
-    """Expand derivatives and name the jets; StatementError where that explodes, or a derivative does not exist."""
-    expanded = expand(source)
-    if expanded.has(*INFINITE):
-        raise StatementError(f"{shown(source)} divides by zero once its derivatives are carried out")
-    jets: dict[sympy.Expr, sympy.Symbol] = {}
-    symbols: dict[sympy.Symbol, Jet] = {}
-    for node in sorted(_field_nodes(expanded, vocabulary), key=str):
-        jet = _jet(node, vocabulary)
-        symbol = sympy.Symbol(jet_name(jet, vocabulary.coordinates), real=True)
-        jets[node], symbols[symbol] = symbol, jet
-    formula = _replace(expanded, jets)
-    for left in formula.atoms(sympy.Derivative, sympy.Subs):
-        function = vocabulary.functions.get(getattr(left.expr, "func", type(left)).__name__)
-        if hasattr(function, "derivative") and isinstance(left, sympy.Derivative):
-            continue
-        raise StatementError(
-            f"{left} cannot be computed: your function needs derivative(orders, *arrays), see PointFunction"
-        )
-    used = {symbol: jet for symbol, jet in symbols.items() if symbol in formula.free_symbols}
-    if _derivative_size(formula, set(used)) > EXPANSION_LIMIT:
-        raise StatementError(
-            f"the linearisation of {shown(source)} has more than {EXPANSION_LIMIT} terms; write it as a system"
-        )
-    return Expression(source, formula, used, vocabulary.functions)
-
-
 def jet_name(jet: Jet, coordinates: Iterable[str]) -> str:
     """``u_xx`` for Jet("u", (0, 2))."""
     letters = "".join(name * order for name, order in zip(coordinates, jet.index, strict=True))
     return jet.field + ("_" + letters if letters else "")
-
-
-def expand(source: sympy.Expr) -> sympy.Expr:
-    """Carry out every derivative of an expression, inside first, refusing formulas that would explode."""
-    return _Expansion().run(own_kinks(source))
-
-
-class _Expansion:
-    """One expansion, with a budget of work."""
-
-    def __init__(self) -> None:
-        self.work = 0
-
-    def run(self, source: sympy.Expr) -> sympy.Expr:
-        if not source.has(sympy.Derivative):
-            return source
-        if not isinstance(source, sympy.Derivative):
-            return source.func(*[self.run(below) for below in source.args])
-        inner = self.run(source.expr)
-        for variable in source.variables:
-            inner = self.step(inner, variable)
-        return inner
-
-    def step(self, inner: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
-        more = _derivative_size(inner, {variable})
-        self.work += more
-        if more > SIZE_LIMIT or self.work > EXPANSION_LIMIT:
-            limit = SIZE_LIMIT if more > SIZE_LIMIT else EXPANSION_LIMIT
-            raise StatementError(
-                f"the derivative of {shown(inner)} in {variable} takes the formula beyond {limit} terms; refused"
-            )
-        return settle(own_kinks(differentiate(inner, variable)), inner, variable)
 
 
 def differentiate(formula: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
@@ -195,92 +133,132 @@ def differentiate(formula: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
     return slope(formula)
 
 
-def _derivative_size(node: sympy.Expr, variables: set[sympy.Symbol]) -> int:
-    """About the number of nodes of the derivative, before it is computed: a product of n factors gives n products."""
-    if not node.free_symbols & variables:
-        return 0
-    if not node.args or isinstance(node, (AppliedUndef, sympy.Derivative)):
-        return 1
-    moving = [_derivative_size(part, variables) for part in node.args]
-    return sum(moving) + (0 if node.is_Add else sum(map(bool, moving)) * size(node))
+# -------------------------------------------------------------------------------------------------- values
+
+INFINITE = (sympy.zoo, sympy.nan, sympy.oo, -sympy.oo)
+
+_UFUNCS: dict[Any, Callable[..., Any]] = {
+    getattr(sympy, name): getattr(np, name)
+    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sign")
+} | {
+    sympy.asin: np.arcsin,
+    sympy.acos: np.arccos,
+    sympy.atan: np.arctan,
+    sympy.asinh: np.arcsinh,
+    sympy.erf: erf,
+    Exponential: np.exp,
+    Absolute: np.abs,
+    Sign: np.sign,
+    Step: lambda z: np.heaviside(z, 0.5),
+    Delta: lambda z, order: np.zeros_like(z),  # reached by linearisations and guesses only, where it is zero a.e.
+    Larger: np.maximum,
+    Smaller: np.minimum,
+    Where: lambda z, a, b: np.where(z > 0, a, b),
+    # SymPy's own, which others put into formulas
+    sympy.Abs: np.abs,
+    sympy.Heaviside: lambda z, middle=0.5: np.heaviside(z, middle),
+    sympy.DiracDelta: lambda z, order=0: np.zeros_like(z),
+    sympy.Max: lambda *z: np.maximum.reduce(np.broadcast_arrays(*z)),
+    sympy.Min: lambda *z: np.minimum.reduce(np.broadcast_arrays(*z)),
+}
 
 
-def size(node: sympy.Basic, limit: int = 10**6) -> int:
-    """Nodes of a formula, counted up to the limit."""
-    count, stack = 0, [node]
-    while stack and count <= limit:
-        count += 1
-        stack.extend(stack.pop().args)
-    return count
+def evaluate(
+    expressions: Sequence[sympy.Expr],
+    values: Mapping[sympy.Symbol, Array],
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> list[Array]:
+    """Each expression at the arrays given for its symbols; constants stay scalars (shape ()).
 
+    Leaving the domain of a logarithm or a root gives NaN in silence: the caller decides what that means.
 
-def _field_nodes(expression: sympy.Expr, vocabulary: Vocabulary) -> set[sympy.Expr]:
-    known = {vocabulary.field_function(name) for name in vocabulary.fields}
-    found = {node for node in expression.atoms(AppliedUndef) if node in known}
-    return found | {node for node in expression.atoms(sympy.Derivative) if node.expr in known}
-
-
-def _jet(node: sympy.Expr, vocabulary: Vocabulary) -> Jet:
-    orders = dict.fromkeys(vocabulary.symbols, 0)
-    if isinstance(node, sympy.Derivative):
-        for variable, count in node.variable_count:
-            orders[variable] += int(count)
-        node = node.expr
-    return Jet(node.func.__name__, tuple(orders.values()))
-
-
-def _replace(expression: sympy.Expr, table: Mapping[sympy.Expr, sympy.Symbol]) -> sympy.Expr:
-    """Derivatives as whole nodes first: xreplace would otherwise reach the function inside them."""
-    derivatives = {node: symbol for node, symbol in table.items() if isinstance(node, sympy.Derivative)}
-    plain = {node: symbol for node, symbol in table.items() if node not in derivatives}
-    return expression.xreplace(derivatives).xreplace(plain)
-
-
-# -------------------------------------------------------------------------------------------- divergence form
-
-
-@dataclass(frozen=True)
-class DivergenceForm:
-    """residual = source + Σ_x ∂_x flux[x]: what a weak (Galerkin) formulation integrates by parts.
-
-    source holds the terms that are no derivatives in space of an expression; flux is keyed by coordinate.
+    >>> x = sympy.Symbol("x")
+    >>> evaluate([x**2 + 1, sympy.Integer(3)], {x: np.array([1.0, 2.0])})
+    [array([2., 5.]), array(3.)]
     """
-
-    source: Expression
-    flux: Mapping[str, Expression]
-
-
-def divergence_form(expression: Expression, vocabulary: Vocabulary) -> DivergenceForm:
-    """Split a statement where it has divergence form: c · ∂_x(…) with a constant c goes to the flux in x.
-
-    >>> from rannpde.pde.statement.reading import read
-    >>> words = Vocabulary(("t", "x"), "t", ("u",))
-    >>> form = divergence_form(read("u_t = laplace(u**2)", words), words)
-    >>> form.source.formula, form.flux["x"].formula
-    (u_t, -2*u*u_x)
-    """
-    space = {coordinate_symbol(name): name for name in vocabulary.space}
-    source, flux = sympy.Integer(0), dict.fromkeys(vocabulary.space, sympy.Integer(0))
-    for constant, rest in _summands(expression.source, sympy.Integer(1)):
-        variable = next((v for v in reversed(getattr(rest, "variables", ())) if v in space), None)
-        if variable is None:
-            source += constant * rest
-            continue
-        left = list(rest.variables)
-        left.remove(variable)
-        flux[space[variable]] += constant * (sympy.Derivative(rest.expr, *left, evaluate=False) if left else rest.expr)
-    parts = {name: compile_expression(part, vocabulary) for name, part in flux.items() if part != 0}
-    return DivergenceForm(compile_expression(source, vocabulary), parts)
+    cache: dict[sympy.Expr, Array] = {symbol: np.asarray(value, dtype=float) for symbol, value in values.items()}
+    with np.errstate(all="ignore"):
+        return [_walk(expression, cache, functions or {}) for expression in expressions]
 
 
-def _summands(node: sympy.Expr, constant: sympy.Expr) -> Iterator[tuple[sympy.Expr, sympy.Expr]]:
-    """(c, rest) with Σ c · rest the node: only constants are multiplied into sums (products of sums explode)."""
+def _walk(node: sympy.Expr, cache: dict[sympy.Expr, Array], functions: Mapping[str, Callable[..., Any]]) -> Array:
+    found = cache.get(node)
+    if found is None:
+        if not node.args and node.is_number and node.is_extended_real:  # larger constants by floats, not by digits
+            found = np.asarray(float(node))
+        else:
+            parts = node.expr.args if isinstance(node, sympy.Derivative) else node.args
+            found = np.asarray(_apply(node, [_walk(below, cache, functions) for below in parts], functions))
+        cache[node] = found
+    return found
+
+
+def _apply(node: sympy.Expr, below: list[Array], functions: Mapping[str, Callable[..., Any]]) -> Any:
     if node.is_Add:
-        for term in node.args:
-            yield from _summands(term, constant)
-        return
-    number, rest = node.as_independent(*node.free_symbols) if node.is_Mul else (sympy.Integer(1), node)
-    if rest.is_Add:
-        yield from _summands(rest, constant * number)
-    else:
-        yield constant * number, rest
+        return sum(below[1:], below[0])
+    if node.is_Mul:
+        product = below[0]
+        for factor in below[1:]:
+            product = product * factor
+        return product
+    if node.is_Pow:
+        return _power(below[0], below[1], node.exp)
+    if node.func in _UFUNCS:
+        return _UFUNCS[node.func](*below)
+    if isinstance(node, AppliedUndef) and node.func.__name__ in functions:
+        return _user_value(node.func.__name__, functions[node.func.__name__], below)
+    if isinstance(node, sympy.Derivative) and node.expr.func.__name__ in functions:
+        return _user_derivative(node, below, functions[node.expr.func.__name__])
+    if node.is_Symbol:
+        raise InputError(f"the symbol {node} has no value here; declare it as a field, a coordinate or a parameter")
+    raise InputError(
+        f"{type(node).__name__} cannot be evaluated; known functions: {', '.join(sorted(f.__name__ for f in _UFUNCS))}"
+    )
+
+
+def _power(base: Array, exponent: Array, exact: sympy.Expr) -> Array:
+    if exact.is_Integer and abs(int(exact)) <= 8:  # repeated multiplication is ten times faster than np.power
+        result = base
+        for _ in range(abs(int(exact)) - 1):
+            result = result * base
+        return result if int(exact) > 0 else 1.0 / result
+    if exact == sympy.Rational(1, 2):
+        return np.asarray(np.sqrt(base))
+    return np.asarray(np.power(base, exponent))
+
+
+def _user_value(name: str, function: Callable[..., Any], arguments: list[Array]) -> Array:
+    """A user's function of one-dimensional arrays, at arrays of any shape."""
+    shape, flat = _flattened(arguments)
+    result = np.asarray(function(*flat), dtype=float)
+    if result.shape not in ((), flat[0].shape):
+        raise InputError(
+            f"functions[{name!r}] gave an array of shape {result.shape} for arguments of shape {flat[0].shape}"
+        )
+    return result.reshape(shape) if result.shape else result
+
+
+def _user_derivative(node: sympy.Derivative, arguments: list[Array], function: Any) -> Array:
+    """f.derivative(orders, *arguments) of a user's function that has it."""
+    counts = dict(node.variable_count)
+    orders = tuple(int(counts.get(argument, 0)) for argument in node.expr.args)
+    shape, flat = _flattened(arguments)
+    return np.asarray(function.derivative(orders, *flat), dtype=float).reshape(shape)
+
+
+def _flattened(arguments: list[Array]) -> tuple[tuple[int, ...], list[Array]]:
+    together = np.broadcast_arrays(*arguments)
+    return together[0].shape, [array.ravel() for array in together]
+
+
+def constant(expression: sympy.Expr) -> float | None:
+    """The float of a constant, NaN where it has none, None for what is no constant; by floats, never digit by digit.
+
+    >>> constant(sympy.sqrt(2)), constant(sympy.Symbol("x"))
+    (1.4142135623730951, None)
+    """
+    if not expression.is_number or expression.has(sympy.Derivative):
+        return None
+    if expression.has(*INFINITE, sympy.I):
+        return np.nan
+    return float(evaluate([expression], {})[0])

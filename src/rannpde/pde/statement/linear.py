@@ -8,8 +8,8 @@ import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.pde.statement.evaluate import evaluate
-from rannpde.pde.statement.expression import EXPANSION_LIMIT, size
+from rannpde.pde.statement.expansion import EXPANSION_LIMIT, size
+from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.statement.grammar import StatementError
 
 VANISHING = 1e-12

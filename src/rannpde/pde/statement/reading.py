@@ -10,7 +10,8 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.errors import InputError, suggestion
 from rannpde.pde.statement.build import MAGNITUDE_LIMIT, WORK_LIMIT, build
-from rannpde.pde.statement.expression import Expression, compile_expression, size
+from rannpde.pde.statement.expansion import compile_expression, size
+from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.grammar import Call, Name, Node, StatementError, children, fail, names, parse
 from rannpde.pde.statement.kinks import own_kinks
 from rannpde.pde.statement.vocabulary import CONSTANTS, FUNCTIONS, OPERATORS, Vocabulary, coordinate_symbol

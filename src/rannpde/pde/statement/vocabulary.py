@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -62,14 +63,19 @@ class Vocabulary:
         for name, function in self.functions.items():
             require(callable(function), f"functions[{name!r}]", function, "callable")
 
-    @property
+    @cached_property
     def space(self) -> tuple[str, ...]:
         return tuple(name for name in self.coordinates if name != self.time)
 
-    @property
+    @cached_property
     def symbols(self) -> tuple[sympy.Symbol, ...]:
         """The coordinates as SymPy symbols."""
         return tuple(coordinate_symbol(name) for name in self.coordinates)
+
+    @cached_property
+    def normals(self) -> tuple[sympy.Symbol, ...]:
+        """The components of the outward normal, known on boundaries only."""
+        return tuple(normal_symbol(name) for name in self.coordinates)
 
     def field_function(self, name: str) -> sympy.Expr:
         """u(t, x, …) for the field of that name."""
