@@ -14,9 +14,9 @@ from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.axis import Axis, EndRow, along, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution
 from rannpde.pde.lines.kronecker import CoupledBlock, Factors, FieldBlock, KroneckerSolve
-from rannpde.pde.lines.method import Lines, discretisation
+from rannpde.pde.lines.method import Lines, discretisation, products_fit
 from rannpde.pde.lines.passes import Setting
-from rannpde.pde.lines.products import AdaptedProducts, lines_of_data, products_fit
+from rannpde.pde.lines.products import AdaptedProducts, lines_of_data
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic

@@ -6,11 +6,11 @@ although the equations hold is what they do not determine. Widths double until t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,16 +18,13 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.domains.norms import relative_errors
 from rannpde.errors import InputError, reject, require
 from rannpde.network.features import FourierFeatures, RandomFeatures
-from rannpde.pde.collocation.attempt import Attempt, Recipe, attempt
-from rannpde.pde.collocation.growing import GrowingWindow
-from rannpde.pde.collocation.guess import first_guess
+from rannpde.pde.collocation.attempt import Attempt, Recipe, Search, attempt, first_scales, first_width
+from rannpde.pde.collocation.guess import GrowingWindow, as_state, first_guess
 from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork
-from rannpde.pde.collocation.search import BoxFeatures, Scales, Search, first_scales, first_width
-from rannpde.pde.functions import ExactSolution, State
+from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales
+from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time
-from rannpde.pde.solution import Solution
 from rannpde.pde.watch import Ending, Watch
 
 if TYPE_CHECKING:
@@ -354,24 +351,6 @@ def by_slabs(problem: Problem, method: Collocation, tol: float, watch: Watch, rn
     told = tuple(row for one in found for row in one.passes)
     ending = worst.ending if not worst.ending.converged and estimate > tol else Ending.CONVERGED
     return Found(best, tried, told, estimate, ending, "" if ending.converged else worst.detail)
-
-
-def as_state(guess: Any, problem: Problem) -> State | None:
-    """A guess given as formulas, as a Solution, or as any object with derivatives."""
-    if guess is None:
-        return None
-    if isinstance(guess, Solution):
-        return guess.function
-    if isinstance(guess, Mapping):
-        try:
-            known = replace(problem, exact=guess).exact_solution
-        except InputError as error:
-            raise InputError(str(error).replace("exact", "guess", 1)) from None
-        assert isinstance(known, ExactSolution)
-        return known
-    remedy = "a mapping of fields to formulas, a Solution, or an object with derivative"
-    require(hasattr(guess, "derivative"), "guess", guess, remedy)
-    return guess
 
 
 def _scales(scale: float | Sequence[float], dim: int) -> Scales:

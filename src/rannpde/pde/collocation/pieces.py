@@ -1,9 +1,9 @@
-"""A function in pieces: boxes of a domain, each with features and output weights of its own."""
+"""A function in pieces: boxes of a domain, each with features and output weights of its own; and how they are drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -12,9 +12,15 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.domains.domain import Box, Domain, SpaceTime
 from rannpde.errors import FileError, InputError, positive_integer, suggestion
-from rannpde.network.features import Features
+from rannpde.network.features import Features, RandomFeatures
+from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
+from rannpde.pde.collocation.tuning import CollocationTuning
+from rannpde.pde.problem.problem import Problem
+
+Scales = tuple[float, ...]
+"""One per coordinate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,3 +122,53 @@ def split_box(domain: Domain, parts: Mapping[str, int]) -> list[Array]:
         count = positive_integer(f"pieces[{name!r}]", parts.get(name, 1))
         cuts.append(list(pairwise(np.linspace(lower, upper, count + 1))))
     return [np.array(box) for box in product(*cuts)]
+
+
+@dataclass(frozen=True)
+class BoxFeatures:
+    """How features are drawn for each piece of a domain: ridges that cross it, or whole frequencies."""
+
+    problem: Problem
+    tuning: CollocationTuning
+    parts: Mapping[str, int] = field(default_factory=dict)
+    activation: str = "tanh"
+    law: WeightLaw | None = None
+
+    @property
+    def periodic(self) -> tuple[int, ...]:
+        return tuple(self.problem.domain.names.index(name) for name in self.problem.periodic)
+
+    def draw(self, width: int, scales: Scales, rng: np.random.Generator) -> tuple[Piece, ...]:
+        boxes = split_box(self.problem.domain, self.parts)
+        return tuple(Piece(box, self._layer(box, width, scales, rng)) for box in boxes)
+
+    def _layer(self, box: Array, width: int, scales: Scales, rng: np.random.Generator) -> RandomFeatures:
+        law, activation = self.law, self.activation
+        if self.periodic:
+            law, activation = WholeFrequencies(scales, self.periodic), "cos"
+        elif law is None:
+            dense = len(scales) < self.tuning.few_coordinates_from
+            law = BoxUniform(scales) if dense else FewCoordinates(scales)
+        features = RandomFeatures.sample(
+            width=width, law=law, activation=activation, rng=rng, domain=_Bounds(box), constant=True
+        )
+        return self._focused(features, rng)
+
+    def _focused(self, features: RandomFeatures, rng: np.random.Generator) -> RandomFeatures:
+        """A share of the neurons moved to where the data vary, if that is concentrated and nothing else was asked."""
+        variation = self.problem.variation
+        if variation is None or variation.chances is None or self.parts or self.law is not None or self.periodic:
+            return features
+        count = round(self.tuning.focus_share * features.width)
+        weights, biases = variation.neurons(count, rng)
+        kept = features.width - count
+        return replace(
+            features,
+            weights=np.concatenate([features.weights[:, :kept], weights], axis=1),
+            biases=np.concatenate([features.biases[:kept], biases]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    bounds: Array

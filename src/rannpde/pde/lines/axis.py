@@ -1,6 +1,6 @@
 """One coordinate of a box: an orthonormal basis on an interval, whose products span functions on the box.
 
-Along a bounded axis the functions are singular vectors of adapted random features, as in ``basis``: ``rank`` of them
+Along a bounded axis the functions are singular vectors of adapted random features, as in ``galerkin``: ``rank`` of them
 satisfy the homogeneous conditions at both ends, and one more for each condition lifts its value. Along a periodic axis
 they are cosines and sines of whole frequencies. With both kinds together,
 
@@ -15,14 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
+import sympy
 from scipy.linalg import svd
 
 from rannpde.arrays import Array
+from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.basis import split_rows
+from rannpde.pde.lines.galerkin import split_rows
+from rannpde.pde.problem.evolution import Constraint, Evolution
+from rannpde.pde.residual import Term
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,6 @@ def random_axis(
     rows: Sequence[EndRow],
     *,
     cutoff: float,
-    boundary_cutoff: float,
     most: int,
 ) -> Axis:
     """At most ``most`` singular vectors of the features that satisfy the rows, and a lifting of each row."""
@@ -137,7 +141,7 @@ def random_axis(
     null, lifting = np.eye(features.columns), np.zeros((features.columns, 0))
     if rows:
         matrix = np.concatenate([_row(features, row) for row in rows])
-        null, lifting = split_rows(matrix, boundary_cutoff)
+        null, lifting = split_rows(matrix)
     if null.shape[1] == 0:
         raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
     roots = np.sqrt(weights)[:, None]
@@ -160,3 +164,55 @@ def along(matrix: Array, tensor: Array, axis: int) -> Array:
         return (tensor.reshape(-1, tensor.shape[axis]) @ matrix.T).reshape(*before, len(matrix), *after)
     stacked = np.matmul(matrix, tensor.reshape(int(np.prod(before)), tensor.shape[axis], -1))
     return stacked.reshape(*before, len(matrix), *after)
+
+
+# --------------------------------------------------------------------------------------------- boundary conditions
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """A condition on one side of a box, as a row of its axis: B u = value(t, other coordinates)."""
+
+    axis: int
+    row: EndRow
+    normal: float
+    value: sympy.Expr
+
+    @classmethod
+    def of(cls, evolution: Evolution, term: Term) -> Face | None:
+        """None where the condition holds other derivatives than along its normal, or coefficients that vary."""
+        side, expression = term.region, term.expression
+        if not isinstance(side, FlatSide):
+            return None
+        words = evolution.problem.vocabulary
+        axis, normal = side.axis - 1, float(side.outward)
+        known: dict[sympy.Symbol, Any] = dict.fromkeys(words.normals, 0.0)
+        known |= {words.normals[side.axis]: normal, words.symbols[side.axis]: side.value}
+        coefficients = {}
+        for jet, partial in zip(expression.jets, expression.partials, strict=True):
+            if partial.free_symbols - set(known) and not partial.is_zero:
+                return None
+            number = float(evolution.values([partial], known)[0])
+            if number and any(order for k, order in enumerate(jet.index) if k != axis + 1):
+                return None
+            if number:
+                coefficients[jet.index[axis + 1]] = number
+        value = -expression.formula.subs(dict.fromkeys(expression.symbols, 0))
+        return cls(axis, EndRow(side.value, coefficients), normal, value) if coefficients else None
+
+
+def faces_of(evolution: Evolution, name: str) -> list[Face] | None:
+    """The boundary conditions of a field axis by axis, or None where one does not fit."""
+    found = [Face.of(evolution, term) for term in evolution.boundary(name)]
+    if any(face is None for face in found):
+        return None
+    return sorted((face for face in found if face is not None), key=lambda face: face.axis)
+
+
+def values_on(face: Face, evolution: Evolution, name: str, axes: tuple[Axis, ...]) -> Constraint:
+    """The prescribed values at the product of the nodes of the other axes."""
+    places = [np.array([face.row.place]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
+    points = np.stack([m.ravel() for m in np.meshgrid(*places, indexing="ij")], axis=1)
+    normals: Array = np.zeros_like(points)
+    normals[:, face.axis] = face.normal
+    return Constraint(name, points, normals, {}, face.value, evolution)

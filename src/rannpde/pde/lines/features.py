@@ -23,9 +23,8 @@ from rannpde.domains.quadrature import gauss_rule
 from rannpde.domains.region import composite_gauss
 from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.basis import Basis, Rule, build_basis
-from rannpde.pde.lines.evolved import Evolved, Stretch
-from rannpde.pde.lines.galerkin import Galerkin
+from rannpde.pde.lines.galerkin import DEPENDENT, Basis, Galerkin, Rule, build_basis
+from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, check_points, first_scales
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
@@ -71,7 +70,9 @@ class Resolution:
 
     def wanted_width(self, tol: float) -> float:
         """Features that resolve these lengths, were there no limit."""
-        return self.tuning.features_per_length(tol, self.dim) * self.lengths_across
+        place = self.dim - 1
+        count = self.tuning.features_first[place] - self.tuning.features_digit[place] * float(np.log10(tol))
+        return (count if self.dim == 1 else count**2 / 12.0) * self.lengths_across
 
     def law(self) -> Adapted:
         """The weight law of this resolution."""
@@ -212,7 +213,7 @@ class AdaptedFeatures:
     """
 
     def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator) -> None:
-        self.setting, self.rng = setting, rng
+        self.setting, self.rng, self.tolerances = setting, rng, setting.staged()
         self.weak, self.strong = evolution, evolution_form(evolution.problem, weak=False)
         self.space = evolution.domain.space
         self.resolution = from_data(evolution, setting.tuning)
@@ -220,17 +221,9 @@ class AdaptedFeatures:
         self.touching, self.boost = bool(evolution.problem.bounds), 1.0
         self.grown: Grown | None = None
 
-    @property
-    def most_passes(self) -> int:
-        return self.setting.tuning.most_passes
-
-    def tolerance(self, number: int) -> float:
-        return self.setting.staged_tolerance(number)
-
-    def run(self, number: int) -> Evolved:
+    def run(self, number: int, tol: float) -> Evolved:
         """The march of one pass over the whole time."""
-        tol = self.tolerance(number)
-        weak = self.touching or (self.setting.tuning.weak(tol) and self.space.dim == 1)
+        weak = self.touching or (self._carried(tol) and self.space.dim == 1)
         system = self._system(self.weak if weak else self.strong, max(tol, self.setting.tol))
         march = self.setting.march(tol, number, system, self.grown)
         path = march.run(system, system.evolution.domain.time, system.initial_state())
@@ -247,10 +240,14 @@ class AdaptedFeatures:
         room = tuning.hopeless * tuning.widest[self.space.dim - 1]
         return self.setting.width is not None or self.resolution.wanted_width(self.setting.tol) <= room
 
+    def _carried(self, tol: float) -> bool:
+        """Whether the weak form carries that many digits."""
+        return float(np.finfo(float).eps) / self.setting.tuning.weak_cutoff < tol
+
     def _system(self, form: Evolution, tol: float) -> Galerkin:
         setting, tuning, dim = self.setting, self.setting.tuning, self.space.dim
         resolution = self.resolution.finer(self.boost)
-        loose = form.weak and dim == 1 and tuning.weak(tol / 5)  # where its rounding is far below
+        loose = form.weak and dim == 1 and self._carried(tol / 5)  # where its rounding is far below
         rule = resolution.rule(boundary=form.weak, density=tuning.loose_nodes if loose else 1.0)
         early = tuning.early_width if tol > setting.tol else 1.0
         wanted = max(early * resolution.wanted_width(tol), tuning.narrowest[dim - 1])
@@ -259,7 +256,7 @@ class AdaptedFeatures:
             width=width, dim=dim, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
         cutoff = max(tuning.weak_cutoff, 1e-5 * tol) if form.weak else max(tuning.strong_cutoff, 1e-3 * tol)
-        boundary = tuning.boundary_cutoff if dim == 1 else max(tuning.boundary_cutoff, 1e-3 * tol)
+        boundary = DEPENDENT if dim == 1 else max(DEPENDENT, 1e-3 * tol)
         points = tuning.boundary_points
         bases = {
             name: build_basis(

@@ -15,11 +15,9 @@ from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.lines.axis import Axis
-from rannpde.pde.lines.basis import Basis, Rule
-from rannpde.pde.lines.evolved import Evolved, Stretch, System
 from rannpde.pde.lines.fourier import Modes, Spectral
-from rannpde.pde.lines.galerkin import Galerkin
-from rannpde.pde.lines.march import Trajectory
+from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
+from rannpde.pde.lines.march import Evolved, Stretch, System, Trajectory
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning

@@ -21,7 +21,7 @@ import sympy
 from scipy import fft
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
@@ -142,7 +142,7 @@ class Spectral:
     def count(self) -> int:
         return len(self.modes.numbers)
 
-    columns = rank = count
+    columns = rank = held = count
 
     @property
     def nodes(self) -> Array:
@@ -248,26 +248,26 @@ FINE_MODES = {1: 2**14, 2: 2**9, 3: 2**6}
 """Modes per axis of the grid on which the data of a problem are looked at."""
 
 
+MOST_PASSES = 4
+"""Each has more modes than the one before: what four do not settle is no matter of modes."""
+
+
 class FourierModes:
     """Passes with as many Fourier modes as the solution needs at every time."""
-
-    most_passes = 4
 
     def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator | None = None) -> None:
         """Nothing is drawn: ``rng`` is there for the other kinds' sake."""
         self.evolution, self.setting = evolution, setting
+        self.tolerances = tuple(setting.tol / setting.tuning.mode_tighter**k for k in range(MOST_PASSES))
         self.bounds = tuple((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
         self.scales: Mapping[Component, float] = first_scales(evolution)
         self.grown: Grown | None = None
         self.most = setting.tuning.most_modes[len(self.bounds) - 1]
         self.highest = min(self._of_data(), int(self.most / setting.tuning.mode_step))
 
-    def tolerance(self, number: int) -> float:
-        return self.setting.tol / self.setting.tuning.mode_tighter ** (number - 1)
-
-    def run(self, number: int) -> Evolved:
+    def run(self, number: int, tol: float) -> Evolved:
         """The march over the whole time, in stretches of constant modes."""
-        tuning, tol = self.setting.tuning, self.tolerance(number)
+        tuning = self.setting.tuning
         most = int(self.most / (1.0 if number > 1 else tuning.mode_step))  # the second pass must be the finer one
         start, end = self.evolution.domain.time
         system = Spectral(self.evolution, Modes(self.bounds, self.highest), self.scales)

@@ -4,22 +4,175 @@ Projection in the true L² product inherits the sign of the operator: ⟨u, F'u�
 basis functions, where a least-squares projection at scattered points has growing modes. Fluxes are integrated by parts,
 
     z' = ∫ φ source + Σ_x ∫ ∂_x φ flux_x - ∮ φ flux·n .
+
+The basis: an orthonormal basis of random features that satisfies the boundary conditions, at the nodes of a quadrature.
+
+With features φ_j, nodes x_i, weights ω_i and boundary rows B (what the conditions read off each feature):
+
+1. null space of B: coefficients Z with B Z = 0, and a lifting L with B L = 1 for given boundary values;
+2. singular values of diag(√ω) φ(x) Z = U S Vᵀ, cut at ``cutoff`` · S_1;
+3. the basis at the nodes is U/√ω *itself*, orthonormal in the quadrature product (features times V/S would lose seven
+   digits); derivatives, and values elsewhere, are features times W = Z V/S.
+
+A function with boundary values g(t) is u = basis · (z - ⟨basis, φL⟩ g) + φL g, so that z = ⟨basis, u⟩ whatever the
+boundary does, and z' needs no derivative of g. The difference is formed first: its last entries are small, although
+those of z and of the lifting, which do not decay, are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import sympy
+from scipy.linalg import qr, svd
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.basis import Basis
+from rannpde.errors import InputError
+from rannpde.network.features import Features
 from rannpde.pde.lines.radau import Dense
-from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.problem.evolution import Component, Constraint, Evolution, constraints_of
 from rannpde.pde.statement.expression import Jet
+
+DEPENDENT = 1e-12
+"""Boundary rows closer than this to a combination of the others say nothing new: some hundred roundings."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Quadrature in space: nodes (Q, d), weights (Q,); then nodes on the boundary (B, d), weight × normal (B, d)."""
+
+    points: Array
+    weights: Array
+    boundary: Array
+    outward: Array
+
+    @property
+    def nodes(self) -> Array:
+        """(Q + B, d): inside first."""
+        return np.concatenate([self.points, self.boundary])
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """rank functions Σ_j weights[j, k] φ_j, orthonormal at the nodes of the rule, and a lifting of m boundary values.
+
+    weights (columns, rank), lifting (columns, m), left (Q, rank): the basis at the nodes inside
+    lifted (rank, m): projection of the lifting on the basis
+    singular_values : those kept, relative to the largest
+    constraints : the boundary conditions, each side at ``boundary_points`` points along every axis
+    """
+
+    features: Features
+    rule: Rule
+    weights: Array
+    lifting: Array
+    lifted: Array
+    left: Array
+    singular_values: Array
+    constraints: tuple[Constraint, ...]
+    boundary_points: int
+    _kept: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+
+    @property
+    def rank(self) -> int:
+        return self.weights.shape[1]
+
+    def values(self, index: MultiIndex) -> tuple[Array, Array]:
+        """(Q + B, rank) and (Q + B, m): that space derivative of the basis and of the lifting, at all nodes; kept."""
+        if index not in self._kept:
+            basis, lifting = self.at(self.rule.nodes, index)
+            if not any(index):
+                basis[: len(self.left)] = self.left
+                basis[len(self.left) :][self._prescribed] = 0.0
+            self._kept[index] = basis, lifting
+        return self._kept[index]
+
+    @property
+    def _prescribed(self) -> Array:
+        """(B,): boundary nodes where the condition gives the value itself, so that the basis is exactly 0 there."""
+        fixed = np.zeros(len(self.rule.boundary), dtype=bool)
+        for constraint in self.constraints:
+            if all(not any(index) for index in constraint.coefficients):
+                along = self.rule.outward @ constraint.normals[0]
+                same = along >= (1.0 - 1e-9) * np.linalg.norm(self.rule.outward, axis=1)
+                fixed |= same | (
+                    len(self.rule.boundary) > 0 and len(np.unique(constraint.normals.round(9), axis=0)) > 1
+                )
+        return fixed
+
+    def at(self, points: Array, index: MultiIndex) -> tuple[Array, Array]:
+        """(M, rank) and (M, m) at points of space."""
+        design = self.features(points, index)
+        return design @ self.weights, design @ self.lifting
+
+    def data(self, times: Array, order: int = 0) -> Array:
+        """(m, s): boundary values, or their time derivatives."""
+        if not self.constraints:
+            return np.zeros((0, len(times)))
+        return np.concatenate([constraint.values(times, order) for constraint in self.constraints])
+
+    def coefficients(self, states: Array, data: Array) -> Array:
+        """(rank, s): what multiplies the basis for states z (rank, s) and boundary values (m, s)."""
+        return states - self.lifted @ data if len(data) else states
+
+    def project(self, values: Array) -> Array:
+        """z (rank, …) = ⟨basis, values⟩ of node values (Q, …)."""
+        return (self.left * self.rule.weights[:, None]).T @ values
+
+
+def build_basis(
+    features: Features,
+    rule: Rule,
+    evolution: Evolution,
+    name: str,
+    *,
+    cutoff: float,
+    boundary_cutoff: float = DEPENDENT,
+    boundary_points: int,
+) -> Basis:
+    """Null space, lifting, singular vectors: steps 1 to 3 above."""
+    constraints = constraints_of(evolution, name, boundary_points)
+    null, lifting = _split(features, constraints, boundary_cutoff)
+    design = features(rule.points)
+    roots = np.sqrt(rule.weights)[:, None]
+    if null.shape[1] == 0:
+        raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
+    left, singular, right = svd(roots * (design @ null), full_matrices=False, overwrite_a=True, check_finite=False)
+    keep = singular > cutoff * singular[0]
+    left = left[:, keep] / roots
+    weights = null @ (right[keep].T / singular[keep])
+    lifted = (left * rule.weights[:, None]).T @ (design @ lifting)
+    kept = singular[keep] / singular[0]
+    return Basis(features, rule, weights, lifting, lifted, left, kept, constraints, boundary_points)
+
+
+def _split(features: Features, constraints: Sequence[Constraint], cutoff: float) -> tuple[Array, Array]:
+    """Z (columns, columns - rank) with B Z = 0 and L (columns, m) with B L = 1, both well conditioned."""
+    if not constraints:
+        return np.eye(features.columns), np.zeros((features.columns, 0))
+    rows = []
+    for constraint in constraints:
+        parts = [c[:, None] * features(constraint.points, index) for index, c in constraint.coefficients.items()]
+        rows.append(sum(parts[1:], parts[0]))
+    return split_rows(np.concatenate(rows), cutoff)
+
+
+def split_rows(matrix: Array, cutoff: float = DEPENDENT) -> tuple[Array, Array]:
+    """Z and L of boundary rows B (m, columns)."""
+    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
+    sizes[sizes == 0] = 1.0
+    orthogonal, triangle, order = qr((matrix / sizes).T, pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > cutoff * diagonal[0]).sum())
+    small = triangle[:rank][:, np.argsort(order)]  # (B / sizes)ᵀ = orthogonal[:, :rank] @ small
+    lifting = orthogonal[:, :rank] @ np.linalg.pinv(small.T, rcond=cutoff) / sizes.T
+    return orthogonal[:, rank:], lifting
+
+
+# ------------------------------------------------------------------------------------------------- the system
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +189,11 @@ class Galerkin:
     @cached_property
     def slices(self) -> dict[Component, slice]:
         """Where each component lies in the state vector."""
-        found, start = {}, 0
-        for component in self.evolution.components:
-            stop = start + self.bases[component.field].rank
-            found[component] = slice(start, stop)
-            start = stop
-        return found
+        return self.evolution.slices({name: basis.rank for name, basis in self.bases.items()})
 
     @property
     def unknowns(self) -> int:
         return max(block.stop for block in self.slices.values())
-
-    @cached_property
-    def _volume(self) -> float:
-        return self.evolution.domain.space.volume
 
     @cached_property
     def _tests(self) -> dict[str, list[Array]]:
@@ -79,8 +223,7 @@ class Galerkin:
 
     def size(self, change: Array) -> float:
         """Largest change of a component, root mean square over space, relative to its scale."""
-        sizes = [np.linalg.norm(change[block]) / self.scales[c] for c, block in self.slices.items()]
-        return float(max(sizes)) / float(np.sqrt(self._volume))
+        return self.evolution.size(change, self.slices, self.scales)
 
     def jet_values(self, times: Array, states: Array) -> dict[Jet, Array]:
         """(Q + B, s): every derivative that the rates need, at s times with states (n, s)."""
@@ -161,6 +304,10 @@ class Galerkin:
     @property
     def rank(self) -> int:
         return max(basis.rank for basis in self.bases.values())
+
+    @property
+    def held(self) -> int:
+        return self.columns
 
     @property
     def nodes(self) -> Array:

@@ -11,12 +11,12 @@ import numpy as np
 
 from rannpde.domains.domain import Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.lines.evolved import Evolved
+from rannpde.pde.lines.axis import faces_of
 from rannpde.pde.lines.features import AdaptedFeatures
 from rannpde.pde.lines.fourier import FourierModes
-from rannpde.pde.lines.march import INTEGRATORS
+from rannpde.pde.lines.march import INTEGRATORS, Evolved
 from rannpde.pde.lines.passes import FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
-from rannpde.pde.lines.products import AdaptedProducts, products_fit
+from rannpde.pde.lines.products import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, evolution_form
@@ -161,6 +161,13 @@ def discretisation(evolution: Evolution) -> Kind:
         return FourierModes
     forced = bool(problem.periodic) or space.dim > 2
     return AdaptedProducts if products_fit(evolution) and (forced or not problem.bounds) else AdaptedFeatures
+
+
+def products_fit(evolution: Evolution) -> bool:
+    """Whether space is a box of two or three dimensions whose sides each have conditions along their normals."""
+    space = evolution.domain.space
+    box = isinstance(space, Box) and 2 <= space.dim <= MOST_DIMENSIONS
+    return box and all(faces_of(evolution, name) is not None for name in evolution.orders)
 
 
 def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict[str, float]]:

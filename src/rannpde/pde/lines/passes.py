@@ -17,8 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.lines.evolved import Evolved, Stretch, System, distance, fields_at
-from rannpde.pde.lines.march import Event, March
+from rannpde.pde.lines.march import Event, Evolved, March, Stretch, System, distance, fields_at
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
@@ -81,11 +80,11 @@ class Setting:
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
 
-    def staged_tolerance(self, number: int) -> float:
-        """Loose, medium, then the wanted one; then ever tighter, so that errors in time show too."""
+    def staged(self) -> tuple[float, ...]:
+        """Tolerances of the passes: loose, medium, the wanted one; then ever tighter, so that errors in time show."""
         early = [t for t in self.tuning.early if t > 3 * self.tol]
-        after = number - 1 - len(early)
-        return early[number - 1] if after < 0 else self.tol / self.tuning.tighter**after
+        after = range(self.tuning.most_passes - len(early))
+        return (*early, *(self.tol / self.tuning.tighter**k for k in after))
 
     def march(self, tol: float, number: int, system: System, grown: Grown | None = None) -> March:
         """The march of one pass. Its dense output is held a little below the tolerance of the pass."""
@@ -158,15 +157,11 @@ def _rms(values: Array) -> float:
 class Discretisation(Protocol):
     """How a pass is made: random features, products of them, or Fourier modes."""
 
-    @property
-    def most_passes(self) -> int: ...
+    tolerances: tuple[float, ...]
+    """Of the passes, as many as there may be."""
 
-    def tolerance(self, number: int) -> float:
-        """Of pass ``number``, counted from 1."""
-        ...
-
-    def run(self, number: int) -> Evolved:
-        """The march of one pass over the whole time."""
+    def run(self, number: int, tol: float) -> Evolved:
+        """The march of one pass, counted from 1, over the whole time."""
         ...
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
@@ -180,10 +175,10 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
     solutions: list[Evolved] = []
     changes: list[float] = []
     ending, detail = Ending.DISAGREE, ""
-    for number in range(1, kind.most_passes + 1):
+    for number, tol in enumerate(kind.tolerances, start=1):
         begin = perf_counter()
         try:
-            solution = kind.run(number)
+            solution = kind.run(number, tol)
             if not solution.stretches[0].path.steps:
                 if solution.ending is Ending.INTERRUPTED:
                     raise KeyboardInterrupt
@@ -192,7 +187,7 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
                 ending, detail = solution.ending or Ending.INTEGRATOR, solution.detail
                 break
             change = _change(solutions[-1], solution) if solutions else np.inf
-            told = _record(kind.tolerance(number), solution, change, perf_counter() - begin)
+            told = _record(tol, solution, change, perf_counter() - begin)
             setting.watch.tell(number, told.steps, width=told.width, estimate=_finite(change))
         except KeyboardInterrupt:
             if not solutions:

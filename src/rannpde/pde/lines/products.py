@@ -17,10 +17,9 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import Box
 from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.axis import Axis, periodic_axis, random_axis
-from rannpde.pde.lines.evolved import Evolved, Stretch
-from rannpde.pde.lines.faces import Face, faces_of
+from rannpde.pde.lines.axis import Axis, Face, faces_of, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
+from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
@@ -48,21 +47,11 @@ class Line:
         return float(lower), float(upper)
 
 
-def products_fit(evolution: Evolution) -> bool:
-    """Whether space is a box of two or three dimensions whose sides each have conditions along their normals."""
-    space = evolution.domain.space
-    return (
-        isinstance(space, Box)
-        and space.dim in FINE
-        and all(faces_of(evolution, name) is not None for name in evolution.orders)
-    )
-
-
 class AdaptedProducts:
     """Passes with products of bases that are adapted axis by axis."""
 
     def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator) -> None:
-        self.setting, self.rng, self.evolution = setting, rng, evolution
+        self.setting, self.rng, self.tolerances = setting, rng, setting.staged()
         self.form = evolution_form(evolution.problem, weak=False)
         self.faces: dict[str, list[Face]] = {name: faces_of(self.form, name) or [] for name in self.form.orders}
         self.lines = lines_of_data(self.form, setting)
@@ -72,16 +61,8 @@ class AdaptedProducts:
         self.grown: Grown | None = None
         self.least, self.used, self.met = ([start] * len(self.lines) for start in (0, 0, True))
 
-    @property
-    def most_passes(self) -> int:
-        return self.setting.tuning.most_passes
-
-    def tolerance(self, number: int) -> float:
-        return self.setting.staged_tolerance(number)
-
-    def run(self, number: int) -> Evolved:
+    def run(self, number: int, tol: float) -> Evolved:
         """The march of one pass over the whole time."""
-        tol = self.tolerance(number)
         system = self.system(max(tol, self.setting.tol))
         if number == 1:
             system = replace(system, scales=with_speeds(system))
@@ -158,7 +139,7 @@ class AdaptedProducts:
             name: random_axis(
                 line.bounds, features, (rule.points[:, 0], rule.weights),
                 [face.row for face in faces if face.axis == number],
-                cutoff=cutoff, boundary_cutoff=tuning.boundary_cutoff, most=int(0.7 * count),
+                cutoff=cutoff, most=int(0.7 * count),
             )
             for name, faces in self.faces.items()
         }  # fmt: skip

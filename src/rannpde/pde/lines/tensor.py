@@ -5,7 +5,7 @@
 with a basis E of each axis' own (``axis``): as fine along an axis as the solution is along that axis. The state holds
 z = ⟨φ_j φ_k φ_l, u⟩ for the functions φ that satisfy the homogeneous conditions. Coefficients of the other products are
 what the boundary conditions prescribe, the boundary values themselves projected on the products of the other axes; on
-edges, where two sides meet, their mean. As in ``basis``, the liftings' products with φ are taken off z first.
+edges, where two sides meet, their mean. As in ``galerkin``, the liftings' products with φ are taken off z first.
 
 Terms with constant coefficients act on U by one small matrix an axis; all others are formed at the nodes of the product
 of the rules, reached and left by one matrix product an axis (sum factorisation).
@@ -22,8 +22,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.axis import Axis, along
-from rannpde.pde.lines.faces import faces_of, values_on
+from rannpde.pde.lines.axis import Axis, along, faces_of, values_on
 from rannpde.pde.lines.kronecker import KroneckerBlocks
 from rannpde.pde.lines.linearised import Linearised
 from rannpde.pde.lines.tuning import LinesTuning
@@ -54,12 +53,7 @@ class Products:
     @cached_property
     def slices(self) -> dict[Component, slice]:
         """Where each component lies in the state vector."""
-        found, start = {}, 0
-        for component in self.evolution.components:
-            stop = start + int(np.prod(self.shapes[component.field]))
-            found[component] = slice(start, stop)
-            start = stop
-        return found
+        return self.evolution.slices({name: int(np.prod(shape)) for name, shape in self.shapes.items()})
 
     @property
     def unknowns(self) -> int:
@@ -73,6 +67,10 @@ class Products:
     @property
     def rank(self) -> int:
         return max(int(np.prod(shape)) for shape in self.shapes.values())
+
+    @property
+    def held(self) -> int:
+        return self.rank
 
     @property
     def first(self) -> tuple[Axis, ...]:
@@ -101,8 +99,7 @@ class Products:
 
     def size(self, change: Array) -> float:
         """Largest change of a component, root mean square over space, relative to its scale."""
-        sizes = [np.linalg.norm(change[block]) / self.scales[c] for c, block in self.slices.items()]
-        return float(max(sizes)) / float(np.sqrt(self.evolution.domain.space.volume))
+        return self.evolution.size(change, self.slices, self.scales)
 
     def project(self, name: str, values: Array) -> Array:
         """Node values (Q_1, …, Q_d, …) → products with φ (r_1, …, r_d, …)."""

@@ -80,7 +80,6 @@ class LinesTuning:
 
     weak_cutoff, strong_cutoff : relative singular values kept. Test functions that are differentiated lose eps/cutoff,
         so the weak form is taken where eps/weak_cutoff is below the tolerance
-    boundary_cutoff : boundary rows closer than this to a combination of the others say nothing new
     touching : a field within this share of its range of a declared bound touches it, where its equation may degenerate
 
     stretches : products take lengths that many times longer, the longest that carry the profiles of the last pass to
@@ -134,7 +133,6 @@ class LinesTuning:
 
     weak_cutoff: float = 1e-10
     strong_cutoff: float = 1e-13
-    boundary_cutoff: float = 1e-12
     touching: float = 1e-2
 
     stretches: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
@@ -158,16 +156,3 @@ class LinesTuning:
     mode_tighter: float = 4.0
     window_counts: tuple[int, ...] = (4, 16)
     steps: StepControl = field(default_factory=StepControl)
-
-    def weak(self, tol: float) -> bool:
-        """Whether the weak form carries that many digits."""
-        return float(np.finfo(float).eps) / self.weak_cutoff < tol
-
-    def features_per_length(self, tol: float, dim: int) -> float:
-        """Features for each length ℓ, or each square of it."""
-        count = self.features_first[dim - 1] - self.features_digit[dim - 1] * float(np.log10(tol))
-        return count if dim == 1 else count**2 / 12.0
-
-    def stages(self, tol: float) -> int:
-        """Stages of the collocation: measured best for Burgers, KdV and the travelling wave."""
-        return 3 if tol > 1e-5 else 5 if tol > 1e-6 else 7 if tol > 1e-9 else 9

@@ -114,6 +114,20 @@ class Evolution:
         value = self.values([self.initial[component]], self.known(self.domain.time[0], points))[0]
         return np.broadcast_to(value, (len(points),)).astype(float)
 
+    def slices(self, ranks: Mapping[str, int]) -> dict[Component, slice]:
+        """Where each component lies in a state that holds ranks[field] numbers of each."""
+        ends = np.cumsum([0, *(ranks[component.field] for component in self.components)]).tolist()
+        return {c: slice(*ends[k : k + 2]) for k, c in enumerate(self.components)}
+
+    def size(self, change: Array, slices: Mapping[Component, slice], scales: Mapping[Component, float]) -> float:
+        """Largest change of a component, root mean square over space for orthonormal functions, over its scale."""
+        sizes = [float(np.linalg.norm(change[block])) / scales[c] for c, block in slices.items()]
+        return max(sizes) / self._root_volume
+
+    @cached_property
+    def _root_volume(self) -> float:
+        return self.domain.space.volume**0.5
+
     def boundary(self, name: str) -> list[Term]:
         """The boundary conditions of a field."""
         return [t for t in self.problem.constraints if t.kind == "boundary" and name in t.expression.fields]
