@@ -243,8 +243,33 @@ def test_bad_files_end_with_one_message_and_no_traceback(old, new, told, run, fi
     result = run("solve", file, "-o", tmp_path / "out")
     assert result.exit_code == 2, result.output
     assert told in result.output
+    assert "settled.toml" in result.output
     assert "Traceback" not in result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (["tol = -1"], 11),
+        (["tol = 1.5"], 11),
+        (["rng = 3", "seconds = 0"], 12),
+        (["rng = 3", "width = 40"], 12),
+        (["tol = 1e-6", 'method = "collocation"', "windows = 2"], 13),
+        (["tol = 1e-6", 'method = "collocation"', "width = -4"], 13),
+        (["tol = 1e-6", 'method = "line"'], 12),
+    ],
+)
+def test_wrong_settings_are_named_with_their_file_and_line(settings, line, run, file, tmp_path):
+    file.write_text(SETTLED.replace("tol = 1e-6", "\n".join(settings)), encoding="utf-8")
+    result = run("solve", file, "-o", tmp_path / "out")
+    assert f"{file}, line {line}: " in result.output
+    blamed = run("solve", file.with_name("settled.toml"), "-o", tmp_path / "out", "--seed", -1)
+    assert f"{file}, line {line}: " in blamed.output  # the file is judged first
+
+
+def test_a_wrong_option_is_not_blamed_on_the_file(run, file, tmp_path):
+    assert "settled.toml" not in run("solve", file, "-o", tmp_path / "out", "--tol", 2).output
 
 
 @pytest.mark.parametrize(

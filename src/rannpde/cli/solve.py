@@ -51,7 +51,7 @@ def solve_file(
     written where it belongs. Ctrl-C writes the best found so far.
     """
     from rannpde.io import prepare_folder
-    from rannpde.pde.problem.toml import read_problem
+    from rannpde.pde.problem.toml import in_file, read_problem
     from rannpde.pde.solution import ConvergenceWarning
     from rannpde.pde.solve import settings_from, solve
 
@@ -59,9 +59,11 @@ def solve_file(
     with answered("nothing was written"):
         problem, table = read_problem(file)
         if method is not None:
-            table = {key: value for key, value in table.items() if key in SHARED} | {"method": method}
-        given = dict(zip(SHARED, (tol, seconds, seed), strict=True))
-        settings = settings_from(table | {key: value for key, value in given.items() if value is not None})
+            table = {key: value for key, value in table.items() if key in SHARED}  # the file's settings are another's
+        with in_file(file, "solve"):
+            settings = settings_from(table)
+        given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))
+        settings |= settings_from({key: value for key, value in given.items() if value is not None})
         folder = prepare_folder(out)
         with _shown(console, quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it

@@ -101,6 +101,10 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     """
     shared = ("tol", "seconds", "rng")
     found = {key: table[key] for key in shared if key in table}
+    for key in ("tol", "seconds"):
+        if key in found:
+            positive_number(key, found[key])
+    require(found.get("tol", 0.0) < 1, "tol", found.get("tol"), "below 1")
     if "rng" in found:
         whole = isinstance(found["rng"], int) and not isinstance(found["rng"], bool) and found["rng"] >= 0
         require(whole, "rng", found["rng"], "a whole number ≥ 0")

@@ -8,10 +8,10 @@ import pytest
 from rannpde.errors import InputError
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, WholeFrequencies
-from rannpde.pde.collocation.assemble import Sampler, assemble
 from rannpde.pde.collocation.guess import Placement, first_guess, steepness
 from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork, locate, split_box
+from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork, Sampler, locate, split_box
+from rannpde.pde.collocation.system import assemble
 from rannpde.pde.collocation.tuning import CollocationTuning, PlacementTuning
 from rannpde.pde.zoo import ZOO, zoo
 

@@ -44,7 +44,7 @@ def drawn_axis(rows: list[EndRow], cutoff: float = 1e-12) -> Axis:
     rule = resolution.rule(boundary=False)
     features = RandomFeatures.sample(width=60, dim=1, law=resolution.law(), rng=0, constant=True)
     nodes = rule.points[:, 0], rule.weights
-    return random_axis((0.0, 2.0), features, nodes, rows, cutoff=cutoff, boundary_cutoff=1e-12, most=100)
+    return random_axis((0.0, 2.0), features, nodes, rows, cutoff=cutoff, most=100)
 
 
 ROWS = {

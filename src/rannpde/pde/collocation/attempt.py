@@ -15,10 +15,9 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import Factor
-from rannpde.pde.collocation.assemble import Density, Sampler, assemble
 from rannpde.pde.collocation.newton import Descent, GaussNewton, Iteration
-from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales
-from rannpde.pde.collocation.system import Matching, Rows, System
+from rannpde.pde.collocation.pieces import BoxFeatures, Density, Piece, PiecewiseNetwork, Sampler, Scales
+from rannpde.pde.collocation.system import Matching, Rows, System, assemble
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.problem.problem import Problem

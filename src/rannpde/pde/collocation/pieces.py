@@ -1,8 +1,8 @@
-"""A function in pieces: boxes of a domain, each with features and output weights of its own; and how they are drawn."""
+"""A function in pieces: boxes of a domain, each with features of its own; how features and points are drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.domains.domain import Box, Domain, SpaceTime
+from rannpde.domains.region import Region
 from rannpde.errors import FileError, InputError, positive_integer, suggestion
 from rannpde.network.features import Features, RandomFeatures
 from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
@@ -18,6 +19,9 @@ from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term
+
+Density = Callable[[Array], Array]
 
 Scales = tuple[float, ...]
 """One per coordinate."""
@@ -124,6 +128,45 @@ def split_box(domain: Domain, parts: Mapping[str, int]) -> list[Array]:
     return [np.array(box) for box in product(*cuts)]
 
 
+@dataclass(frozen=True, eq=False)
+class Jets:
+    """Every derivative of the features at fixed points (M, n), from one profile evaluation per order."""
+
+    features: Features
+    points: Array
+    _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
+
+    def ridge(self, order: int) -> Array:
+        """(M, columns), kept."""
+        if order not in self._ridges:
+            self._ridges[order] = self.features.ridge(self.points, order)
+        return self._ridges[order]
+
+    def value(self, index: MultiIndex, coefficients: Array) -> Array:
+        """∂^index of Σ_j c_j column_j at the points, (M,)."""
+        return self.ridge(sum(index)) @ (self.features.factor(index) * coefficients)
+
+    def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
+        """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
+        total: Array | None = None
+        for order in sorted({sum(index) for index in indices}):
+            chosen = [(p, self.features.factor(i)) for p, i in zip(partials, indices, strict=True) if sum(i) == order]
+            fixed = sum((p * f for p, f in chosen if p.ndim == 0), np.zeros(self.features.columns))
+            varying = [(p, f) for p, f in chosen if p.ndim]
+            factor: Array = fixed
+            if varying:
+                factor = np.stack([p for p, _ in varying], axis=1) @ np.stack([f for _, f in varying])
+                factor += fixed
+            part = self.ridge(order) * factor
+            total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            return np.zeros((len(self.points), self.features.columns))
+        return total
+
+
+# ------------------------------------------------------------------------------------------- features and points
+
+
 @dataclass(frozen=True)
 class BoxFeatures:
     """How features are drawn for each piece of a domain: ridges that cross it, or whole frequencies."""
@@ -172,3 +215,40 @@ class BoxFeatures:
 @dataclass(frozen=True, eq=False)
 class _Bounds:
     bounds: Array
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How many points, and where: Sobol points, or drawn from half uniform, half proportional to a density."""
+
+    columns: int
+    rng: np.random.Generator
+    tuning: CollocationTuning
+    density: Density | None = None
+    points_per_column: float = 3.0
+
+    def interior(self, problem: Problem) -> Array:
+        """Points inside, a share of them where the data vary, if that is concentrated."""
+        count = max(50, round(self.points_per_column * self.columns))
+        focus = np.empty((0, problem.domain.dim))
+        if problem.variation is not None:
+            focus = problem.variation.sample(round(self.tuning.focus_share * count), self.rng)
+        return np.concatenate([self.draw(problem.domain, count), focus])
+
+    def condition(self, problem: Problem, term: Term) -> Array:
+        """Points on the side of a term; all conditions together get about as many as there are columns."""
+        if term.points is not None:
+            return term.points
+        region: Any = term.region
+        if not region.axes:  # the end of an interval
+            return region.sample(1, rng=self.rng)
+        sides = sum(other.points is None and bool(other.region.axes) for other in problem.constraints)  # type: ignore[union-attr]
+        return self.draw(region, max(20, round(self.columns / sides)))
+
+    def draw(self, region: Region, count: int) -> Array:
+        if self.density is None:
+            return region.sample(count, rng=self.rng, method="sobol")
+        candidates = region.sample(self.tuning.spread * count, rng=self.rng)
+        weight = self.density(candidates)
+        chance = 0.5 * weight / weight.sum() + 0.5 / len(candidates)
+        return candidates[self.rng.choice(len(candidates), count, replace=False, p=chance)]

@@ -9,55 +9,22 @@ evaluated once for each order at each point set, and all derivatives of that ord
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.network.features import Features
+from rannpde.pde.collocation.pieces import Jets, Piece, Sampler, locate
 from rannpde.pde.functions import State
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.reading import read
 
 Block = tuple[int, str, Array]
 """Piece, field, and the rows' derivative by its coefficients (M, columns)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Jets:
-    """Every derivative of the features at fixed points (M, n), from one profile evaluation per order."""
-
-    features: Features
-    points: Array
-    _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
-
-    def ridge(self, order: int) -> Array:
-        """(M, columns), kept."""
-        if order not in self._ridges:
-            self._ridges[order] = self.features.ridge(self.points, order)
-        return self._ridges[order]
-
-    def value(self, index: MultiIndex, coefficients: Array) -> Array:
-        """∂^index of Σ_j c_j column_j at the points, (M,)."""
-        return self.ridge(sum(index)) @ (self.features.factor(index) * coefficients)
-
-    def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
-        """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
-        total: Array | None = None
-        for order in sorted({sum(index) for index in indices}):
-            chosen = [(p, self.features.factor(i)) for p, i in zip(partials, indices, strict=True) if sum(i) == order]
-            fixed = sum((p * f for p, f in chosen if p.ndim == 0), np.zeros(self.features.columns))
-            varying = [(p, f) for p, f in chosen if p.ndim]
-            factor: Array = fixed
-            if varying:
-                factor = np.stack([p for p, _ in varying], axis=1) @ np.stack([f for _, f in varying])
-                factor += fixed
-            part = self.ridge(order) * factor
-            total = part if total is None else np.add(total, part, out=total)
-        if total is None:
-            return np.zeros((len(self.points), self.features.columns))
-        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,3 +252,95 @@ class System:
             total, count = found.get(rows.name, (0.0, 0))
             found[rows.name] = (total + squares, count + len(rows))
         return found
+
+
+# --------------------------------------------------------------------------------------------- from a problem
+
+
+def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> System:
+    """All rows of the problem, unweighted. Points of one piece go to the features of that piece."""
+    words = problem.vocabulary
+    rows: list[Rows | Matching] = []
+    interior = sampler.interior(problem)
+    shared: dict[int, Jets] = {}
+    home = locate(pieces, interior)
+    for term in problem.interior + bound_terms(problem):
+        for number, piece in enumerate(pieces):
+            inside = interior[home == number]
+            jets = shared.setdefault(number, Jets(piece.features, inside))
+            rows.append(Rows(term, number, jets, term.known(inside, words)))
+    for term in problem.constraints:
+        points = sampler.condition(problem, term)
+        home_here = locate(pieces, points)
+        for number, piece in enumerate(pieces):
+            inside = home_here == number
+            if inside.any():
+                data = None if term.data is None else term.data[inside]
+                here = points[inside]
+                rows.append(Rows(term, number, Jets(piece.features, here), term.known(here, words, data)))
+    rows += _periodic_rows(problem, pieces, sampler)
+    rows += _interface_rows(problem, pieces, sampler)
+    return System(problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r)))
+
+
+def bound_terms(problem: Problem) -> tuple[Term, ...]:
+    """max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain: rows that act only where a bound is broken."""
+    texts = []
+    for name, (lower, upper) in problem.bounds.items():
+        texts += [(name, f"max({lower!r} - {name}, 0)")] if lower is not None else []
+        texts += [(name, f"max({name} - {upper!r}, 0)")] if upper is not None else []
+    return tuple(
+        Term(f"bounds of {name}", "bounds", read(text, problem.vocabulary), problem.domain) for name, text in texts
+    )
+
+
+def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> list[Matching]:
+    rows = []
+    for pairing in problem.pairings:
+        axis = problem.domain.names.index(pairing.coordinate)
+        lower, upper = problem.domain.bounds[axis]
+        one = sampler.draw(problem.domain, max(20, sampler.columns // 2))
+        one[:, axis] = lower
+        other = one.copy()
+        other[:, axis] = upper
+        for left, right, pick in _pairs(pieces, one, other):
+            for name, order in pairing.orders.items():
+                for k in range(order):
+                    index = tuple(k * (a == axis) for a in range(problem.domain.dim))
+                    sides = (
+                        (left, Jets(pieces[left].features, one[pick])),
+                        (right, Jets(pieces[right].features, other[pick])),
+                    )
+                    rows.append(Matching(pairing.name, name, index, sides, weight=pairing.weight))
+    return rows
+
+
+def _interface_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> list[Matching]:
+    """Continuity of values and derivatives below the order of the equations across inner faces."""
+    rows = []
+    for left, right, axis, points in _interfaces(problem, pieces, sampler):
+        one, other = Jets(pieces[left].features, points), Jets(pieces[right].features, points)
+        for name in problem.fields:
+            for k in range(max(1, problem.order(name, axis))):
+                index = tuple(k * (a == axis) for a in range(problem.domain.dim))
+                rows.append(Matching("continuity", name, index, ((left, one), (right, other))))
+    return rows
+
+
+def _interfaces(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> Iterator[tuple[int, int, int, Array]]:
+    for left, piece in enumerate(pieces):
+        for right, other in enumerate(pieces):
+            touching = [a for a in range(problem.domain.dim) if piece.bounds[a, 1] == other.bounds[a, 0]]
+            rest = [a for a in range(problem.domain.dim) if a not in touching]
+            if len(touching) == 1 and (piece.bounds[rest] == other.bounds[rest]).all():
+                axis = touching[0]
+                count = 1 if problem.domain.dim == 1 else max(20, sampler.columns // 2)
+                points = sampler.rng.uniform(piece.bounds[:, 0], piece.bounds[:, 1], (count, problem.domain.dim))
+                points[:, axis] = piece.bounds[axis, 1]
+                yield left, right, axis, points
+
+
+def _pairs(pieces: tuple[Piece, ...], one: Array, other: Array) -> Iterator[tuple[int, int, Array]]:
+    homes = np.stack([locate(pieces, one), locate(pieces, other)], axis=1)
+    for left, right in np.unique(homes, axis=0):
+        yield int(left), int(right), (homes == (left, right)).all(axis=1)

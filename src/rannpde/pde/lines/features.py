@@ -32,6 +32,9 @@ from rannpde.pde.problem.evolution import Component, Evolution, evolution_form, 
 
 Space = Box | Ball
 
+NEAR = 1e-2
+"""A field within this share of its range of a declared bound touches it; half and twice as much do the same."""
+
 FINER = {1: 16, 2: 8}
 """How many times finer than the places of 1/ℓ the grid is on which the data of a problem are looked at."""
 
@@ -236,7 +239,7 @@ class AdaptedFeatures:
         seen, self.scales = look(solution, tuning)
         self.resolution = seen.limited(self.resolution.limit)
         self.grown = Grown.of(solution, tuning)
-        self.touching = _touches_bounds(solution, tuning)
+        self.touching = _touches_bounds(solution)
         room = tuning.hopeless * tuning.widest[self.space.dim - 1]
         return self.setting.width is not None or self.resolution.wanted_width(self.setting.tol) <= room
 
@@ -298,13 +301,13 @@ def _node_values(basis: Basis, own: Array, data: Array, inside: int, index: Mult
     return functions[:inside] @ own + lifting[:inside] @ data
 
 
-def _touches_bounds(solution: Evolved, tuning: LinesTuning) -> bool:
+def _touches_bounds(solution: Evolved) -> bool:
     """Whether a field comes near a declared bound, where its equation may degenerate."""
     problem = solution.evolution.problem
     values = solution(check_points(solution.evolution, solution.end))
     for name, bounds in problem.bounds.items():
         own = values[:, problem.fields.index(name)]
-        near = tuning.touching * np.ptp(own)
+        near = NEAR * np.ptp(own)
         if any(bound is not None and np.abs(own - bound).min() <= near for bound in bounds):
             return True
     return False

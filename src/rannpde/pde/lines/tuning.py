@@ -80,7 +80,6 @@ class LinesTuning:
 
     weak_cutoff, strong_cutoff : relative singular values kept. Test functions that are differentiated lose eps/cutoff,
         so the weak form is taken where eps/weak_cutoff is below the tolerance
-    touching : a field within this share of its range of a declared bound touches it, where its equation may degenerate
 
     stretches : products take lengths that many times longer, the longest that carry the profiles of the last pass to
         profile_share of its tolerance. Ranks multiply: a sine to nine digits needs 16 functions at 0.2, 29 at 0.5, 53
@@ -133,7 +132,6 @@ class LinesTuning:
 
     weak_cutoff: float = 1e-10
     strong_cutoff: float = 1e-13
-    touching: float = 1e-2
 
     stretches: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
     first_stretch: float = 0.45

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,47 +161,66 @@ def source_size(evolution: Evolution, name: str, points: Array, looks: int = 2**
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """Where and how fast the data of a problem vary.
+    """Where and how fast the data of a problem vary: ``parts`` of its equations, ``sides`` of its conditions.
 
-    rates (n,): root mean square slope along each axis, of coordinates scaled to [-1, 1] and data to half their range,
-        the largest over all data: π k for sin(π k s)
-    chances (G,): of the cells of the fine grid, by how much the data change there; None unless they are concentrated
-    slopes (n, G): the largest slope along each axis in each cell, scaled likewise
+    Nothing is evaluated before it is asked for.
     """
 
-    domain: Domain
-    rates: Array
-    chances: Array | None
-    slopes: Array
+    problem: Problem
+    parts: tuple[sympy.Expr, ...]
+    sides: tuple[sympy.Expr, ...]
 
     @classmethod
     def of(cls, problem: Problem) -> Variation | None:
         """None where no data depend on coordinates, or in more than three dimensions."""
-        domain, dim = problem.domain, problem.domain.dim
         symbols = set(problem.vocabulary.symbols)
         parts = data_parts([term.expression for term in problem.interior], symbols)
         sides = data_parts([term.expression for term in problem.constraints if term.points is None], symbols)
-        if dim not in FINE or not (parts or sides):
-            return None
-        cells = FINE[dim]
-        known = {}
-        for axis, (symbol, (lower, upper)) in enumerate(zip(problem.vocabulary.symbols, domain.bounds, strict=True)):
+        return cls(problem, tuple(parts), tuple(sides)) if problem.domain.dim in FINE and (parts or sides) else None
+
+    @property
+    def domain(self) -> Domain:
+        return self.problem.domain
+
+    @property
+    def rates(self) -> Array:
+        """(n,): root mean square slope along each axis, of coordinates scaled to [-1, 1] and data to half their range,
+        the largest over all data: π k for sin(π k s)."""
+        return self._seen[0]
+
+    @property
+    def chances(self) -> Array | None:
+        """(G,): of the cells of the fine grid, by how much the data change there; None unless they are concentrated."""
+        return self._seen[1]
+
+    @property
+    def slopes(self) -> Array:
+        """(n, G): the largest slope along each axis in each cell, scaled likewise."""
+        return self._seen[2]
+
+    @cached_property
+    def _seen(self) -> tuple[Array, Array | None, Array]:
+        """rates, chances, slopes."""
+        dim = self.domain.dim
+        cells, known = FINE[dim], {}
+        axes = zip(self.problem.vocabulary.symbols, self.domain.bounds, strict=True)
+        for axis, (symbol, (lower, upper)) in enumerate(axes):
             centres = lower + (upper - lower) * (np.arange(cells) + 0.5) / cells
             known[symbol] = centres.reshape(tuple(cells if k == axis else 1 for k in range(dim)))
         rates, total = np.zeros(dim), np.zeros((cells,) * dim)
         steep = np.zeros((dim, *total.shape))
-        for number, value in enumerate(evaluate([*parts, *sides], known, problem.functions)):
+        for number, value in enumerate(evaluate([*self.parts, *self.sides], known, self.problem.functions)):
             slopes = _slopes(
                 np.nan_to_num(np.broadcast_to(value, (1,) * dim if value.ndim == 0 else value.shape)), cells
             )
             for axis, slope in slopes.items():
                 rates[axis] = max(rates[axis], float(np.sqrt(np.mean(slope**2))))
-                if number < len(parts):
+                if number < len(self.parts):
                     total = total + slope / max(float(slope.sum()) * (total.size / slope.size), 1e-300)
                     steep[axis] = np.maximum(steep[axis], slope)
         whole = float(total.sum())
         chances = total.ravel() / whole if whole > 0 and _concentrated(total.ravel()) else None
-        return cls(domain, rates, chances, steep.reshape(dim, -1))
+        return rates, chances, steep.reshape(dim, -1)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """At most ``count`` points (M, n) of the domain, where the data vary; none unless they are concentrated."""

@@ -43,6 +43,7 @@ class Problem:
 
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
+    variation : where its data vary, if that can be known
 
     >>> from rannpde.domains import Interval
     >>> from rannpde.pde.problem.conditions import On
@@ -63,6 +64,7 @@ class Problem:
     incomplete: bool = False
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
+    variation: Variation | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
@@ -97,6 +99,7 @@ class Problem:
         obstacles, forms = in_time(self)
         object.__setattr__(self, "obstacles", obstacles)
         object.__setattr__(self, "forms", forms)
+        object.__setattr__(self, "variation", Variation.of(self))
 
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
@@ -167,11 +170,6 @@ class Problem:
     def divergence(self, equation: str) -> DivergenceForm:
         """An equation as source + Σ ∂_x flux, where it was stated so."""
         return divergence_form(choose("equation", equation, self.expressions), self.vocabulary)
-
-    @cached_property
-    def variation(self) -> Variation | None:
-        """Where the data of the equations vary, if that is known."""
-        return Variation.of(self)
 
     @cached_property
     def exact_solution(self) -> ExactSolution | None:

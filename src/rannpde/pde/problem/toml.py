@@ -29,8 +29,8 @@ wording, and is one more dependency.)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,12 +70,19 @@ def read_problem(path: PathLike) -> tuple[Problem, Settings]:
     An InputError says what is wrong and, where it can be found, in which line.
     """
     table = read_toml(path)
-    try:
+    with in_file(path):
         _check_plain(table)
         settings = _table("solve", table.pop("solve", {}))
         return from_table(table), settings
+
+
+@contextmanager
+def in_file(path: PathLike, *tables: str) -> Iterator[None]:
+    """Errors within name the file and, where it can be found, the line, of an entry of those nested tables."""
+    try:
+        yield
     except InputError as error:
-        line = _line(str(error), Path(path).read_text(encoding="utf-8"))
+        line = _line(str(error), tables, Path(path).read_text(encoding="utf-8"))
         raise type(error)(f"{path}{f', line {line}' if line else ''}: {error}") from None
 
 
@@ -291,17 +298,20 @@ def _bound(key: str, value: Any) -> Bounds:
 # ------------------------------------------------------------------------------------------------ lines and tables
 
 
-def _line(message: str, text: str) -> int | None:
+def _line(message: str, tables: Sequence[str], text: str) -> int | None:
     """The line of a file that a message is about, by the entry that it names; None where that cannot be said."""
+    unknown = re.match(r"(?:[\w.-]+ has the key|setting of \w+ is) '([^']+)'", message)
     named = re.search(r"(equation|condition) '([^']+)'", message)
     dotted = re.match(r"([\w-]+(?:\.[\w-]+)*)", message)
     key = re.match(r"(\w+)\['([^']+)'\]", message)
-    if key:
-        path = [key[1], key[2]]
+    if unknown and tables:
+        path = [*tables, unknown[1]]
+    elif key:
+        path = [*tables, key[1], key[2]]
     elif named:
         path = [f"{named[1]}s", named[2]]
     else:
-        path = dotted[1].split(".") if dotted else []
+        path = [*tables, *(dotted[1].split(".") if dotted else [])]
     with suppress(StopIteration):
         return next(line for n in range(len(path), -1, -1) if (line := _place(path[:n], path[n:], text)))
     return None
