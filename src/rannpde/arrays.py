@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,3 +28,12 @@ def row_blocks(count: int, rows: int) -> Iterator[slice]:
     """Consecutive slices that cover range(count)."""
     for start in range(0, count, rows):
         yield slice(start, min(start + rows, count))
+
+
+def combinations(axes: Iterable[Array]) -> Array:
+    """Every combination of an entry of each of d axes (K_1,), …, (K_d,): rows (K_1 ⋯ K_d, d), the last axis fastest.
+
+    >>> combinations([np.array([0, 1]), np.array([5, 6])]).tolist()
+    [[0, 5], [0, 6], [1, 5], [1, 6]]
+    """
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -14,6 +14,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.norms import relative_errors
 from rannpde.domains.region import Region
 from rannpde.domains.sides import Side
 from rannpde.pde.functions import State
@@ -93,6 +94,12 @@ def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Arra
     return np.broadcast_to(value, (len(points),))
 
 
+def distance(one: State, other: State, points: Array) -> float:
+    """The relative l² distance of two states at points (M, n), the largest over the fields."""
+    still = (0,) * points.shape[1]
+    return float(relative_errors(one.derivative(points, still), other.derivative(points, still)).max())
+
+
 def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, float]:
     """Equation → mean square of its residual at points (M, n)."""
     found = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}
@@ -145,16 +152,19 @@ def _measured(
     values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
     parts = evaluate(list(sympy.Add.make_args(expression.formula)), values, expression.functions)
     zero = np.zeros(len(points))
-    residual, size = _rms(sum(parts, zero)), _rms(sum((np.abs(part) for part in parts), zero))
+    residual, size = root_mean_square(sum(parts, zero)), root_mean_square(sum((np.abs(part) for part in parts), zero))
     if term.kind != "interior":
-        return residual, max(size, *[_rms(everywhere[jet]) for jet in expression.jets])
+        return residual, max(size, *[root_mean_square(everywhere[jet]) for jet in expression.jets])
     halfwidth = 0.5 * np.diff(problem.domain.bounds, axis=1)[:, 0]
     natural = 0.0
     for jet, partial in zip(expression.jets, evaluate(expression.partials, values, expression.functions), strict=True):
         scale = float(np.prod(halfwidth ** np.array(jet.index)))
-        natural += _rms(partial) * _rms(everywhere[Jet(jet.field, (0,) * len(halfwidth))]) / scale
+        natural += (
+            root_mean_square(partial) * root_mean_square(everywhere[Jet(jet.field, (0,) * len(halfwidth))]) / scale
+        )
     return residual, max(size, natural)
 
 
-def _rms(values: Array) -> float:
+def root_mean_square(values: Array) -> float:
+    """√ of the mean of the squares of all entries."""
     return float(np.sqrt(np.mean(np.square(values))))

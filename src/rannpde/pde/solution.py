@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.domains.norms import relative_errors
 from rannpde.errors import InputError, choose, finite_points
 from rannpde.io import PathLike
@@ -206,7 +206,7 @@ class Solution:
         if not 2 <= resolution <= most:
             raise InputError(f"resolution is {resolution}, too fine or too coarse for {domain.dim}-D; from 2 to {most}")
         axes = [np.linspace(lower, upper, resolution) for lower, upper in domain.bounds]
-        grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        grid = combinations(axes)
         values = np.where(domain.contains(grid)[:, None], self.function(grid), np.nan)
         shape = (resolution,) * domain.dim
         arrays = dict(zip(domain.names, axes, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from math import isfinite
 from time import perf_counter
 
 
@@ -85,5 +86,7 @@ class Watch:
         width: int | None = None,
         estimate: float | None = None,
     ) -> None:
+        """Progress to the caller; an estimate that is not finite is none."""
         if self.progress is not None:
-            self.progress(Progress(number, step, self.elapsed, time, width, estimate))
+            known = float(estimate) if estimate is not None and isfinite(estimate) else None
+            self.progress(Progress(number, step, self.elapsed, time, width, known))

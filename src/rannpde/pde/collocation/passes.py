@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.norms import relative_errors
 from rannpde.errors import InputError, reject, require
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.pde.collocation.attempt import Attempt, Recipe, Search, attempt, first_scales, first_width
@@ -25,6 +24,7 @@ from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork,
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time
+from rannpde.pde.residual import distance
 from rannpde.pde.watch import Ending, Watch
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ class Passes:
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     def _notice(self, columns: int, step: int) -> Ending | None:
-        known = float(self.estimate) if np.isfinite(self.estimate) else None
-        self.watch.tell(self.number, step, width=columns, estimate=known)
+        self.watch.tell(self.number, step, width=columns, estimate=self.estimate)
         return Ending.BUDGET if self.watch.over else None
 
     def run(self) -> Found:
@@ -261,7 +260,7 @@ class _Loop:
             answer, *others = draw(width, state, number)
             difference = self._distance(self.answers[-1], answer) if self.answers else np.inf
             owner.estimate = difference
-            owner.watch.tell(number, len(answer.descent.history), width=width, estimate=_finite(difference))
+            owner.watch.tell(number, len(answer.descent.history), width=width, estimate=difference)
         except KeyboardInterrupt:
             if not self.answers:
                 raise
@@ -275,8 +274,7 @@ class _Loop:
         return self.ending is not None
 
     def _distance(self, one: Attempt, other: Attempt) -> float:
-        points = self.owner.points
-        return float(relative_errors(one.network(points), other.network(points)).max())
+        return distance(one.network, other.network, self.owner.points)
 
     def found(self) -> Found:
         """What the passes amount to."""
@@ -368,7 +366,3 @@ def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generato
     if isinstance(features, RandomFeatures):
         return replace(features, weights=features.weights[:, kept], biases=features.biases[kept])
     return replace(features, weights=features.weights[:, kept], phases=features.phases[kept])
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -21,7 +21,7 @@ import numpy as np
 import sympy
 from scipy.linalg import svd
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, combinations
 from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
 from rannpde.network.features import RandomFeatures
@@ -212,7 +212,7 @@ def faces_of(evolution: Evolution, name: str) -> list[Face] | None:
 def values_on(face: Face, evolution: Evolution, name: str, axes: tuple[Axis, ...]) -> Constraint:
     """The prescribed values at the product of the nodes of the other axes."""
     places = [np.array([face.row.place]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
-    points = np.stack([m.ravel() for m in np.meshgrid(*places, indexing="ij")], axis=1)
+    points = combinations(places)
     normals: Array = np.zeros_like(points)
     normals[:, face.axis] = face.normal
     return Constraint(name, points, normals, {}, face.value, evolution)

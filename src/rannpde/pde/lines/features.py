@@ -17,7 +17,7 @@ import numpy as np
 from scipy.interpolate import griddata
 from scipy.ndimage import gaussian_filter, maximum_filter
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.domains.domain import Ball, Box
 from rannpde.domains.quadrature import gauss_rule
 from rannpde.domains.region import composite_gauss
@@ -115,9 +115,7 @@ class Resolution:
             inverse = density * self.inverse.reshape(shape).max(axis=others)
             ends = self._cells(np.linspace(lower, upper, self.grid), inverse)
             rules.append(composite_gauss(ends, self.tuning.gauss_points[self.dim - 1]))
-        mesh = np.meshgrid(*[x for x, _ in rules], indexing="ij")
-        weights = np.meshgrid(*[w for _, w in rules], indexing="ij")
-        return np.stack([m.ravel() for m in mesh], axis=1), np.prod([w.ravel() for w in weights], axis=0)
+        return combinations(x for x, _ in rules), combinations(w for _, w in rules).prod(axis=1)
 
     def _cells(self, places: Array, inverse: Array) -> Array:
         """Ends of cells of equal shares of 1/ℓ, mixed with a uniform part."""
@@ -133,8 +131,7 @@ class Resolution:
 
 def grid_places(space: Space, grid: int) -> Array:
     """The places (G, d) of a regular grid over the bounding box."""
-    axes = [np.linspace(lower, upper, grid) for lower, upper in space.bounds]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    return combinations(np.linspace(lower, upper, grid) for lower, upper in space.bounds)
 
 
 def from_data(evolution: Evolution, tuning: LinesTuning) -> Resolution:

@@ -20,7 +20,7 @@ import numpy as np
 import sympy
 from scipy import fft
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.problem.data import space_fields
@@ -41,6 +41,11 @@ class ModeBlocks:
             return lambda right: inverse * right
         inverses = np.linalg.inv(shift * np.eye(count) - self.blocks)
         return lambda right: np.einsum("mij,jm->im", inverses, right.reshape(count, modes)).ravel()
+
+
+def _periodic_grid(bounds: tuple[tuple[float, float], ...], count: int) -> Array:
+    """(count^d, d): equidistant points, the last end of every axis left out."""
+    return combinations(lower + (upper - lower) * np.arange(count) / count for lower, upper in bounds)
 
 
 @dataclass(frozen=True)
@@ -67,15 +72,13 @@ class Modes:
         """(modes, d): the integer wave numbers kept."""
         axis = fft.fftfreq(self.grid_size, 1.0 / self.grid_size).round().astype(int)
         axes = [axis] * (self.dim - 1) + [np.arange(self.grid_size // 2 + 1)]
-        mesh = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
-        return mesh[self._places]
+        return combinations(axes)[self._places]
 
     @cached_property
     def _places(self) -> Array:
         axis = np.abs(fft.fftfreq(self.grid_size, 1.0 / self.grid_size)).round() <= self.highest
         axes = [axis] * (self.dim - 1) + [np.arange(self.grid_size // 2 + 1) <= self.highest]
-        keep = np.logical_and.reduce(np.meshgrid(*axes, indexing="ij"))
-        return np.flatnonzero(keep.ravel())
+        return np.flatnonzero(combinations(axes).all(axis=1))
 
     @cached_property
     def frequencies(self) -> Array:
@@ -85,8 +88,7 @@ class Modes:
     @cached_property
     def points(self) -> Array:
         """(grid points, d)."""
-        axes = [lower + (upper - lower) * np.arange(self.grid_size) / self.grid_size for lower, upper in self.bounds]
-        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        return _periodic_grid(self.bounds, self.grid_size)
 
     @cached_property
     def multiplicity(self) -> Array:
@@ -181,7 +183,7 @@ class Spectral:
         blocks = states.reshape(-1, self.count, len(times))
         result = np.empty_like(blocks)
         for k, component in enumerate(self.evolution.components):
-            if component.level + 1 < self.evolution.orders[component.field]:
+            if self.evolution.above(component) is not None:
                 result[k] = blocks[k + 1]
                 continue
             rate = self.evolution.rates[component.field]
@@ -206,7 +208,7 @@ class Spectral:
         blocks = dict(zip(self.evolution.components, states.reshape(-1, self.count, len(times)), strict=True))
         jets: dict[Jet, Array] = {}
         for jet in self.evolution.jets:
-            coefficients = blocks[Component(jet.field, jet.index[0])].T
+            coefficients = blocks[Component.of(jet)].T
             jets[jet] = self.modes.to_grid(coefficients * self._factors[jet.index[1:]])
         known = self.evolution.known(times[:, None], self.modes.points.T[None])
         return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
@@ -217,7 +219,7 @@ class Spectral:
         components = self.evolution.components
         blocks = np.zeros((self.count, len(components), len(components)), dtype=complex)
         for row, component in enumerate(components):
-            if component.level + 1 < self.evolution.orders[component.field]:
+            if self.evolution.above(component) is not None:
                 blocks[:, row, row + 1] = 1.0
                 continue
             rate = self.evolution.rates[component.field]
@@ -226,7 +228,7 @@ class Spectral:
                 slopes = self.evolution.values(part.partials, known)
                 means = [np.mean(np.where(np.isfinite(v), v, 0.0)) for v in slopes]  # a root has no slope at 0
                 for jet, mean in zip(part.jets, means, strict=True):
-                    column = components.index(Component(jet.field, jet.index[0]))
+                    column = components.index(Component.of(jet))
                     blocks[:, row, column] += outer * mean * self._factors[jet.index[1:]]
         return ModeBlocks(blocks)
 
@@ -303,12 +305,10 @@ class FourierModes:
         """The highest mode that initial values, sources and coefficients hold, at least the first of the tuning."""
         dim, tuning = len(self.bounds), self.setting.tuning
         fine = FINE_MODES[dim]
-        axes = [lower + (upper - lower) * np.arange(fine) / fine for lower, upper in self.bounds]
-        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
         numbers = np.abs(fft.fftfreq(fine, 1.0 / fine)).round().astype(int)
-        order = np.maximum.reduce(np.meshgrid(*[numbers] * dim, indexing="ij")).ravel()
+        order = combinations([numbers] * dim).max(axis=1)
         highest = tuning.first_modes[dim - 1]
-        for values in space_fields(self.evolution, points):
+        for values in space_fields(self.evolution, _periodic_grid(self.bounds, fine)):
             power = np.abs(fft.fftn(values.reshape((fine,) * dim)).ravel()) ** 2
             by_order = np.bincount(order, weights=power, minlength=fine // 2 + 1)
             if by_order[1:].sum() == 0:

@@ -230,7 +230,7 @@ class Galerkin:
         found: dict[Jet, Array] = {}
         parts: dict[Component, tuple[Array, Array]] = {}
         for jet in self.evolution.jets:
-            component, basis = Component(jet.field, jet.index[0]), self.bases[jet.field]
+            component, basis = Component.of(jet), self.bases[jet.field]
             if component not in parts:
                 data = basis.data(times, component.level)
                 parts[component] = basis.coefficients(states[self.slices[component]], data), data
@@ -243,14 +243,14 @@ class Galerkin:
 
     def rates(self, times: Array, states: Array) -> Array:
         """z' (n, s) at s times."""
-        jets = self.jet_values(times, states)
-        known = self._known(times) | self._by_symbol(jets)
+        known = self._known(times, states)
         parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
         values = iter(self.evolution.values(parts, known))
         result = np.empty_like(states)
         for component, block in self.slices.items():
-            if component.level + 1 < self.evolution.orders[component.field]:
-                result[block] = states[self.slices[Component(component.field, component.level + 1)]]
+            above = self.evolution.above(component)
+            if above is not None:
+                result[block] = states[self.slices[above]]
                 continue
             result[block] = 0.0
             for test in self._tests[component.field]:
@@ -267,8 +267,7 @@ class Galerkin:
     def matrix(self, time: float, state: Array) -> Array:
         """∂z'/∂z (n, n)."""
         times = np.array([time])
-        jets = self.jet_values(times, state[:, None])
-        known = self._known(times) | self._by_symbol(jets)
+        known = self._known(times, state[:, None])
         rates = self.evolution.rates
         wanted = [partial for rate in rates.values() for part in rate.parts for partial in part.partials]
         found = self.evolution.values(wanted, known)
@@ -276,16 +275,14 @@ class Galerkin:
         values = iter([np.where(np.isfinite(value), value, 0.0) for value in found])
         result = np.zeros((len(state), len(state)))
         for component, block in self.slices.items():
-            order = self.evolution.orders[component.field]
-            if component.level + 1 < order:
-                result[block, self.slices[Component(component.field, component.level + 1)]] = np.eye(
-                    block.stop - block.start
-                )
+            above = self.evolution.above(component)
+            if above is not None:
+                result[block, self.slices[above]] = np.eye(block.stop - block.start)
                 continue
             for part, test in zip(rates[component.field].parts, self._tests[component.field], strict=True):
                 combined: dict[Component, Array] = {}
                 for jet, value in zip(part.jets, values, strict=False):
-                    source = Component(jet.field, jet.index[0])
+                    source = Component.of(jet)
                     term = np.reshape(value, (-1, 1)) * self.bases[jet.field].values(jet.index[1:])[0]
                     combined[source] = combined[source] + term if source in combined else term
                 for source, matrix in combined.items():
@@ -324,12 +321,11 @@ class Galerkin:
         result = np.einsum("mr,rm->m", values, basis.coefficients(states[self.slices[component]], data))
         return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
 
-    def _by_symbol(self, jets: Mapping[Jet, Array]) -> dict[sympy.Symbol, Array]:
-        return {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
-
-    def _known(self, times: Array) -> dict[sympy.Symbol, Array]:
-        nodes = next(iter(self.bases.values())).rule.nodes
-        return self.evolution.known(times[None, :], nodes[:, :, None])
+    def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
+        """Values of all symbols of the rates at the nodes."""
+        nodes, jets = next(iter(self.bases.values())).rule.nodes, self.jet_values(times, states)
+        known = self.evolution.known(times[None, :], nodes[:, :, None])
+        return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
 
 
 def _unit(axis: int, dim: int) -> tuple[int, ...]:

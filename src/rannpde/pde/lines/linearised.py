@@ -53,10 +53,10 @@ class Linearised:
     def _coupled(self) -> CoupledBlock | None:
         components, links = list(self.system.slices), {}
         for row, component in enumerate(components):
-            if component.level + 1 < self.system.evolution.orders[component.field]:
+            if self.system.evolution.above(component) is not None:
                 links[row, row + 1] = tuple(np.eye(one.rank) / self.system.dim for one in self.system.first)
                 continue
-            for source in {Component(jet.field, jet.index[0]): None for jet in self.slopes[component.field]}:
+            for source in {Component.of(jet): None for jet in self.slopes[component.field]}:
                 sums = self._sums(component.field, source)
                 links[row, components.index(source)] = sums
         return CoupledBlock.of(tuple(self.system.slices.values()), next(iter(self.system.shapes.values())), links)
@@ -73,13 +73,14 @@ class Linearised:
         result = np.empty_like(states)
         for component, block in system.slices.items():
             name = component.field
-            if component.level + 1 < system.evolution.orders[name]:
-                result[block] = states[system.slices[Component(name, component.level + 1)]]
+            above = system.evolution.above(component)
+            if above is not None:
+                result[block] = states[system.slices[above]]
                 continue
             total = np.zeros((*system.shapes[name], states.shape[1]))
             inside: Any = 0.0
             for jet, slope in self.slopes[name].items():
-                source, orders = Component(jet.field, jet.index[0]), jet.index[1:]
+                source, orders = Component.of(jet), jet.index[1:]
                 if isinstance(slope, float):
                     total = total + slope * system.act(name, jet.field, orders, tensors[source])
                 else:
@@ -96,7 +97,7 @@ class Linearised:
         found = [np.zeros((one.rank, one.rank)) for one in axes]
         for jet, slope in self.slopes[name].items():
             orders = jet.index[1:]
-            if Component(jet.field, jet.index[0]) != source or sum(order > 0 for order in orders) > 1:
+            if Component.of(jet) != source or sum(order > 0 for order in orders) > 1:
                 continue
             for k, one in enumerate(axes):
                 if any(orders) and not orders[k]:

@@ -11,8 +11,6 @@ from scipy.integrate import BDF, DOP853, OdeSolver, Radau
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array, MultiIndex, block_rows
-from rannpde.domains.norms import relative_errors
-from rannpde.pde.functions import State
 from rannpde.pde.lines.radau import Dense, Dynamics, Operator, Polynomial, RadauCollocation, TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -355,9 +353,3 @@ def fields_at(system: System, time: float, state: Array, points: Array) -> Array
     still = (0,) * evolution.domain.space.dim
     parts = [system.at(Component(name, 0), times, states, points, still, 0) for name in evolution.orders]
     return np.stack(parts, axis=1)
-
-
-def distance(one: State, other: State, points: Array) -> float:
-    """The relative l² distance of two solutions at points (M, n), the largest over the fields."""
-    still = (0,) * points.shape[1]
-    return float(relative_errors(one.derivative(points, still), other.derivative(points, still)).max())

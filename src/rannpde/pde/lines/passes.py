@@ -17,11 +17,12 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.lines.march import Event, Evolved, March, Stretch, System, distance, fields_at
+from rannpde.pde.lines.march import Event, Evolved, March, Stretch, System, fields_at
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.restrict import restrict_time
+from rannpde.pde.residual import distance, root_mean_square
 from rannpde.pde.watch import Ending, Watch
 
 LIKE_THE_GAP = 0.1
@@ -107,7 +108,7 @@ def first_scales(evolution: Evolution) -> dict[Component, float]:
     points = evolution.domain.space.sample(2000, rng=0)
     found: dict[Component, float] = {}
     for component in evolution.components:
-        size = _rms(evolution.initial_values(component, points))
+        size = root_mean_square(evolution.initial_values(component, points))
         before = found.get(Component(component.field, component.level - 1))
         if before is not None:
             size = max(size, before / (end - start))
@@ -150,10 +151,6 @@ def _on_states(event: FieldEvent, system: System) -> Event:
     return on_state
 
 
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))
-
-
 class Discretisation(Protocol):
     """How a pass is made: random features, products of them, or Fourier modes."""
 
@@ -188,7 +185,7 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
                 break
             change = _change(solutions[-1], solution) if solutions else np.inf
             told = _record(tol, solution, change, perf_counter() - begin)
-            setting.watch.tell(number, told.steps, width=told.width, estimate=_finite(change))
+            setting.watch.tell(number, told.steps, width=told.width, estimate=change)
         except KeyboardInterrupt:
             if not solutions:
                 raise
@@ -241,10 +238,6 @@ def _stalled(changes: list[float], tuning: LinesTuning) -> bool:
     return len(recent) > tuning.patience and all(b > tuning.gain * a for a, b in pairwise(recent))
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
 def _record(tol: float, solution: Evolved, change: float, seconds: float) -> Pass:
     system, steps = solution.stretches[-1].system, sum(len(stretch.path.steps) for stretch in solution.stretches)
     return Pass(tol, system.columns, system.rank, len(system.nodes), steps, change, seconds)
@@ -291,8 +284,8 @@ def initial_gap(solution: Evolved, count: int = 4000) -> float:
     gaps = []
     for k, name in enumerate(evolution.orders):
         wanted = evolution.initial_values(Component(name, 0), places)
-        size = max(_rms(wanted), _rms(later[:, k]))
-        gaps.append(_rms(values[:, k] - wanted) / (size or 1.0))
+        size = max(root_mean_square(wanted), root_mean_square(later[:, k]))
+        gaps.append(root_mean_square(values[:, k] - wanted) / (size or 1.0))
     return max(gaps)
 
 

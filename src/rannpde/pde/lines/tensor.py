@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.pde.lines.axis import Axis, along, faces_of, values_on
 from rannpde.pde.lines.kronecker import KroneckerBlocks
 from rannpde.pde.lines.linearised import Linearised
@@ -80,8 +80,7 @@ class Products:
     @cached_property
     def nodes(self) -> Array:
         """The product of the nodes, (Q, d)."""
-        mesh = np.meshgrid(*(axis.nodes for axis in self.first), indexing="ij")
-        return np.stack([m.ravel() for m in mesh], axis=1)
+        return combinations(axis.nodes for axis in self.first)
 
     @cached_property
     def weights(self) -> Array:
@@ -222,13 +221,14 @@ class Products:
         result = np.empty_like(states)
         rests = self._rests(times, tensors)
         for component, block in self.slices.items():
-            if component.level + 1 < self.evolution.orders[component.field]:
-                result[block] = states[self.slices[Component(component.field, component.level + 1)]]
+            above = self.evolution.above(component)
+            if above is not None:
+                result[block] = states[self.slices[above]]
                 continue
             name = component.field
             total = rests[name] if name in rests else np.zeros((*self.shapes[name], len(times)))
             for jet, number in self.split[name][0].items():
-                source = Component(jet.field, jet.index[0])
+                source = Component.of(jet)
                 total = total + number * self.act(name, jet.field, jet.index[1:], tensors[source])
             result[block] = total.reshape(-1, len(times))
         return result
@@ -251,7 +251,7 @@ class Products:
         kept: dict[Component, dict[tuple[str, Orders], Array]] = {}
         for symbol, jet in self.evolution.symbols.items():
             if symbol in used:
-                component = Component(jet.field, jet.index[0])
+                component = Component.of(jet)
                 shared = kept.setdefault(component, {})
                 found[symbol] = self.spread(jet.field, jet.index[1:], tensors[component], shared)
         return found

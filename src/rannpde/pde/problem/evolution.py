@@ -42,6 +42,11 @@ class Component:
     field: str
     level: int
 
+    @classmethod
+    def of(cls, jet: Jet) -> Component:
+        """The component whose derivatives in space hold that jet."""
+        return cls(jet.field, jet.index[0])
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -92,7 +97,7 @@ class Evolution:
     def initial(self) -> dict[Component, sympy.Expr]:
         """Component → formula of its initial value."""
         given = [term.prescribed for term in self.problem.constraints if term.kind == "initial"]
-        return {Component(jet.field, jet.index[0]): value for jet, value in filter(None, given)}
+        return {Component.of(jet): value for jet, value in filter(None, given)}
 
     @property
     def clock(self) -> sympy.Symbol:
@@ -113,6 +118,11 @@ class Evolution:
         """The initial value (M,) at points (M, d) of space."""
         value = self.values([self.initial[component]], self.known(self.domain.time[0], points))[0]
         return np.broadcast_to(value, (len(points),)).astype(float)
+
+    def above(self, component: Component) -> Component | None:
+        """The component that is its time derivative; None for the last one of a field, which has a rate instead."""
+        last = component.level + 1 == self.orders[component.field]
+        return None if last else Component(component.field, component.level + 1)
 
     def slices(self, ranks: Mapping[str, int]) -> dict[Component, slice]:
         """Where each component lies in a state that holds ranks[field] numbers of each."""
