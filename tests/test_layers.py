@@ -17,13 +17,12 @@ def place(path: Path, level: int) -> str:
     return path.relative_to(ROOT).parts[level].removesuffix(".py")
 
 
-FOUNDATION = {"arrays", "errors", "io", "threads"}
+FOUNDATION = {"arrays", "errors", "io"}
 """What every package may import."""
 BELOW = {
     "arrays": set(),
     "errors": {"arrays"},
     "io": {"errors"},
-    "threads": set(),
     "network": set(),
     "domains": {"network"},
     "fitting": {"network", "domains"},

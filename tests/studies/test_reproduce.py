@@ -26,8 +26,8 @@ from rannpde.studies.reproduce import reproduce
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.runner import Failure
 from rannpde.studies.show.chapter import Chapter
+from rannpde.studies.show.figures import FORMATS
 from rannpde.studies.show.progress import Display, duration
-from rannpde.studies.show.vector import FORMATS
 from rannpde.studies.study import Curve, Study
 
 TOML = """

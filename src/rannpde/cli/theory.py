@@ -65,8 +65,8 @@ def theory(
 
 def _draw(choice: Estimator, domain: Domain, folder: Path, console: Console) -> None:
     from rannpde.io import write_whole
+    from rannpde.studies.show.figures import render
     from rannpde.studies.show.theory_figures import theory_drawings
-    from rannpde.studies.show.vector import render
 
     for drawing in theory_drawings(choice, domain):
         path = write_whole(folder / f"theory-{drawing.name}.png", render(drawing, ["png"])["png"])

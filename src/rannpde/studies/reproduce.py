@@ -18,9 +18,8 @@ from rannpde.studies.run.runner import missing_cells, run_cells
 from rannpde.studies.show import report
 from rannpde.studies.show.analysis import collect
 from rannpde.studies.show.chapter import Chapter, Table
-from rannpde.studies.show.figures import style
+from rannpde.studies.show.figures import render, style, write_figure
 from rannpde.studies.show.progress import Display, title
-from rannpde.studies.show.vector import render, write_figure
 from rannpde.studies.study import Cell
 
 RECORDS_FILE = "records.sqlite"

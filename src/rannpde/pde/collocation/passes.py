@@ -6,7 +6,6 @@ although the equations hold is what they do not determine. Widths double until t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rannpde.domains.domain import SpaceTime
-from rannpde.errors import InputError, reject, require
+from rannpde.errors import InputError
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.pde.collocation.attempt import Attempt, Recipe, Search, attempt, first_scales, first_width
 from rannpde.pde.collocation.guess import GrowingWindow, as_state, first_guess
 from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales
+from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales, scales_of
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time
@@ -121,7 +120,7 @@ class Passes:
         """Neurons drawn by the law, at the best scales found; each pass draws anew."""
         seed, method, dim = int(self.rng.integers(2**31)), self.method, self.problem.domain.dim
         if method.law is not None or method.scale is not None:
-            given = _scales(1.0 if method.scale is None else method.scale, dim)
+            given = scales_of(1.0 if method.scale is None else method.scale, dim)
             return [self.search.solve(width, given, state, seed)]
         if self.scales is not None and width > self.search.width:
             return [self.search.solve(width, self.scales, state, seed)]
@@ -138,7 +137,7 @@ class Passes:
 
     def _again(self, width: int, state: State, number: int) -> list[Attempt]:
         """Another draw of the same law."""
-        scales = self.scales or _scales(self.method.scale or 1.0, self.problem.domain.dim)
+        scales = self.scales or scales_of(self.method.scale or 1.0, self.problem.domain.dim)
         return [self.search.solve(width, scales, state, int(self.rng.integers(2**31)))]
 
     def _of_given(self, width: int, state: State, number: int) -> list[Attempt]:
@@ -299,10 +298,7 @@ class _Loop:
         if estimate <= owner.tol:
             if best.score <= lenient:
                 return Ending.CONVERGED, ""
-            return (
-                Ending.VETOED,
-                f"two draws agree, but leave a relative residual of {best.score:.1e}",
-            )
+            return Ending.VETOED, f"two draws agree, but leave a relative residual of {best.score:.1e}"
         told = f"two draws differ by {estimate:.1e}"
         if not np.isfinite(estimate):
             told = f"nothing is solved: the relative residual is {best.score:.1e}"
@@ -349,15 +345,6 @@ def by_slabs(problem: Problem, method: Collocation, tol: float, watch: Watch, rn
     told = tuple(row for one in found for row in one.passes)
     ending = worst.ending if not worst.ending.converged and estimate > tol else Ending.CONVERGED
     return Found(best, tried, told, estimate, ending, "" if ending.converged else worst.detail)
-
-
-def _scales(scale: float | Sequence[float], dim: int) -> Scales:
-    if isinstance(scale, str):
-        reject("scale", scale, "a number, or one per coordinate", "leave it out to search for it")
-    values = (float(scale),) * dim if isinstance(scale, (int, float, np.floating)) else tuple(float(s) for s in scale)
-    fits = len(values) == dim and all(0 < v < np.inf for v in values)
-    require(fits, "scale", scale, f"one number > 0, or {dim} of them")
-    return values
 
 
 def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generator) -> RandomFeatures | FourierFeatures:

@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.domains.domain import Box, Domain, SpaceTime
 from rannpde.domains.region import Region
-from rannpde.errors import FileError, InputError, positive_integer, suggestion
+from rannpde.errors import FileError, InputError, positive_integer, reject, require, suggestion
 from rannpde.network.features import Features, RandomFeatures
 from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
 from rannpde.network.network import pack_features, unpack_features
@@ -165,6 +165,16 @@ class Jets:
 
 
 # ------------------------------------------------------------------------------------------- features and points
+
+
+def scales_of(scale: float | Sequence[float], dim: int) -> Scales:
+    """One scale for all coordinates, or one each, as one each."""
+    if isinstance(scale, str):
+        reject("scale", scale, "a number, or one per coordinate", "leave it out to search for it")
+    values = (float(scale),) * dim if isinstance(scale, (int, float, np.floating)) else tuple(float(s) for s in scale)
+    fits = len(values) == dim and all(0 < v < np.inf for v in values)
+    require(fits, "scale", scale, f"one number > 0, or {dim} of them")
+    return values
 
 
 @dataclass(frozen=True)

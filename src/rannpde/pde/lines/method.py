@@ -23,8 +23,7 @@ from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.watch import Ending, Watch
-from rannpde.threads import one_thread
+from rannpde.pde.watch import Ending, Watch, one_thread
 
 MOST_DIMENSIONS = 3
 """Of boxes: products in 4-D would hold too many unknowns. Ridges, for balls, carry too few digits in 3-D."""

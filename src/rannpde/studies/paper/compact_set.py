@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
-from rannpde.studies.show.chapter import Chapter, Size, doubling
+from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, comparison_drawing
 from rannpde.studies.study import Curve, Study
 from rannpde.studies.target import PorousMedium
@@ -34,7 +34,7 @@ def chapter(size: Size) -> Chapter:
         target=PorousMedium(1),
         features=Layer(scale=10.0),
         widths=doubling(8, {"quick": 256, "default": 512, "full": 2048}[size]),
-        seeds=tuple(range(3 if size == "quick" else 5)),
+        seeds=seeds(size),
         curves=tuple(curves),
     )
     question = (

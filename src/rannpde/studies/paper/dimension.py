@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
-from rannpde.studies.show.chapter import Chapter, Size
+from rannpde.studies.show.chapter import Chapter, Size, seeds
 from rannpde.studies.show.figures import COLOURS, ERROR, MARKERS, Drawing, log_scale, panels
 from rannpde.studies.study import Curve, Sampling, Study
 from rannpde.studies.target import GaussianBump
@@ -35,7 +35,7 @@ def chapter(size: Size) -> Chapter:
         sampling=Sampling(points_per_width=10, focus=0.0),
         penalty=1e-8,
         widths=({"quick": 256, "default": 1024, "full": 4096}[size],),
-        seeds=tuple(range(3 if size == "quick" else 5)),
+        seeds=seeds(size),
         curves=tuple(curves),
     )
     question = "How does the error grow with the dimension for a smooth function, at the same width?"

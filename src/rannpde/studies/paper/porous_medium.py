@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
-from rannpde.studies.show.chapter import Chapter, Size, doubling
+from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, cost_drawing, error_drawings
 from rannpde.studies.study import Curve, Study
 from rannpde.studies.target import PorousMedium
@@ -47,7 +47,7 @@ def study(size: Size) -> Study:
         features=Layer("fourier", scale=10.0),
         penalty=1e-5,
         widths=(16,),
-        seeds=tuple(range(3 if size == "quick" else 5)),
+        seeds=seeds(size),
         curves=tuple(curves),
     )
 

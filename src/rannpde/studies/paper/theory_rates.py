@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series
-from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
+from rannpde.studies.show.chapter import Chapter, Size, Table, doubling, seeds
 from rannpde.studies.show.figures import COLOURS, ERROR, MARKERS, WIDTH, Drawing, error_curve, log_axes, panels
 from rannpde.studies.study import Curve, Sampling, Study, UnbiasedCurve
 from rannpde.studies.target import SmoothBump
@@ -45,7 +45,7 @@ def chapter(size: Size) -> Chapter:
         target=SmoothBump(),
         features=heavy,
         widths=doubling(8, {"quick": 256, "default": 512, "full": 2048}[size]),
-        seeds=tuple(range(3 if size == "quick" else 5)),
+        seeds=seeds(size),
         sampling=Sampling(focus=0.0, test_points=5_000),
         penalty=PENALTY,
         curves=tuple(curves),

@@ -7,7 +7,7 @@ from math import sqrt
 
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
-from rannpde.studies.show.chapter import Chapter, Size, doubling
+from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, comparison_drawing
 from rannpde.studies.study import Curve, Study
 from rannpde.studies.target import PorousMedium
@@ -42,7 +42,7 @@ def chapter(size: Size) -> Chapter:
         target=PorousMedium(2),
         features=Layer(),
         widths=doubling(16, {"quick": 512, "default": 1024, "full": 4096}[size]),
-        seeds=tuple(range(3 if size == "quick" else 5)),
+        seeds=seeds(size),
         curves=tuple(curves),
     )
     question = (

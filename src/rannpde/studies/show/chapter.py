@@ -45,6 +45,11 @@ def plain_chapter(study: Study) -> Chapter:
     return Chapter(study.name, study, "", lambda series: error_drawings(series, study.name, study.title or study.name))
 
 
+def seeds(size: Size) -> tuple[int, ...]:
+    """Five, which tell a spread; three for a quick look."""
+    return tuple(range(3 if size == "quick" else 5))
+
+
 def doubling(first: int, last: int, steps: int = 1) -> tuple[int, ...]:
     """first, 2 first, 4 first, … up to last; with steps = 2 also the widths √2 between."""
     widths, k = [], 0

@@ -12,8 +12,7 @@ from typing import Any
 
 from rannpde.studies.show.analysis import Series, Slope
 from rannpde.studies.show.chapter import Chapter, Table
-from rannpde.studies.show.figures import Drawing
-from rannpde.studies.show.vector import inline
+from rannpde.studies.show.figures import Drawing, inline
 from rannpde.studies.study import as_data
 
 RATE = -0.5
