@@ -1,4 +1,4 @@
-"""Curves to matplotlib figures, and these to files and HTML pages; one style: legible, colour-blind safe, even sizes."""
+"""Curves to matplotlib figures, and these to files and pages; one style: legible, colour-blind safe, even sizes."""
 
 from __future__ import annotations
 
