@@ -19,3 +19,14 @@ def test_an_ensemble_has_two_members_or_more_and_a_seed():
         rp.ensemble(rp.zoo("heat"), 1)
     with pytest.raises(rp.InputError, match="rng"):
         rp.ensemble(rp.zoo("heat"), 2, rng=-1)
+
+
+@pytest.mark.parametrize("name", ["heat", "poisson", "nonlinear_poisson"])
+def test_a_solve_reads_no_statement_again(name, monkeypatch):
+    problem = rp.zoo(name)
+
+    def refuse(*_):
+        raise AssertionError("a statement was expanded during the solve")
+
+    monkeypatch.setattr("rannpde.pde.statement.expansion._Expansion.run", refuse)
+    assert rp.solve(problem, tol=1e-4).converged

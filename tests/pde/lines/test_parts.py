@@ -124,6 +124,23 @@ def test_every_reason_is_told_at_once():
     assert zoo("burgers").obstacles == ()
 
 
+def test_the_forms_of_a_problem_are_found_once():
+    problem = zoo("burgers")
+    assert evolution_form(problem) is problem.forms[True]
+    assert evolution_form(problem, weak=False) is problem.forms[False]
+    assert (problem.forms[True].weak, problem.forms[False].weak) == (True, False)
+
+
+def test_components_lie_one_after_the_other_in_a_state():
+    evolution = evolution_form(zoo("wave"))
+    value, speed = evolution.components
+    assert evolution.slices({"u": 3}) == {value: slice(0, 3), speed: slice(3, 6)}
+    assert (evolution.above(value), evolution.above(speed)) == (speed, None)
+    change, volume = np.array([3.0, 0.0, 4.0, 0.0, 6.0, 8.0]), evolution.domain.space.volume
+    found = evolution.size(change, evolution.slices({"u": 3}), {value: 1.0, speed: 4.0})
+    assert found == pytest.approx(5.0 / volume**0.5, rel=1e-15)
+
+
 # ------------------------------------------------------------------------------------------------ bases
 
 

@@ -35,6 +35,14 @@ def test_a_stated_problem_knows_its_parts():
     assert problem.divergence("equation").flux["x"].formula.has(sympy.Symbol("u_x", real=True))
 
 
+def test_bounds_are_terms_that_act_where_they_are_broken():
+    problem = burgers(bounds={"u": (np.float64(-1.0), 2)})
+    assert [(term.name, term.kind) for term in problem.limits] == [("bounds of u", "bounds")] * 2
+    values = np.array([-1.5, 0.0, 3.0])
+    broken = [term.expression.value({}, {term.expression.jets[0]: values}).tolist() for term in problem.limits]
+    assert broken == [[0.5, 0.0, 0.0], [0.0, 0.0, 1.0]]
+
+
 @pytest.mark.parametrize(
     ("changes", "hint"),
     [

@@ -21,7 +21,6 @@ from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.statement.reading import read
 
 Block = tuple[int, str, Array]
 """Piece, field, and the rows' derivative by its coefficients (M, columns)."""
@@ -264,7 +263,7 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> S
     interior = sampler.interior(problem)
     shared: dict[int, Jets] = {}
     home = locate(pieces, interior)
-    for term in problem.interior + bound_terms(problem):
+    for term in problem.interior + problem.limits:
         for number, piece in enumerate(pieces):
             inside = interior[home == number]
             jets = shared.setdefault(number, Jets(piece.features, inside))
@@ -281,17 +280,6 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> S
     rows += _periodic_rows(problem, pieces, sampler)
     rows += _interface_rows(problem, pieces, sampler)
     return System(problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r)))
-
-
-def bound_terms(problem: Problem) -> tuple[Term, ...]:
-    """max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain: rows that act only where a bound is broken."""
-    texts = []
-    for name, (lower, upper) in problem.bounds.items():
-        texts += [(name, f"max({lower!r} - {name}, 0)")] if lower is not None else []
-        texts += [(name, f"max({name} - {upper!r}, 0)")] if upper is not None else []
-    return tuple(
-        Term(f"bounds of {name}", "bounds", read(text, problem.vocabulary), problem.domain) for name, text in texts
-    )
 
 
 def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> list[Matching]:

@@ -106,6 +106,17 @@ def equation_terms(equations: Mapping[str, Expression], domain: Domain) -> list[
     return [Term(name, "interior", expression, domain) for name, expression in equations.items()]
 
 
+def bound_terms(
+    bounds: Mapping[str, tuple[float | None, float | None]], domain: Domain, vocabulary: Vocabulary
+) -> list[Term]:
+    """max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain: rows that act only where a bound is broken."""
+    texts = []
+    for name, (lower, upper) in bounds.items():
+        texts += [(name, f"max({float(lower)!r} - {name}, 0)")] if lower is not None else []
+        texts += [(name, f"max({name} - {float(upper)!r}, 0)")] if upper is not None else []
+    return [Term(f"bounds of {name}", "bounds", read(text, vocabulary), domain) for name, text in texts]
+
+
 def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary: Vocabulary) -> list[Term]:
     """The terms of one On or Data condition, one per side."""
     if isinstance(condition, Data):

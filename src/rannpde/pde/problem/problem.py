@@ -15,7 +15,15 @@ from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.checks import check_problem
-from rannpde.pde.problem.conditions import Condition, Pairing, Periodic, condition_terms, equation_terms, naming
+from rannpde.pde.problem.conditions import (
+    Condition,
+    Pairing,
+    Periodic,
+    bound_terms,
+    condition_terms,
+    equation_terms,
+    naming,
+)
 from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
@@ -132,6 +140,11 @@ class Problem:
             if not isinstance(condition, Periodic):
                 found += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(found)
+
+    @cached_property
+    def limits(self) -> tuple[Term, ...]:
+        """Terms that act where a declared bound is broken."""
+        return tuple(bound_terms(self.bounds, self.domain, self.vocabulary))
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
