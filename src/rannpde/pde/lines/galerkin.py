@@ -37,7 +37,7 @@ from rannpde.pde.problem.evolution import Component, Constraint, Evolution, cons
 from rannpde.pde.statement.expression import Jet
 
 DEPENDENT = 1e-12
-"""Boundary rows closer than this to a combination of the others say nothing new: some hundred roundings."""
+"""Boundary rows closer than this to a combination of the others say nothing new: some thousand roundings."""
 
 
 @dataclass(frozen=True, eq=False)
