@@ -43,13 +43,12 @@ BELOW_IN_PDE = {
     "zoo": STATED,
     "watch": set(),
     "solution": {"problem", "watch"},
-    "ensemble": {"solution"},
     "collocation": STATED | {"watch", "solution"},
     "lines": STATED | {"watch", "solution"},
-    "solve": STATED | {"watch", "solution", "ensemble", "collocation", "lines"},
+    "solve": STATED | {"watch", "solution", "collocation", "lines"},
 }
 """statement ← problem ← collocation, lines ← solve; the two methods never meet before ``solve``."""
-DRAWS = ("pde/solution.py", "pde/ensemble.py")
+DRAWS = ("pde/solution.py",)
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]

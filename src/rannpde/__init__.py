@@ -32,12 +32,11 @@ if TYPE_CHECKING:
     from rannpde.network.laws import Gaussian, HeavyTailed, Uniform, WeightLaw
     from rannpde.network.network import Network
     from rannpde.pde.collocation.method import Collocation
-    from rannpde.pde.ensemble import Ensemble
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.lines.method import Lines
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
-    from rannpde.pde.solution import ConvergenceWarning, Solution
+    from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
     from rannpde.pde.solve import ensemble, solve
     from rannpde.pde.statement.grammar import StatementError
     from rannpde.pde.watch import Ending, Progress
@@ -61,11 +60,10 @@ _HOMES = {
     "network.laws": ("Gaussian", "HeavyTailed", "Uniform", "WeightLaw"),
     "network.network": ("Network",),
     "pde.collocation.method": ("Collocation",),
-    "pde.ensemble": ("Ensemble",),
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
-    "pde.solution": ("ConvergenceWarning", "Solution"),
+    "pde.solution": ("ConvergenceWarning", "Ensemble", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("ensemble", "solve"),
     "pde.watch": ("Ending", "Progress"),

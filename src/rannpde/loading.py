@@ -15,12 +15,11 @@ from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
 from rannpde.pde.collocation.method import CollocationStory
 from rannpde.pde.collocation.pieces import unpack_pieces
-from rannpde.pde.ensemble import Ensemble
 from rannpde.pde.lines.files import unpack_evolved
 from rannpde.pde.lines.method import LinesStory
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
-from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.solution import Choice, Ensemble, Solution, SolvedFunction
 from rannpde.pde.watch import Ending
 
 STORIES: dict[str, type[LinesStory] | type[CollocationStory]] = {"lines": LinesStory, "collocation": CollocationStory}

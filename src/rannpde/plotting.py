@@ -17,8 +17,7 @@ from rannpde.domains import Domain, SpaceTime
 from rannpde.io import PathLike
 
 if TYPE_CHECKING:
-    from rannpde.pde.ensemble import Ensemble
-    from rannpde.pde.solution import Solution
+    from rannpde.pde.solution import Ensemble, Solution
 
 _GRID = 120
 _LINE = 400

@@ -15,8 +15,8 @@ import sympy
 
 from rannpde.domains import Box, Interval, SpaceTime
 from rannpde.pde.problem.conditions import Condition, On, Periodic
-from rannpde.pde.problem.manufactured import forced
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.reading import forced
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 Draw = np.random.Generator

@@ -12,11 +12,10 @@ import numpy as np
 from rannpde.arrays import Rng
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.collocation.method import Collocation
-from rannpde.pde.ensemble import Ensemble
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.problem.evolution import NotAnEvolution
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
 from rannpde.pde.watch import Ending, Progress, Watch
 
 Method = Lines | Collocation

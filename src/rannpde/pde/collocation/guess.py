@@ -32,8 +32,7 @@ from rannpde.pde.collocation.pieces import Piece
 from rannpde.pde.collocation.tuning import PlacementTuning
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.forms import rates
-from rannpde.pde.problem.problem import Problem
-from rannpde.pde.problem.restrict import restrict_time
+from rannpde.pde.problem.problem import Problem, restrict_time
 from rannpde.pde.residual import gradient
 from rannpde.pde.solution import Solution
 from rannpde.pde.statement.expansion import expand

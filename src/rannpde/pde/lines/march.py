@@ -267,32 +267,19 @@ class Evolved:
         return self.stretches[0].path.times[0]
 
     @property
-    def end(self) -> float:
-        """The last time reached."""
-        return self.stretches[-1].path.end
+    def path(self) -> Trajectory:
+        """The last stretch: how and when it ended."""
+        return self.stretches[-1].path
 
     @property
-    def reliable(self) -> float:
-        """The time up to which passes are compared."""
-        return self.stretches[-1].path.reliable
+    def end(self) -> float:
+        """The last time reached."""
+        return self.path.end
 
     @property
     def whole(self) -> bool:
         """Whether the last time of the problem was reached."""
         return self.end >= self.evolution.domain.time[1]
-
-    @property
-    def broken(self) -> bool:
-        """Whether a singularity, not the caller, ended the march."""
-        return self.stretches[-1].path.broken
-
-    @property
-    def ending(self) -> Ending | None:
-        return self.stretches[-1].path.ending
-
-    @property
-    def detail(self) -> str:
-        return self.stretches[-1].path.detail
 
     @property
     def events(self) -> dict[str, tuple[float, ...]]:

@@ -171,7 +171,7 @@ def products_fit(evolution: Evolution) -> bool:
 
 def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict[str, float]]:
     """Equation → mean square of its residual on fresh points; name → relative held-out residual of everything."""
-    points = check_points(found.evolution, found.reliable, 1000)
+    points = check_points(found.evolution, found.path.reliable, 1000)
     losses = mean_squares(problem, found, points)
     if found.whole:
         return losses, held_out_residual(problem, found)

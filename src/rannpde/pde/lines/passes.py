@@ -21,7 +21,7 @@ from rannpde.pde.lines.march import Event, Evolved, March, Stretch, System, fiel
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
-from rannpde.pde.problem.restrict import restrict_time
+from rannpde.pde.problem.problem import restrict_time
 from rannpde.pde.residual import distance, root_mean_square
 from rannpde.pde.watch import Ending, Watch
 
@@ -130,7 +130,7 @@ class Grown:
     def of(cls, solution: Evolved, tuning: LinesTuning) -> Grown:
         """Of the field that grows most."""
         evolution, (count, each) = solution.evolution, tuning.growth_looks
-        times = np.linspace(solution.start, solution.reliable, count)
+        times = np.linspace(solution.start, solution.path.reliable, count)
         places = evolution.domain.space.sample(each, rng=5)
         values = solution(np.column_stack([np.repeat(times, each), np.tile(places, (count, 1))]))
         sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
@@ -177,11 +177,11 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
         try:
             solution = kind.run(number, tol)
             if not solution.stretches[0].path.steps:
-                if solution.ending is Ending.INTERRUPTED:
+                if solution.path.ending is Ending.INTERRUPTED:
                     raise KeyboardInterrupt
                 if not solutions:
-                    raise InputError(f"no step in time leads away from the initial values: {solution.detail}")
-                ending, detail = solution.ending or Ending.INTEGRATOR, solution.detail
+                    raise InputError(f"no step in time leads away from the initial values: {solution.path.detail}")
+                ending, detail = solution.path.ending or Ending.INTEGRATOR, solution.path.detail
                 break
             change = _change(solutions[-1], solution) if solutions else np.inf
             told = _record(tol, solution, change, perf_counter() - begin)
@@ -194,17 +194,17 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
         solutions.append(solution)
         passes.append(told)
         comparable = len(passes) > 1 and passes[-2].tolerance <= setting.tol
-        ended = solution.ending
+        ended = solution.path.ending
         if ended is not None and ended.by_caller:
-            ending, detail = ended, solution.detail
+            ending, detail = ended, solution.path.detail
             break
         if comparable:
             changes.append(change)
-            if solution.stretches[-1].path.broken:
-                ending, detail = ended or Ending.INTEGRATOR, solution.detail
+            if solution.path.broken:
+                ending, detail = ended or Ending.INTEGRATOR, solution.path.detail
                 break
             if change <= setting.tol:
-                ending, detail = ended or Ending.CONVERGED, solution.detail
+                ending, detail = ended or Ending.CONVERGED, solution.path.detail
                 break
             if _stalled(changes, setting.tuning):
                 ending = Ending.STALLED
@@ -228,7 +228,7 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
 def _best(solutions: list[Evolved]) -> Evolved:
     """The last one; the one before where the last was cut short."""
     cut = len(solutions) > 1 and solutions[-1].end < solutions[-2].end
-    ended = solutions[-1].ending
+    ended = solutions[-1].path.ending
     return solutions[-2] if cut and ended is not None and ended.by_caller else solutions[-1]
 
 
@@ -253,9 +253,9 @@ def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
 
 def _change(before: Evolved, after: Evolved) -> float:
     """How far two passes lie apart, or what the gap at the first time means for all times, whichever is more."""
-    if before.broken and not after.broken:
+    if before.path.broken and not after.path.broken:
         return np.inf  # a march that was cut short says nothing of what came later
-    apart = distance(before, after, check_points(after.evolution, min(before.reliable, after.reliable)))
+    apart = distance(before, after, check_points(after.evolution, min(before.path.reliable, after.path.reliable)))
     return max(apart, _lasting(initial_gap(after), apart, _apart_at_first(before, after)))
 
 
@@ -280,7 +280,7 @@ def initial_gap(solution: Evolved, count: int = 4000) -> float:
     places = evolution.domain.space.sample(count, rng=31)
     points = np.column_stack([np.full(count, solution.start), places])
     values = solution(points)
-    later = solution(check_points(evolution, solution.reliable))
+    later = solution(check_points(evolution, solution.path.reliable))
     gaps = []
     for k, name in enumerate(evolution.orders):
         wanted = evolution.initial_values(Component(name, 0), places)

@@ -1,8 +1,9 @@
-"""Statements, text or SymPy, as compiled expressions; the fields that statements are about."""
+"""Statements, text or SymPy, as compiled expressions; the fields that they are about; forces that make them hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import sympy
@@ -10,7 +11,7 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.errors import InputError, suggestion
 from rannpde.pde.statement.build import MAGNITUDE_LIMIT, WORK_LIMIT, build
-from rannpde.pde.statement.expansion import compile_expression, size
+from rannpde.pde.statement.expansion import compile_expression, expand, size
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.grammar import Call, Name, Node, StatementError, children, fail, names, parse
 from rannpde.pde.statement.kinks import own_kinks
@@ -56,6 +57,19 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
     symbols = {key: value for key, value in table.items() if key.is_Symbol}
     functions = {key.xreplace(symbols): value for key, value in table.items() if not key.is_Symbol}
     return own_kinks(statement.xreplace(symbols).xreplace(functions))
+
+
+def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> sympy.Expr:
+    """The equation less what the formulas of ``exact`` (field → text) leave of it, so that they solve it.
+
+    >>> words = Vocabulary(("x",), None, ("u",))
+    >>> forced("u_xx + u", {"u": "x**2"}, words)
+    -x**2 + u(x) + Derivative(u(x), (x, 2)) - 2
+    """
+    statement = build(equation, vocabulary)
+    plain = replace(vocabulary, fields=())
+    table = {vocabulary.field_function(name): build(text, plain) for name, text in exact.items()}
+    return statement - expand(statement.subs(table).doit())
 
 
 def _check_numbers(statement: sympy.Expr) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rannpde.domains import SpaceTime
 from rannpde.pde.problem.conditions import On, Periodic
-from rannpde.pde.problem.manufactured import forced
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.reading import forced
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 
