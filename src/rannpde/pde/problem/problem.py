@@ -55,6 +55,7 @@ class Problem:
     exact : field → formula or callable of points (M, n), for errors and pictures only
     incomplete : allow missing initial or boundary conditions
 
+    limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
     variation : where its data vary, if that can be known
@@ -76,6 +77,7 @@ class Problem:
     exact: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     incomplete: bool = False
+    limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
     variation: Variation | None = field(init=False, repr=False)
@@ -110,6 +112,7 @@ class Problem:
         object.__setattr__(self, "fields", fields)
         check_problem(self)
         # statements are understood here, once: a solve finds their forms ready
+        object.__setattr__(self, "limits", tuple(bound_terms(self.bounds, self.domain, self.vocabulary)))
         obstacles, forms = in_time(self)
         object.__setattr__(self, "obstacles", obstacles)
         object.__setattr__(self, "forms", forms)
@@ -146,11 +149,6 @@ class Problem:
             if not isinstance(condition, Periodic):
                 found += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(found)
-
-    @cached_property
-    def limits(self) -> tuple[Term, ...]:
-        """Terms that act where a declared bound is broken."""
-        return tuple(bound_terms(self.bounds, self.domain, self.vocabulary))
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
