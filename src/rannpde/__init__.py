@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rannpde.domains.domain import Ball, Box, Interval, SpaceTime
+    from rannpde.domains.formed import Curve, Implicit
+    from rannpde.domains.meshes import mesh
     from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
+    from rannpde.domains.polygon import Polygon
     from rannpde.domains.quadrature import Estimate, gauss_rule, integrate
-    from rannpde.domains.region import mixture
+    from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
+    from rannpde.domains.streams import mixture
     from rannpde.errors import FileError, InputError
     from rannpde.fitting.fit import fit
     from rannpde.fitting.normal import NormalEquations
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from rannpde.network.features import FourierFeatures, RandomFeatures
     from rannpde.network.laws import Gaussian, HeavyTailed, Uniform, WeightLaw
     from rannpde.network.network import Network
+    from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.lines.method import Lines
@@ -46,9 +51,13 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "domains.domain": ("Ball", "Box", "Interval", "SpaceTime"),
+    "domains.formed": ("Curve", "Implicit"),
+    "domains.meshes": ("mesh",),
     "domains.norms": ("Difference", "l2_norm", "relative_l2", "sobolev_norm"),
     "domains.quadrature": ("Estimate", "gauss_rule", "integrate"),
-    "domains.region": ("mixture",),
+    "domains.polygon": ("Polygon",),
+    "domains.shapes": ("Cylinder", "Ellipse", "HalfSpace"),
+    "domains.streams": ("mixture",),
     "errors": ("FileError", "InputError"),
     "fitting.fit": ("fit",),
     "fitting.normal": ("NormalEquations",),
@@ -59,6 +68,7 @@ _HOMES = {
     "network.features": ("FourierFeatures", "RandomFeatures"),
     "network.laws": ("Gaussian", "HeavyTailed", "Uniform", "WeightLaw"),
     "network.network": ("Network",),
+    "pde.cells.method": ("Cells",),
     "pde.collocation.method": ("Collocation",),
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
@@ -77,17 +87,23 @@ __all__ = [
     "Adapted",
     "Ball",
     "Box",
+    "Cells",
     "Collocation",
     "ConvergenceWarning",
+    "Curve",
+    "Cylinder",
     "Data",
     "Difference",
+    "Ellipse",
     "Ending",
     "Ensemble",
     "Estimate",
     "FileError",
     "FourierFeatures",
     "Gaussian",
+    "HalfSpace",
     "HeavyTailed",
+    "Implicit",
     "InputError",
     "Interval",
     "Lines",
@@ -97,6 +113,7 @@ __all__ = [
     "OrthogonalEquations",
     "Periodic",
     "PointFunction",
+    "Polygon",
     "Problem",
     "Progress",
     "RandomFeatures",
@@ -111,6 +128,7 @@ __all__ = [
     "integrate",
     "l2_norm",
     "load",
+    "mesh",
     "mixture",
     "relative_l2",
     "sobolev_norm",

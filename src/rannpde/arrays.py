@@ -37,3 +37,15 @@ def combinations(axes: Iterable[Array]) -> Array:
     [[0, 5], [0, 6], [1, 5], [1, 6]]
     """
     return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether value is Dask's (an array, a delayed block, a future), or a list of such; told without importing Dask.
+
+    >>> is_lazy([[1.0, 2.0]])
+    False
+    """
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(is_lazy(entry) for entry in value)
+    # another library's array must never be taken for lazy; Dask's packages are all named so
+    return type(value).__module__.split(".")[0] in ("dask", "dask_expr", "distributed")

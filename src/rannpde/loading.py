@@ -13,6 +13,9 @@ from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
+from rannpde.pde.cells.evolved import unpack_marched
+from rannpde.pde.cells.method import CellsStory
+from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.collocation.method import CollocationStory
 from rannpde.pde.collocation.pieces import unpack_pieces
 from rannpde.pde.lines.files import unpack_evolved
@@ -22,7 +25,11 @@ from rannpde.pde.problem.toml import from_table
 from rannpde.pde.solution import Choice, Ensemble, Solution, SolvedFunction
 from rannpde.pde.watch import Ending
 
-STORIES: dict[str, type[LinesStory] | type[CollocationStory]] = {"lines": LinesStory, "collocation": CollocationStory}
+STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory]] = {
+    "lines": LinesStory,
+    "cells": CellsStory,
+    "collocation": CollocationStory,
+}
 
 
 def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble:
@@ -73,9 +80,14 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    if choose("function", header["function"], {"pieces": False, "evolved": True}):
+    kind = choose(
+        "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces"), header["function"])
+    )
+    if kind == "evolved":
         return unpack_evolved(header, arrays, problem)
-    return unpack_pieces(header, arrays)
+    if kind == "marched":
+        return unpack_marched(header, arrays)
+    return unpack_cells(header, arrays) if kind == "cells" else unpack_pieces(header, arrays)
 
 
 def _check(solution: Solution) -> None:

@@ -149,9 +149,19 @@ def test_value_and_slope_at_both_ends_are_vetoed_by_the_equation():
 
 def test_a_load_narrower_than_the_features_is_not_called_solved():
     problem = Problem("u_xx = exp(-((x - 0.5)/0.0001)**2)", INTERVAL, FIXED)
-    solution = solved(problem, 1e-4, seconds=20)
+    solution = solved(problem, 1e-4, seconds=20, method=Collocation())
     assert not solution.converged
     assert solution.score < 0.1 or not np.isfinite(solution.estimate)
+
+
+def test_a_load_narrower_than_the_first_cells_is_found():
+    """Far from it, and in the middle but for its width, the solution is that of a point load of the same weight."""
+    problem = Problem("u_xx = exp(-((x - 0.5)/0.0001)**2)", INTERVAL, FIXED)
+    solution = solved(problem, 1e-6, seconds=60)
+    weight = 1e-4 * np.sqrt(np.pi)
+    assert solution.converged
+    assert solution.function(np.array([[0.25]]))[0, 0] == pytest.approx(-weight / 8, rel=1e-5)
+    assert solution.function(np.array([[0.5]]))[0, 0] == pytest.approx(-weight / 4, rel=1e-3)
 
 
 def test_logistic_growth_by_collocation_is_not_called_solved():

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from rannpde.cli.answered import answered
-from rannpde.errors import reject
+from rannpde.errors import reject, require
 
 if TYPE_CHECKING:
     from rannpde.studies.show.chapter import Chapter
@@ -23,6 +23,10 @@ Workers = Annotated[
     typer.Option("--workers", "-w", help="Cells run at once, each in its own process; 0: as many as the cores allow."),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="BLAS threads of each cell, whatever the number of workers.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Address of a Dask scheduler, like tcp://host:8786, whose workers run the cells."),
+]
 
 KEPT = "finished cells are kept, run the same command to go on"
 
@@ -41,6 +45,7 @@ def reproduce(
     out: Out = Path("results"),
     workers: Workers = 0,
     threads: Threads = 1,
+    scheduler: Scheduler = None,
 ) -> None:
     """Run the paper's experiments; finished cells are kept, so that an interrupted run goes on where it stopped."""
     from rannpde.studies.paper.catalogue import chapters
@@ -51,7 +56,7 @@ def reproduce(
             reject("--quick", "given together with --full", "given alone")
         size: Size = "quick" if quick else "full" if full else "default"
         heading = f"Random neural networks for PDEs: the paper's experiments ({size} size)"
-        _produce(chapters(names, size), out / size, heading, workers, threads)
+        _produce(chapters(names, size), out / size, heading, workers, threads, scheduler)
 
 
 def study(
@@ -59,6 +64,7 @@ def study(
     out: Out = Path("results"),
     workers: Workers = 0,
     threads: Threads = 1,
+    scheduler: Scheduler = None,
 ) -> None:
     """Run a study of your own."""
     from rannpde.studies.show.chapter import plain_chapter
@@ -66,7 +72,7 @@ def study(
 
     with answered(KEPT):
         mine = read_study(file)
-        _produce([plain_chapter(mine)], out / mine.name, mine.title or mine.name, workers, threads)
+        _produce([plain_chapter(mine)], out / mine.name, mine.title or mine.name, workers, threads, scheduler)
 
 
 def doctor() -> None:
@@ -84,11 +90,15 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _produce(chapters: Sequence[Chapter], folder: Path, heading: str, workers: int, threads: int) -> None:
+def _produce(
+    chapters: Sequence[Chapter], folder: Path, heading: str, workers: int, threads: int, scheduler: str | None
+) -> None:
     from rannpde.studies.reproduce import reproduce as produce
     from rannpde.studies.reproduce import show
     from rannpde.studies.run.environment import cores
 
+    if scheduler is not None:
+        require(workers == 0, "--workers", workers, "left out with --scheduler, whose workers run the cells")
     console = Console()
     product = produce(
         chapters,
@@ -97,6 +107,7 @@ def _produce(chapters: Sequence[Chapter], folder: Path, heading: str, workers: i
         command=shlex.join(["rannpde", *sys.argv[1:]]),
         workers=workers or max(1, cores() // max(threads, 1)),
         threads=threads,
+        scheduler=scheduler,
         console=console,
     )
     show(product, console)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,3 +67,26 @@ def checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
         require(isinstance(name, str) and name.isidentifier(), "coordinate", name, "a name of letters and digits")
     require(len(set(names)) == len(names), "coordinates", names, "of different names")
     return names
+
+
+def default_names(dim: int) -> tuple[str, ...]:
+    """x1, x2, …: names that a shape has until it meets one with names of its own."""
+    return tuple(f"x{number}" for number in range(1, dim + 1))
+
+
+def checked_shape_name(name: Any) -> str | None:
+    """The name of a shape, or None; refused where conditions could not tell it from something else."""
+    if name is None:
+        return None
+    plain = isinstance(name, str) and bool(re.fullmatch(r"[^\W\d][\w -]*", name)) and name == name.strip()
+    require(plain, "name", name, "letters, digits, spaces, - and _, beginning with a letter")
+    taken = name == "boundary" or name.startswith("boundary ") or " except" in name
+    require(not taken, "name", name, "another word: 'boundary' stands for all sides")
+    return str(name)
+
+
+def coordinate_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+    """The names given, one per coordinate, or x1, x2, …"""
+    chosen = default_names(dim) if names is None else names
+    require(len(chosen) == dim, "names", chosen, f"{dim} names, one per coordinate")
+    return checked_names(tuple(chosen))

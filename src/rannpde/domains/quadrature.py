@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from math import sqrt
 from typing import Literal, TypedDict
 
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.domains.region import Region, unit_stream
+from rannpde.domains.region import Region
+from rannpde.domains.streams import unit_stream
 from rannpde.errors import choose, finite_array, positive_integer, reject, require
 
 Integrand = Callable[[Array], Array]
@@ -25,6 +25,8 @@ GAUSS_DIMENSIONS = 3
 """Most independent coordinates for which "auto" takes a tensor rule."""
 FIRST_NODES = 16
 """Nodes of an axis in the coarsest rule: enough that two rules do not agree by missing the same feature."""
+FIRST_CUT = 8
+"""The same for domains that are cut out of others."""
 PANEL_NODES = 64
 """Nodes of a panel at most: raising the order is best for analytic functions, halving panels for rough ones."""
 REPLICATES = 16
@@ -77,14 +79,9 @@ def gauss_rule(region: Region, count: int, *, panels: int = 1) -> tuple[Array, A
     True
     """
     count, panels = positive_integer("count", count), positive_integer("panels", panels)
-    axes = checked_region(region).axes
-    size = (count * panels) ** len(axes)
+    size = (count * panels) ** checked_region(region).extent
     require(size <= LARGEST_RULE, "points of the rule", size, f"≤ {LARGEST_RULE}", "take fewer, or Sobol points")
-    rules = [axis.gauss(count, panels) for axis in axes]
-    grids = np.meshgrid(*(nodes for nodes, _ in rules), indexing="ij")
-    coordinates = np.stack([grid.ravel() for grid in grids], axis=1) if axes else np.empty((1, 0))
-    weights = reduce(np.multiply.outer, (weights for _, weights in rules), np.array(region.measure))
-    return region.place(coordinates), weights.ravel()
+    return region.rule(count, panels)
 
 
 def integrate(
@@ -110,7 +107,8 @@ def integrate(
     (True, 'gauss 32 × 32')
     """
     if rule == "auto":
-        rule = "gauss" if len(checked_region(region).axes) <= GAUSS_DIMENSIONS else "sobol"
+        low = checked_region(region).extent <= GAUSS_DIMENSIONS and region.has_rule
+        rule = "gauss" if low else "sobol"
     tolerance = choose("rule", rule, DEFAULT_TOLERANCE) if tolerance is None else tolerance
     require(isinstance(tolerance, (int, float)) and tolerance >= 0, "tolerance", tolerance, "a number ≥ 0")
     budget = positive_integer("budget", budget)
@@ -135,9 +133,13 @@ def checked_region(region: Region) -> Region:
 
 def _gauss(function: Integrand, region: Region, budget: int, rule: str, rng: Rng) -> Iterator[Estimate]:
     """Gauss rules with twice the nodes each time, the difference from the one before as their error."""
-    dimensions, nodes, before = len(region.axes), FIRST_NODES, None
+    dimensions, before = region.extent, None
+    # what is cut out of shapes has several panels along each axis already
+    nodes = FIRST_NODES if region.exact else FIRST_CUT
     while nodes**dimensions <= min(budget, LARGEST_RULE):
         points, weights = gauss_rule(region, min(nodes, PANEL_NODES), panels=max(1, nodes // PANEL_NODES))
+        if before is not None and len(points) > budget:
+            return
         terms = _values(function, points)
         value = np.tensordot(weights, terms, axes=1)
         rounding = 8 * np.finfo(float).eps * np.tensordot(weights, np.abs(terms), axes=1)
@@ -152,10 +154,10 @@ def _gauss(function: Integrand, region: Region, budget: int, rule: str, rng: Rng
 
 def _replicates(function: Integrand, region: Region, budget: int, rule: str, rng: Rng) -> Iterator[Estimate]:
     """Means over independent sequences that double in length, with the standard error that their spread gives."""
-    streams = [unit_stream(len(region.axes), child, rule) for child in np.random.default_rng(rng).spawn(REPLICATES)]
+    streams = [unit_stream(region.columns, child, rule) for child in np.random.default_rng(rng).spawn(REPLICATES)]
     done, step, sums = 0, 2**6, np.zeros(())
     while REPLICATES * (done + step) <= budget:
-        blocks = [_values(function, region.from_cube(stream(step))).sum(axis=0) for stream in streams]
+        blocks = [_values(function, region.draw(step, stream)).sum(axis=0) for stream in streams]
         sums, done = sums + np.stack(blocks), done + step
         means = region.measure * sums / done
         error = means.std(axis=0, ddof=1) / sqrt(REPLICATES)

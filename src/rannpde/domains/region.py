@@ -11,24 +11,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import floor, pi
-from typing import Literal, Protocol
+from functools import reduce
+from math import pi
 
 import numpy as np
 from scipy.special import betaincinv, roots_jacobi, roots_legendre
 
 from rannpde.arrays import Array, Rng
-from rannpde.errors import choose, finite_array, positive_integer, require
-
-Method = Literal["uniform", "sobol"]
-Stream = Callable[[int], Array]
+from rannpde.domains.streams import Method, Stream, unit_stream
+from rannpde.errors import positive_integer, require
 
 ROUNDING = 8 * np.finfo(float).eps
 """Relative slack of ``contains`` for points that were computed to lie on a curved or flat boundary."""
+TRIES = 10**7
+"""Points of the bounds that are tried before a domain is called too thin to be sampled."""
 
 
 class Region(ABC):
-    """Points of R^n, described by axes (laws of independent coordinates) and the map ``place`` from these to points."""
+    """A set of points of R^n with a uniform law and Gauss rules.
+
+    exact : whether the law is the image of the uniform law of a unit cube, so that ``from_cube`` works; domains that
+        are cut out of others draw more points than they keep
+    has_rule : whether ``rule`` works; solids of meshes have none
+    """
+
+    exact: bool = True
+    has_rule: bool = True
 
     @property
     @abstractmethod
@@ -37,8 +45,13 @@ class Region(ABC):
 
     @property
     @abstractmethod
-    def axes(self) -> tuple[Axis, ...]:
-        """The laws of the k independent coordinates; k = n for a domain, n - 1 for a side."""
+    def extent(self) -> int:
+        """Number of independent coordinates: n for a domain, n - 1 for a side, 0 for a point."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Number of coordinates of the unit cube that ``draw`` takes for one point."""
 
     @property
     @abstractmethod
@@ -46,23 +59,89 @@ class Region(ABC):
         """Volume of a domain, (n-1)-dimensional measure of a side (1 for a point)."""
 
     @abstractmethod
-    def place(self, coordinates: Array) -> Array:
-        """Points (M, n) of the coordinates (M, k) of the axes."""
-
-    @abstractmethod
     def contains(self, points: Array) -> Array:
         """Boolean mask (M,) of the points (M, n) that lie in the closed region."""
 
+    @abstractmethod
+    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+        """Uniform points (count, carried + n) from a stream of points of the unit cube.
+
+        The first ``carried`` columns of the stream go with the points as they are: the time of a space-time.
+        """
+
+    @abstractmethod
+    def rule(self, count: int, panels: int) -> tuple[Array, Array]:
+        """Points (M, n) and weights (M,) of a Gauss rule with count × panels nodes along each coordinate."""
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a single point, such as the end of an interval."""
+        return self.extent == 0
+
     def from_cube(self, unit: Array) -> Array:
-        """Points (M, n) of points (M, k) of the unit cube; equal volumes go to equal measures."""
-        coordinates = np.empty_like(unit)
-        for column, axis in enumerate(self.axes):
-            coordinates[:, column] = axis.quantile(unit[:, column])
-        return self.place(coordinates)
+        """Points (M, n) of points (M, columns) of the unit cube; equal volumes go to equal measures."""
+        remedy = "use sample, or a Box, a Ball or a SpaceTime of them"
+        require(self.exact, "region", type(self).__name__, "an image of the unit cube", remedy)
+        return self.draw(len(unit), lambda count: unit)
 
     def sample(self, count: int, *, rng: Rng = None, method: Method = "uniform") -> Array:
         """Points (count, n), uniformly distributed: independent, or one scrambled Sobol sequence."""
-        return self.from_cube(unit_points(count, len(self.axes), rng, method))
+        stream = unit_stream(self.columns, rng, method)
+        return self.draw(positive_integer("count", count), stream)
+
+
+class ProductRegion(Region):
+    """A region described by axes (laws of independent coordinates) and the map ``place`` from these to points."""
+
+    @property
+    @abstractmethod
+    def axes(self) -> tuple[Axis, ...]:
+        """The laws of the k independent coordinates; k = n for a domain, n - 1 for a side."""
+
+    @abstractmethod
+    def place(self, coordinates: Array) -> Array:
+        """Points (M, n) of the coordinates (M, k) of the axes."""
+
+    @property
+    def extent(self) -> int:
+        return len(self.axes)
+
+    @property
+    def columns(self) -> int:
+        return len(self.axes)
+
+    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+        unit = stream(count)
+        coordinates = np.empty((len(unit), len(self.axes)))
+        for column, axis in enumerate(self.axes):
+            coordinates[:, column] = axis.quantile(unit[:, carried + column])
+        return np.concatenate([unit[:, :carried], self.place(coordinates)], axis=1)
+
+    def rule(self, count: int, panels: int) -> tuple[Array, Array]:
+        coordinates, weights = tensor_rule([axis.gauss(count, panels) for axis in self.axes], self.measure)
+        return self.place(coordinates), weights
+
+
+def tensor_rule(rules: Sequence[tuple[Array, Array]], scale: float = 1.0) -> tuple[Array, Array]:
+    """The product of one-dimensional rules: coordinates (M, k) and weights (M,), times a scale."""
+    grids = np.meshgrid(*(nodes for nodes, _ in rules), indexing="ij")
+    coordinates = np.stack([grid.ravel() for grid in grids], axis=1) if rules else np.empty((1, 0))
+    weights = reduce(np.multiply.outer, (weights for _, weights in rules), np.array(scale))
+    return coordinates, weights.ravel()
+
+
+def rejected(count: int, stream: Stream, trial: Callable[[Array], tuple[Array, Array]], what: str) -> Array:
+    """The first ``count`` of the rows that trial(unit points) → (rows, mask) keeps, however many it takes."""
+    kept: list[Array] = []
+    have, tried, batch = 0, 0, max(64, 2 * count)
+    while have < count:
+        rows, mask = trial(stream(batch))
+        kept.append(rows[mask])
+        have, tried = have + int(mask.sum()), tried + batch
+        require(tried < TRIES or have > 0, what, "too thin", f"more than one part in {TRIES} of its bounds")
+        share = max(have, 1) / tried
+        batch = int(min(max(64, 1.1 * (count - have) / share), 2**18))
+    return np.concatenate(kept)[:count]
 
 
 # ------------------------------------------------------------------------------------------- laws of one coordinate
@@ -175,96 +254,3 @@ def sphere_points(coordinates: Array) -> Array:
     points[:, -2] = rest * np.cos(coordinates[:, -1])
     points[:, -1] = rest * np.sin(coordinates[:, -1])
     return points
-
-
-# ------------------------------------------------------------------------------------------- points of the unit cube
-
-
-def unit_stream(dim: int, rng: Rng, method: str) -> Stream:
-    """A function that, called with a count, gives the next points (count, dim) of the unit cube.
-
-    ``uniform`` points are independent. ``sobol`` points are one sequence, scrambled by the generator (so each point is
-    uniform on the cube too), however it is cut into calls.
-    """
-    generator = np.random.default_rng(rng)
-    streams = {"uniform": _uniform_stream, "sobol": _sobol_stream}
-    return choose("method", method, streams)(dim, generator)
-
-
-def _uniform_stream(dim: int, generator: np.random.Generator) -> Stream:
-    return lambda count: generator.random((count, dim))
-
-
-def _sobol_stream(dim: int, generator: np.random.Generator) -> Stream:
-    if dim == 0:
-        return lambda count: np.empty((count, 0))
-    from scipy.stats import qmc  # loading it takes longer than the rest of the package
-
-    engine = qmc.Sobol(dim, scramble=True, rng=generator)
-
-    def draw(count: int) -> Array:
-        # SciPy warns when the first draw is not a power of two; the sequence is the same in two draws.
-        first = 1 << (count.bit_length() - 1)
-        rest = count - first
-        return np.concatenate([engine.random(first), engine.random(rest)]) if rest else engine.random(first)
-
-    return draw
-
-
-def unit_points(count: int, dim: int, rng: Rng, method: str) -> Array:
-    """Points of the unit cube, shape (count, dim)."""
-    return unit_stream(dim, rng, method)(positive_integer("count", count))
-
-
-# ------------------------------------------------------------------------------------------------------------ mixtures
-
-
-class Sampler(Protocol):
-    """Anything that draws points: a domain, a side, or a law of one's own."""
-
-    def sample(self, count: int, *, rng: Rng = None) -> Array:
-        """Points, shape (count, n)."""
-        ...
-
-
-def mixture(components: Sequence[tuple[float, Sampler]], count: int, *, rng: Rng = None) -> Array:
-    """Points (count, n) drawn from several samplers in exact shares, one component after the other.
-
-    Component i gives ⌊share_i · count⌋ points; what is missing to ``count`` goes, one each, to the components with the
-    largest fractional parts (the first of equals). One generator is passed through all components.
-
-    >>> from rannpde.domains import SpaceTime
-    >>> domain = SpaceTime(t=(0.1, 1.1), x=[(0, 1)] * 3)
-    >>> mixture([(0.5, domain), (0.5, domain.restrict(x=[(0.2, 0.8)] * 3))], 100, rng=0).shape
-    (100, 4)
-    """
-    count = positive_integer("count", count)
-    counts = _exact_counts(components, count)
-    generator = np.random.default_rng(rng)
-    parts = [
-        finite_array("a component's points", source.sample(part, rng=generator), 2)
-        for part, (_, source) in zip(counts, components, strict=True)
-        if part
-    ]
-    shapes = [part.shape for part in parts]
-    expected = [(part, shapes[0][1]) for part in counts if part]
-    require(shapes == expected, "shapes of the components' points", shapes, f"{expected}")
-    return np.concatenate(parts)
-
-
-def _exact_counts(components: Sequence[tuple[float, Sampler]], count: int) -> list[int]:
-    pairs = all(
-        isinstance(pair, (tuple, list)) and len(pair) == 2 and hasattr(pair[1], "sample") for pair in components
-    )
-    require(pairs, "components", components, "pairs (share, sampler)", "e.g. [(0.5, domain), (0.5, smaller)]")
-    shares = finite_array("shares", [share for share, _ in components], 1)
-    total = float(shares.sum())
-    positive = len(shares) > 0 and bool((shares > 0).all())
-    require(positive, "shares", shares.tolist(), "positive, at least one", "leave components without a share out")
-    require(abs(total - 1) < 1e-9, "sum of the shares", total, "1", "divide each by their sum")
-    wanted = shares * count
-    counts = [floor(part) for part in wanted]
-    order = np.argsort(-(wanted - counts), kind="stable")
-    for index in order[: count - sum(counts)]:
-        counts[index] += 1
-    return counts

@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import gamma, pi, prod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.domains.region import ROUNDING, Axis, Linear, Region, sphere_axes, sphere_points
-from rannpde.errors import choose, finite_points, require
+from rannpde.arrays import Array, Rng
+from rannpde.domains.region import ROUNDING, Axis, Linear, ProductRegion, Region, sphere_axes, sphere_points
+from rannpde.domains.streams import Stream
+from rannpde.errors import choose, finite_array, finite_points, require
 
 if TYPE_CHECKING:
-    from rannpde.domains.domain import Ball, Domain
+    from rannpde.domains.base import Domain
+    from rannpde.domains.domain import Ball
 
 SideKind = TypeVar("SideKind", bound="Side")
 
@@ -35,6 +37,13 @@ class Side(Region):
     @abstractmethod
     def normals(self, points: Array) -> Array:
         """Outward unit normals (M, n) at points (M, n) of the side; no time component on sides in space."""
+
+    @abstractmethod
+    def within(self, bounds: Any, count: int, rng: Rng = None) -> Array:
+        """``count`` points (count, n) of the side, evenly spread over what lies in the box with bounds (n, 2).
+
+        An empty array (0, n) where the side does not meet the box.
+        """
 
 
 @dataclass(frozen=True)
@@ -57,15 +66,31 @@ class FlatSide(Side):
     face: Domain = field(repr=False)
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
-        return self.face.axes
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.face.exact
+
+    @property
+    def has_rule(self) -> bool:  # type: ignore[override]
+        return self.face.has_rule
+
+    @property
+    def extent(self) -> int:
+        return self.face.extent
+
+    @property
+    def columns(self) -> int:
+        return self.face.columns
 
     @property
     def measure(self) -> float:
         return self.face.measure
 
-    def place(self, coordinates: Array) -> Array:
-        return self.embed(self.face.place(coordinates))
+    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+        return np.insert(self.face.draw(count, stream, carried), carried + self.axis, self.value, axis=1)
+
+    def rule(self, count: int, panels: int) -> tuple[Array, Array]:
+        points, weights = self.face.rule(count, panels)
+        return self.embed(points), weights
 
     def embed(self, points: Array) -> Array:
         """Points (M, n) on the side of points (M, n-1) of the face."""
@@ -82,9 +107,16 @@ class FlatSide(Side):
         normals[:, self.axis] = self.outward
         return normals
 
+    def within(self, bounds: Any, count: int, rng: Rng = None) -> Array:
+        box = checked_bounds(bounds, self.dim)
+        lower, upper = box[self.axis]
+        if not lower <= self.value <= upper:
+            return np.empty((0, self.dim))
+        return self.embed(self.face.within(np.delete(box, self.axis, axis=0), count, rng))
+
 
 @dataclass(frozen=True)
-class RoundSide(Side):
+class RoundSide(Side, ProductRegion):
     """The sphere around a ball, or its product with the time interval when the domain is a space-time."""
 
     name: str
@@ -118,8 +150,22 @@ class RoundSide(Side):
         require(bool((lengths > 0).all()), "points", "at the centre of the ball", "on its boundary")
         return np.pad(arrows / lengths, ((0, 0), (len(self.before), 0)))
 
+    def within(self, bounds: Any, count: int, rng: Rng = None) -> Array:
+        from rannpde.domains.pieces import CutSide
+
+        time = tuple((axis.lower, axis.upper) for axis in self.before)
+        return CutSide(self.name, self.domain, self.ball.border, time).within(bounds, count, rng)
+
     def _arrows(self, points: Array) -> Array:
         return finite_points("points", points, self.dim)[:, len(self.before) :] - self.ball.centre
+
+
+def checked_bounds(bounds: Any, dim: int) -> Array:
+    """bounds as an array (n, 2), refused unless lower ≤ upper."""
+    box = finite_array("bounds", bounds, 2)
+    require(box.shape == (dim, 2), "bounds with shape", box.shape, f"of shape ({dim}, 2)")
+    require(bool((box[:, 0] <= box[:, 1]).all()), "bounds", box.tolist(), "pairs lower ≤ upper")
+    return box
 
 
 def side_name(coordinate: str, value: float, opposite: float) -> str:

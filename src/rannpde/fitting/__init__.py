@@ -1,5 +1,6 @@
 """Linear least squares for the output weights: normal equations, their NUFFT short-cut, orthogonal factorisations."""
 
+from rannpde.fitting.distributed import collect_equations
 from rannpde.fitting.fit import fit
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
 from rannpde.fitting.orthogonal import Factor, OrthogonalEquations, Step
@@ -13,5 +14,6 @@ __all__ = [
     "OrthogonalEquations",
     "PenaltyPath",
     "Step",
+    "collect_equations",
     "fit",
 ]

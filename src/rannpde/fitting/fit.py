@@ -1,29 +1,34 @@
 """fit(): output weights in closed form, by the cheapest way that keeps the wanted digits.
 
-Samples come as arrays or as a stream of blocks, are checked as they pass, and are summed in chunks of one size.
+Samples come as arrays, as a stream of blocks, or as Dask's arrays on many machines; what they add up to is a ``Part``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import frexp, ldexp
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rannpde.arrays import Array, Rng, block_rows, row_blocks
+from rannpde.arrays import Array, Rng, is_lazy, row_blocks
 from rannpde.errors import InputError, choose, finite_array, finite_points, is_real, positive_integer, reject, require
 from rannpde.fitting.adaptive import adaptive_features
-from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
+from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite, add_dense
 from rannpde.fitting.nufft import LARGEST_DIM, normal_sums, prefers_nufft
 from rannpde.fitting.orthogonal import OrthogonalEquations
-from rannpde.fitting.path import LinearFit, check_penalty
+from rannpde.fitting.path import Fitted, LinearFit, check_penalty
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network
 
+if TYPE_CHECKING:
+    from rannpde.cluster import Blocks
+
 Layer = RandomFeatures | FourierFeatures
 Method = Literal["auto", "dense", "nufft", "orthogonal"]
+Penalty = float | Literal["gcv", "folds"]
+Equations = NormalEquations | OrthogonalEquations
 Chunk = tuple[Array, Array, Array | None]
 
 CHUNK_ROWS = 2**20
@@ -37,30 +42,36 @@ def fit(
     points: Array | Iterable[tuple[Array, Array]],
     values: Array | None = None,
     *,
-    penalty: float | Literal["gcv"] = 1e-5,
+    penalty: Penalty = 1e-5,
     method: Method = "auto",
     cutoff: float | None = None,
     weights: Array | None = None,
+    folds: int | None = None,
     width: int | None = None,
     rng: Rng = None,
+    progress: Callable[[Blocks], None] | None = None,
 ) -> Network:
     """Fit u(z_i) ≈ y_i: minimise (1/M) Σ |u(z_i) - y_i|² + penalty · ‖W‖² over the output weights W.
 
     points (M, dim) and values (M,) or (M, outputs); or, as ``points`` alone, an iterable of such (points, values)
     pairs that is read once and never held in memory. The constant column, where there is one, has no penalty.
+    With Dask all of these may be its arrays, in any chunks of rows, or lists of delayed blocks (docs/scaling.md).
 
-    penalty : ridge λ ≥ 0, or "gcv" to choose it by generalised cross-validation; 0 asks for plain least squares
+    penalty : ridge λ ≥ 0, or "gcv" to choose it by generalised cross-validation, or "folds" by ordinary
+        cross-validation; 0 asks for plain least squares
     method : "dense" (blocks of features into dsyrk), "nufft" (Fourier features in ≤ 3 dimensions), "orthogonal" (QR and
         truncated SVD, for many digits), or "auto": orthogonal for penalty 0 or when a cutoff is given, else the cheaper
         of the others
     cutoff : relative singular-value cut of the orthogonal method with penalty 0
-    weights : (M,) weights ≥ 0 of the squared errors, 1 by default; with arrays only
+    weights : (M,) weights ≥ 0 of the squared errors, 1 by default; not with a stream
+    folds : of penalty "folds" only, 5 by default: row i of an array, or block i of Dask's, is in fold i modulo folds
     width, rng : of features="adaptive" only, which draws them where the data vary (see ``fitting.adaptive``); 300
         neurons and fresh random numbers unless given
+    progress : of Dask's data only: called with ``Blocks`` (done, total, seconds); None shows a bar on a terminal
 
     A setting that the call has no use for is refused. The result is a Network whose ``about`` tells solver, points,
     columns, rank, condition, penalty, training_error (relative, root mean square), outside (share of points outside the
-    box of scaled features) and seconds.
+    box of scaled features), seconds, and with folds validation_error.
 
     >>> features = FourierFeatures.sample(width=20, dim=1, scale=3.0, rng=0)
     >>> x = np.linspace(0, 1, 200)
@@ -69,108 +80,119 @@ def fit(
     True
     """
     started = time.perf_counter()
-    _check_options(features, penalty, method, cutoff)
+    _check_options(features, penalty, method, cutoff, folds)
     if isinstance(features, str):
         features = _draw(features, points, values, weights, width, rng)
     else:
         for name, value in (("width", width), ("rng", rng)):
             require(value is None, name, value, "left out unless features is 'adaptive'", "the features are drawn")
-    samples = Samples(features, points, values, weights)
-    if method == "orthogonal" or (method == "auto" and (penalty == 0 or cutoff is not None)):
-        solver, result = "orthogonal", _solve_orthogonal(features, samples, penalty, cutoff)
+    if method == "auto" and (penalty == 0 or cutoff is not None):
+        method = "orthogonal"
+    if is_lazy(points) or is_lazy(values):
+        from rannpde.fitting.distributed import fit_blocks  # Dask's way is loaded when it is wanted
+
+        fitted = fit_blocks(features, points, values, weights, penalty, method, cutoff, folds, progress)
     else:
-        solver, result = _solve_normal(features, samples, penalty, method)
+        require(progress is None, "progress", progress, "left out unless the data are Dask's")
+        samples = Samples(features, points, values, weights)
+        if penalty == "folds":
+            from rannpde.fitting.folds import fit_folds
+
+            fitted = fit_folds(features, samples, method, folds)
+        else:
+            fitted = _fitted(features, samples, penalty, method, cutoff)
     about = {
-        "solver": solver,
-        "points": samples.rows,
+        "solver": fitted.solver,
+        "points": fitted.rows,
         "columns": features.columns,
-        "rank": result.rank,
-        "condition": result.condition,
-        "penalty": result.penalty,
-        "training_error": result.training_error,
-        "outside": samples.outside / samples.rows,
+        "rank": fitted.result.rank,
+        "condition": fitted.result.condition,
+        "penalty": fitted.result.penalty,
+        "training_error": fitted.result.training_error,
+        "outside": fitted.outside / fitted.rows,
         "seconds": time.perf_counter() - started,
     }
-    coefficients = result.coefficients * samples.unit
-    return Network(features, coefficients[:, 0] if samples.scalar else coefficients, about)
+    if fitted.validation_error is not None:
+        about["validation_error"] = fitted.validation_error
+    return Network(features, fitted.coefficients, about)
 
 
 def _draw(name: str, points: Any, values: Any, weights: Any, width: int | None, rng: Rng) -> RandomFeatures:
     """The features of that name for these samples."""
     choose("features", name, {"adaptive": None})
     require(values is not None, "values", values, "given, as an array, with features='adaptive'")
-    points, values = _checked_pair(None, points, values)
-    weights = _checked_weights(weights, len(points))
+    remedy = "draw them from some of the rows, then fit: adaptive_features(…)"
+    require(not is_lazy(points), "features", name, "drawn features with Dask's data", remedy)
+    points, values = checked_pair(None, points, values)
+    weights = checked_weights(weights, len(points))
     width = positive_integer("width", ADAPTIVE_WIDTH if width is None else width)
     return adaptive_features(points, values, width, weights=weights, rng=rng)
 
 
-def _solve_orthogonal(features: Layer, samples: Samples, penalty: float | str, cutoff: float | None) -> LinearFit:
-    equations = None
-    rows = max(4 * features.columns, 4096)
-    for points, values, weights in samples:
-        equations = equations or OrthogonalEquations(features.columns, values.shape[1], features.constant)
-        for block in row_blocks(len(points), rows):
-            design = features.ridge(points[block], 0)
-            equations.add(design, values[block], None if weights is None else weights[block])
-    if equations is None:
-        raise InputError("points is empty; give at least one point")
-    if penalty == "gcv":
-        return equations.path().best()
-    return equations.solve(float(penalty), cutoff)
+def _fitted(features: Layer, samples: Samples, penalty: Any, method: Method, cutoff: float | None) -> Fitted:
+    """Sum the samples on this machine, and solve."""
+    equations, solver = sums(features, samples, method)
+    try:
+        result = solved(equations, samples.rows, penalty, cutoff)
+    except NotPositiveDefinite:
+        if method != "auto" or not samples.repeatable:
+            raise
+        equations, solver = sums(features, samples, "orthogonal")
+        result = solved(equations, samples.rows, penalty, cutoff)
+    return Fitted(result, samples.unit, samples.rows, samples.outside, samples.scalar, solver)
 
 
-def _solve_normal(features: Layer, samples: Samples, penalty: float | str, method: Method) -> tuple[str, LinearFit]:
-    equations, solver = None, ""
+def sums(features: Layer, samples: Samples, method: Method) -> tuple[Equations | None, str]:
+    """The equations of all samples, None where there are none, and the solver that formed them."""
+    equations: Equations | None = None
+    solver = "" if method == "auto" else str(method)
     for points, values, weights in samples:
-        equations = equations or NormalEquations(features.columns, values.shape[1], features.constant)
-        solver = solver or _normal_solver(features, points, values, method)
-        if solver == "nufft" and isinstance(features, FourierFeatures):
+        solver = solver or _cheaper(features, points, values)
+        if equations is None:
+            kind = OrthogonalEquations if solver == "orthogonal" else NormalEquations
+            equations = kind(features.columns, values.shape[1], features.constant)
+        if isinstance(equations, OrthogonalEquations):
+            for block in row_blocks(len(points), max(4 * features.columns, 4096)):
+                design = features.ridge(points[block], 0)
+                equations.add(design, values[block], None if weights is None else weights[block])
+        elif solver == "nufft" and isinstance(features, FourierFeatures):
             gram, moment = normal_sums(features, points, values, weights)
             scale = 1.0 if weights is None else weights[:, None]
             count = len(points) if weights is None else weights.sum()
             equations.add_sums(gram, moment, (scale * np.square(values)).sum(axis=0), float(count))
         else:
             add_dense(equations, features, points, values, weights)
+    return equations, solver
+
+
+def solved(equations: Equations | None, rows: int, penalty: float | Literal["gcv"], cutoff: float | None) -> LinearFit:
+    """The fit of equations over that many rows."""
     if equations is None:
         raise InputError("points is empty; give at least one point")
     if penalty == "gcv":
-        return solver, equations.path().best()
-    if samples.rows < features.columns and penalty == 0:
+        return equations.path().best()
+    if isinstance(equations, OrthogonalEquations):
+        return equations.solve(penalty, cutoff)
+    if rows < equations.columns and penalty == 0:
         raise InputError(
-            f"points has {samples.rows} rows for {features.columns} columns, too few with penalty 0; "
+            f"points has {rows} rows for {equations.columns} columns, too few with penalty 0; "
             "give more points, a smaller width or a penalty > 0"
         )
-    try:
-        return solver, equations.solve(float(penalty))
-    except NotPositiveDefinite:
-        if method != "auto" or not samples.repeatable:
-            raise
-    return "orthogonal", _solve_orthogonal(features, samples, penalty, None)
+    return equations.solve(penalty)
 
 
-def add_dense(equations: NormalEquations, features: Layer, points: Array, values: Array, weights: Array | None) -> None:
-    """Add points to the normal equations through blocks of the design matrix."""
-    rows = min(block_rows(features.columns), len(points))
-    buffer = np.empty((rows, features.columns))
-    for block in row_blocks(len(points), rows):
-        design = features.ridge(points[block], 0, buffer[: block.stop - block.start])
-        equations.add(design, values[block], None if weights is None else weights[block])
-
-
-def _normal_solver(features: Layer, points: Array, values: Array, method: Method) -> str:
-    if method != "auto":
-        return method
+def _cheaper(features: Layer, points: Array, values: Array) -> str:
     fast = isinstance(features, FourierFeatures) and prefers_nufft(features, points, values.shape[1])
     return "nufft" if fast else "dense"
 
 
-def _check_options(features: Any, penalty: Any, method: str, cutoff: Any) -> None:
+def _check_options(features: Any, penalty: Any, method: str, cutoff: Any, folds: Any) -> None:
     layer = isinstance(features, str | Layer)
     require(layer, "features", type(features).__name__, "RandomFeatures, FourierFeatures or 'adaptive'")
     choose("method", method, dict.fromkeys(("auto", "dense", "nufft", "orthogonal")))
-    if not (isinstance(penalty, str) and penalty == "gcv"):
+    if not (isinstance(penalty, str) and penalty in ("gcv", "folds")):
         check_penalty(penalty)
+    require(folds is None or penalty == "folds", "folds", folds, "left out unless penalty is 'folds'")
     if cutoff is not None:
         require(is_real(cutoff) and 0 < cutoff < 1, "cutoff", cutoff, "a number in (0, 1)")
         require(penalty == 0, "cutoff", cutoff, "left out when there is a penalty", "pass penalty=0 with a cutoff")
@@ -189,17 +211,18 @@ class Samples:
 
     Arrays can be iterated again, a stream only once. ``rows``, ``outside`` and ``scalar`` (values came as one axis)
     describe what the last pass has seen; ``outside`` counts points beyond the box that scaled features were made for.
-    ``unit`` is a power of two near the largest of the first values, so that no square of a value leaves the range of
-    floating-point numbers; dividing by it is exact.
+    ``unit`` is a power of two near ``largest``, the largest of the first values that are not all 0, so that no square
+    of a value leaves the range of floating-point numbers; dividing by it is exact. ``whole`` says that these are all
+    samples of a fit, whose weights must not all be 0.
     """
 
-    def __init__(self, features: Layer, points: Any, values: Any, weights: Any) -> None:
-        self.rows, self.outside, self.scalar, self.unit = 0, 0, True, 1.0
+    def __init__(self, features: Layer, points: Any, values: Any, weights: Any, *, whole: bool = True) -> None:
+        self.rows, self.outside, self.scalar, self.unit, self.largest = 0, 0, True, 1.0, 0.0
         self.repeatable = values is not None
         self._features = features
         if self.repeatable:
-            points, values = _checked_pair(features.dim, points, values)
-            self._blocks: Iterable[Any] = [(points, values, _checked_weights(weights, len(points)))]
+            points, values = checked_pair(features.dim, points, values)
+            self._blocks: Iterable[Any] = [(points, values, checked_weights(weights, len(points), whole))]
             return
         if isinstance(points, np.ndarray) or not isinstance(points, Iterable):
             reject("values", None, "given with an array of points", "or pass an iterable of (points, values) blocks")
@@ -207,22 +230,29 @@ class Samples:
         self._blocks = _checked_blocks(features.dim, points)
 
     def __iter__(self) -> Iterator[Chunk]:
-        self.rows = self.outside = 0
-        largest = 0.0
+        self.rows, self.outside, self.largest = 0, 0, 0.0
         for points, values, weights in _regrouped(self._blocks):
-            if largest == 0.0:
-                largest = float(np.abs(values).max())
-                self.unit = _power_of_two(largest)
+            if self.largest == 0.0:
+                self.largest = float(np.abs(values).max())
+                self.unit = _power_of_two(self.largest)
             self.scalar = values.ndim == 1
             self.rows += len(points)
-            self.outside += self._count_outside(points)
+            self.outside += count_outside(self._features, points)
             yield points, (values[:, None] if self.scalar else values) / self.unit, weights
 
-    def _count_outside(self, points: Array) -> int:
-        centre, halfwidth = self._features.centre, self._features.halfwidth
-        if self._features.raw:  # no domain was declared
-            return 0
-        return int((np.abs(points - centre) > halfwidth * (1 + 1e-12)).any(axis=1).sum())
+    def dealt(self, folds: int) -> list[Samples]:
+        """Arrays only: the same samples in that many parts, row i in part i modulo ``folds``."""
+        [(points, values, weights)] = self._blocks
+        rows = [slice(first, None, folds) for first in range(folds)]
+        parts = [_rows((points, values, weights), row) for row in rows]
+        return [Samples(self._features, *part, whole=False) for part in parts]
+
+
+def count_outside(features: Layer, points: Array) -> int:
+    """How many of the points (m, dim) lie beyond the box that scaled features were made for; 0 where none was given."""
+    if features.raw:
+        return 0
+    return int((np.abs(points - features.centre) > features.halfwidth * (1 + 1e-12)).any(axis=1).sum())
 
 
 def _power_of_two(size: float) -> float:
@@ -236,7 +266,7 @@ def _checked_blocks(dim: int, blocks: Iterable[Any]) -> Iterator[Chunk]:
         if not (isinstance(block, tuple | list) and len(block) == 2):
             reject(f"block {number}", type(block).__name__, "a pair (points, values)")
         try:
-            points, values = _checked_pair(dim, *block)
+            points, values = checked_pair(dim, *block)
         except InputError as error:
             raise InputError(f"block {number}: {error}") from None
         outputs = values.shape[1:] if outputs is None else outputs
@@ -256,13 +286,13 @@ def _regrouped(blocks: Iterable[Chunk]) -> Iterator[Chunk]:
     for block in blocks:
         while len(block[0]) + count >= CHUNK_ROWS:
             cut = CHUNK_ROWS - count
-            yield _joined([*held, _rows(block, slice(None, cut))])
+            yield joined([*held, _rows(block, slice(None, cut))])
             held, count, block = [], 0, _rows(block, slice(cut, None))
         if len(block[0]):
             held.append(block)
             count += len(block[0])
     if held:
-        yield _joined(held)
+        yield joined(held)
 
 
 def _rows(block: Chunk, rows: slice) -> Chunk:
@@ -270,24 +300,28 @@ def _rows(block: Chunk, rows: slice) -> Chunk:
     return points[rows], values[rows], None if weights is None else weights[rows]
 
 
-def _joined(parts: list[Chunk]) -> Chunk:
+def joined(parts: list[Chunk]) -> Chunk:
+    """The rows of all parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
     weights = None if parts[0][2] is None else np.concatenate([part[2] for part in parts if part[2] is not None])
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), weights
 
 
-def _checked_pair(dim: int | None, points: Any, values: Any) -> tuple[Array, Array]:
+def checked_pair(dim: int | None, points: Any, values: Any) -> tuple[Array, Array]:
+    """points (M, dim) and values (M,) or (M, outputs) as arrays, refused unless finite and of as many rows."""
     points, values = finite_points("points", points, dim), finite_array("values", values, (1, 2))
     require(len(points) == len(values), "values with shape", values.shape, f"of {len(points)} rows, as many as points")
     require(values.ndim == 1 or values.shape[1] > 0, "values with shape", values.shape, "at least one output")
     return points, values
 
 
-def _checked_weights(weights: Any, rows: int) -> Array | None:
+def checked_weights(weights: Any, rows: int, whole: bool = True) -> Array | None:
+    """weights as an array (rows,) of numbers ≥ 0, of which one must be > 0 where they are those of the whole data."""
     if weights is None:
         return None
     array = finite_array("weights", weights, 1)
     require(len(array) == rows, "weights with shape", array.shape, f"of shape ({rows},), as many as points")
-    require(bool((array >= 0).all() and array.sum() > 0), "weights", array, "≥ 0 and not all 0")
+    some = not whole or array.sum() > 0
+    require(bool((array >= 0).all() and some), "weights", array, "≥ 0 and not all 0" if whole else "≥ 0")
     return array

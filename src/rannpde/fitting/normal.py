@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, eigh, lapack
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, block_rows, row_blocks
 from rannpde.errors import InputError, reject
 from rannpde.fitting.path import LinearFit, PenaltyPath, check_penalty, relative_error
+from rannpde.network.features import Features
 
 
 class NotPositiveDefinite(InputError):
@@ -76,6 +77,33 @@ class NormalEquations:
             both.add_sums(part._array, part.moment, part.energy, part.count)
         return both
 
+    def rescaled(self, factor: float) -> NormalEquations:
+        """The equations of the same features and the values times a factor, as a new object."""
+        scaled = NormalEquations(self.columns, self.outputs, self.constant)
+        scaled.add_sums(self._array, factor * self.moment, factor * (factor * self.energy), self.count)
+        return scaled
+
+    def misfit(self, coefficients: Array) -> float:
+        """Σ |wᵀφ - y|² over the data and all outputs, for w (columns, outputs); not below the rounding of Σ y²."""
+        product = blas.dsymm(1.0, self._array, coefficients, lower=1)
+        energy = float(self.energy.sum())
+        return max(energy + float((coefficients * (product - 2 * self.moment)).sum()), _floor(energy))
+
+    @property
+    def square_sum(self) -> float:
+        """Σ y² over the data and all outputs."""
+        return float(self.energy.sum())
+
+    @property
+    def size(self) -> float:
+        """Σ |φ|² / M without the constant: the sum of the eigenvalues that a penalty is added to."""
+        return float(self._array.diagonal()[: self.columns - self.constant].sum() / self.count)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return int(self._array.nbytes + self.moment.nbytes + self.energy.nbytes)
+
     def solve(self, penalty: float) -> LinearFit:
         """Minimise (1/M) Σ |wᵀφ - y|² + λ|w|² by Cholesky, the protocol of the paper (appendix "Experiments")."""
         check_penalty(penalty)
@@ -137,6 +165,17 @@ class NormalEquations:
     def _require_rows(self) -> None:
         if self.count == 0:
             raise InputError("points is empty; give at least one point")
+
+
+def add_dense(
+    equations: NormalEquations, features: Features, points: Array, values: Array, weights: Array | None
+) -> None:
+    """Add points to the normal equations through blocks of the design matrix."""
+    rows = min(block_rows(features.columns), len(points))
+    buffer = np.empty((rows, features.columns))
+    for block in row_blocks(len(points), rows):
+        design = features.ridge(points[block], 0, buffer[: block.stop - block.start])
+        equations.add(design, values[block], None if weights is None else weights[block])
 
 
 def _floor(mean_square: float) -> float:

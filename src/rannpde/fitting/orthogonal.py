@@ -63,6 +63,34 @@ class OrthogonalEquations:
         both.count = self.count + other.count
         return both
 
+    def rescaled(self, factor: float) -> OrthogonalEquations:
+        """The equations of the same features and the values times a factor, as a new object."""
+        scaled = OrthogonalEquations(self.columns, self.outputs, self.constant)
+        scaled._factor = self._factor.copy(order="K")
+        scaled._factor[:, self.columns :] *= factor
+        scaled.count = self.count
+        return scaled
+
+    def misfit(self, coefficients: Array) -> float:
+        """Σ |wᵀφ - y|² over the data and all outputs, for w (columns, outputs): |R [w; -1]|²."""
+        rest = self._factor[:, self._order] @ coefficients - self._factor[:, self.columns :]
+        return float(np.square(rest).sum())
+
+    @property
+    def square_sum(self) -> float:
+        """Σ y² over the data and all outputs."""
+        return float(np.square(self._factor[:, self.columns :]).sum())
+
+    @property
+    def size(self) -> float:
+        """Σ |φ|² / M without the constant: the sum of the eigenvalues that a penalty is added to."""
+        return float(np.square(self._factor[:, int(self.constant) : self.columns]).sum() / self.count)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return int(self._factor.nbytes)
+
     def solve(self, penalty: float = 0.0, cutoff: float | None = None) -> LinearFit:
         """Least squares with the singular values below ``cutoff`` × the largest dropped; or ridge for a penalty > 0."""
         check_penalty(penalty)
@@ -114,7 +142,7 @@ class OrthogonalEquations:
         return np.roll(np.arange(self.columns), -1) if self.constant else np.arange(self.columns)
 
     def _energy(self) -> float:
-        return float(np.square(self._factor[:, self.columns :]).sum() / self.count)
+        return self.square_sum / self.count
 
     def _require_rows(self) -> None:
         if self.count == 0:

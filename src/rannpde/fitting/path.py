@@ -34,6 +34,28 @@ class LinearFit:
 
 
 @dataclass(frozen=True)
+class Fitted:
+    """A finished fit: the weights with what is known about them, for values divided by ``unit``, and the part's facts.
+
+    validation_error : relative root-mean-square error on held-out folds, where these chose the penalty
+    """
+
+    result: LinearFit
+    unit: float
+    rows: int
+    outside: int
+    scalar: bool
+    solver: str
+    validation_error: float | None = None
+
+    @property
+    def coefficients(self) -> Array:
+        """(columns,) for values that came as one axis, else (columns, outputs), in the values' own unit."""
+        coefficients: Array = self.result.coefficients * self.unit
+        return coefficients[:, 0] if self.scalar else coefficients
+
+
+@dataclass(frozen=True)
 class PenaltyPath:
     """The family of ridge fits in λ. Build it with ``NormalEquations.path()`` or ``OrthogonalEquations.path()``.
 

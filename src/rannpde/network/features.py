@@ -12,10 +12,10 @@ Solvers that need many derivatives at the same points evaluate ``ridge`` once fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -126,13 +126,7 @@ class RidgeLayer(ABC):
         dim, width = weights.shape
         require(dim >= 1 and width >= 1, "weights with shape", (dim, width), "at least 1 × 1")
         object.__setattr__(self, "weights", weights)
-        for name, length in {phases: width, "centre": dim, "halfwidth": dim}.items():
-            array = finite_array(name, getattr(self, name), 1)
-            require(array.shape == (length,), f"{name} with shape", array.shape, f"of shape ({length},)")
-            object.__setattr__(self, name, array)
-        require(bool((self.halfwidth > 0).all()), "halfwidth", self.halfwidth, "> 0 in every coordinate")
-        require(isinstance(self.constant, bool | np.bool_), "constant", self.constant, "True or False")
-        object.__setattr__(self, "constant", bool(self.constant))
+        settle(self, {phases: width, "centre": dim, "halfwidth": dim})
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +230,17 @@ class FourierFeatures(RidgeLayer):
         phase = scaled @ self.weights + (self.phases + 0.5 * pi * (order % 4))
         out[:, : self.width] = np.cos(phase) / sqrt(self.width)
         out[:, self.width : 2 * self.width] = np.sin(phase) / sqrt(self.width)
+
+
+def settle(layer: Any, lengths: Mapping[str, int]) -> None:
+    """Vectors of a layer as float64 of these lengths, ``halfwidth`` > 0 and ``constant`` a bool, or refused."""
+    for name, length in lengths.items():
+        array = finite_array(name, getattr(layer, name), 1)
+        require(array.shape == (length,), f"{name} with shape", array.shape, f"of shape ({length},)")
+        object.__setattr__(layer, name, array)
+    require(bool((layer.halfwidth > 0).all()), "halfwidth", layer.halfwidth, "> 0 in every coordinate")
+    require(isinstance(layer.constant, bool | np.bool_), "constant", layer.constant, "True or False")
+    object.__setattr__(layer, "constant", bool(layer.constant))
 
 
 def multi_index(derivative: Sequence[int] | None, dim: int) -> MultiIndex:

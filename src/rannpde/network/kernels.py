@@ -51,7 +51,8 @@ def cosine_sine_block(
 
     points (M, n), weights (n, N), phases (N,), quarter_turns k a float in {0, 1, 2, 3}; out has ≥ 2N columns.
     """
-    kernel = _on_one_thread if forked() else _on_all_threads
+    # with one thread no parallel region is entered: numba's simplest pool ends a process that enters two at once
+    kernel = _on_one_thread if forked() or numba.get_num_threads() == 1 else _on_all_threads
     kernel(points, weights, phases, scale, quarter_turns, out)
 
 

@@ -171,11 +171,16 @@ class BoxUniform:
 
 @dataclass(frozen=True)
 class FewCoordinates:
-    """As ``BoxUniform``, but a neuron sees k coordinates only, k uniform on 1, …, n and the coordinates at random.
+    """As ``BoxUniform``, but a neuron sees k coordinates only, drawn at random, with a chance of k = 1, …, n ∝ 1/k.
 
     In many dimensions solutions are often sums of functions of few coordinates, which dense ridges find hard: Poisson
     in 5-D with such a solution goes from 5e-6 to 1e-14 at width 1000. A solution that couples all coordinates (the
-    porous medium in 5-D) neither gains nor loses.
+    porous medium in 5-D) neither gains nor loses. Small k are the likelier, or in ten dimensions few neurons would be
+    left for the functions of one coordinate.
+
+    >>> weights, _ = FewCoordinates((1.0,) * 10).sample(width=1000, dim=10, rng=0)
+    >>> bool(0.25 < ((weights != 0).sum(axis=0) == 1).mean() < 0.45)
+    True
     """
 
     scales: tuple[float, ...]
@@ -187,7 +192,7 @@ class FewCoordinates:
         rng = np.random.default_rng(rng)
         weights, _ = BoxUniform(self.scales).sample(width, dim, rng=rng)
         ranks = rng.permuted(np.tile(np.arange(dim)[:, None], width), axis=0)
-        weights[ranks >= rng.integers(1, dim, width, endpoint=True)] = 0.0
+        weights[ranks >= rng.choice(np.arange(1, dim + 1), width, p=_falling_chances(dim))] = 0.0
         return weights, rng.uniform(-1.0, 1.0, width) * np.abs(weights).sum(axis=0)
 
     def log_density(self, weights: Array, biases: Array) -> Array:
@@ -197,7 +202,8 @@ class FewCoordinates:
         count = active.sum(axis=0)
         reach = np.abs(weights).sum(axis=0)
         inside = (np.abs(weights) <= scales).all(axis=0) & (np.abs(biases) <= reach) & (count > 0)
-        choices = np.array([log(dim * comb(dim, k)) for k in range(dim + 1)])[count]
+        chances = [1.0, *_falling_chances(dim).tolist()]  # none of the coordinates: outside, see below
+        choices = np.array([log(comb(dim, k) / chance) for k, chance in enumerate(chances)])[count]
         with np.errstate(divide="ignore"):
             value = -choices - np.where(active, np.log(2 * scales), 0.0).sum(axis=0) - np.log(2 * reach)
         return np.where(inside, value, -np.inf)
@@ -242,6 +248,13 @@ class WholeFrequencies:
             else:
                 value += np.where(np.abs(row) <= self.scales[axis], -log(2 * self.scales[axis]), -np.inf)
         return np.where((biases >= 0) & (biases < 2 * pi), value, -np.inf)
+
+
+def _falling_chances(dim: int) -> Array:
+    """∝ 1/k for k = 1, …, dim."""
+    shares = 1.0 / np.arange(1, dim + 1)
+    chances: Array = shares / shares.sum()
+    return chances
 
 
 def _check_scales(scales: tuple[float, ...]) -> None:

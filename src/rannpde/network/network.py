@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
+from rannpde.arrays import Array, MultiIndex, block_rows, is_lazy, row_blocks
+from rannpde.cluster import map_rows
 from rannpde.errors import choose, finite_array, finite_points, require
 from rannpde.network import storage
 from rannpde.network.activations import ACTIVATIONS
@@ -52,13 +53,18 @@ class Network:
         return 1 if self.coefficients.ndim == 1 else self.coefficients.shape[1]
 
     def __call__(self, points: Array) -> Array:
-        """Values at the points (M, dim): shape (M,), or (M, outputs). Memory is bounded whatever M is."""
+        """Values at the points (M, dim): shape (M,), or (M, outputs). Memory is bounded whatever M is.
+
+        A Dask array of points gives a Dask array of values, which nobody computes before it is asked for.
+        """
         return self.derivative(points, None)
 
     def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
         """The partial derivative of that multi-index at the points, shaped like the values."""
-        points = finite_points("points", points, self.dim)
         index: MultiIndex = multi_index(derivative, self.dim)
+        if is_lazy(points):
+            return map_rows(Network.derivative, self, points, index, dim=self.dim, shape=self.coefficients.shape[1:])
+        points = finite_points("points", points, self.dim)
         coefficients = self.coefficients
         if any(index):
             factor = self.features.factor(index)

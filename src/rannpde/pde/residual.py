@@ -146,7 +146,9 @@ def _measured(
     jets: Mapping[Jet, Array] = everywhere
     if term.kind != "interior":
         region: Any = term.region
-        points = term.points if term.points is not None else region.sample(len(interior) if region.axes else 1, rng=rng)
+        points = (
+            term.points if term.points is not None else region.sample(1 if region.is_point else len(interior), rng=rng)
+        )
         jets = jets_of(state, problem.fields, points, expression.jets)
     values = term.known(points, problem.vocabulary, term.data)
     values |= {symbol: jets[jet] for symbol, jet in expression.symbols.items()}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, combinations
+from rannpde.domains import SpaceTime
 from rannpde.domains.norms import relative_errors
 from rannpde.errors import InputError, choose, finite_points, require
 from rannpde.io import PathLike
@@ -207,7 +208,8 @@ class Solution:
             raise InputError(f"resolution is {resolution}, too fine or too coarse for {domain.dim}-D; from 2 to {most}")
         axes = [np.linspace(lower, upper, resolution) for lower, upper in domain.bounds]
         grid = combinations(axes)
-        values = np.where(domain.contains(grid)[:, None], self.function(grid), np.nan)
+        values, inside = np.full((len(grid), len(self.fields)), np.nan), domain.contains(grid)
+        values[inside] = self.function(grid[inside])
         shape = (resolution,) * domain.dim
         arrays = dict(zip(domain.names, axes, strict=True))
         return arrays | {name: values[:, k].reshape(shape) for k, name in enumerate(self.fields)}
@@ -222,9 +224,46 @@ class Solution:
         names = self.stated.domain.names
         return xarray.Dataset({n: (names, arrays[n]) for n in self.fields}, coords={n: arrays[n] for n in names})
 
+    @property
+    def vector(self) -> tuple[str, ...]:
+        """The fields that are the components of a vector: the first d, if an equation has ∂_x u and ∂_y v … of them.
+
+        Velocities by their divergence, displacements by the balance of forces; empty where nothing says so.
+        """
+        problem = self.problem
+        if problem is None:
+            return ()
+        timed = isinstance(problem.domain, SpaceTime)
+        size = problem.domain.dim - timed
+        first = self.fields[:size]
+        if size < 2 or len(first) < size:
+            return ()
+        for term in problem.terms:
+            jets = term.expression.jets if term.kind == "interior" else ()
+            if all(any(j.field == n and j.index[k + timed] for j in jets) for k, n in enumerate(first)):
+                return first
+        return ()
+
+    def to_vtk(self, path: PathLike, resolution: int = 64, times: Sequence[float] | None = None) -> Path:
+        """A ``.vtu`` file for ParaView: triangles or tetrahedra that follow the boundary, with all fields.
+
+        resolution : cells along the longest side; times : of a problem in time, eleven unless given, one file each,
+        listed in a ``.pvd`` file. Gives back the path of the file to open. Needs the extra ``rannpde[geometry]``.
+        """
+        from rannpde.domains.vtk import write_vtk  # the extra loads when it is wanted
+
+        def values(points: Array) -> dict[str, Array]:
+            found = self.function(points)
+            named = {name: found[:, k] for k, name in enumerate(self.fields)}
+            vector = self.vector
+            return named | ({f"({', '.join(vector)})": found[:, : len(vector)]} if vector else {})
+
+        return write_vtk(path, self.stated.domain, values, resolution, times)
+
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.
 
+        On shapes it ends at the boundary, which is drawn; vectors are streamlines or arrows over their length.
         Returns a matplotlib Figure; with ``path`` it is also written there.
         """
         from rannpde.plotting import plot_solution  # pictures load when they are wanted; named in the layering test

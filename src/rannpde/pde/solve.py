@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import astuple, fields
 from typing import Any
 
 import numpy as np
 
 from rannpde.arrays import Rng
+from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.lines.method import Lines
-from rannpde.pde.problem.evolution import NotAnEvolution
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
 from rannpde.pde.watch import Ending, Progress, Watch
 
-Method = Lines | Collocation
-METHODS: dict[str, type[Lines] | type[Collocation]] = {"lines": Lines, "collocation": Collocation}
+Method = Lines | Cells | Collocation
+METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation]] = {
+    "lines": Lines,
+    "cells": Cells,
+    "collocation": Collocation,
+}
+"""In the order in which they are tried."""
 
 SMALLEST_TOLERANCE = 1e-13
 """Below this, float64 and the conditioning of random features leave nothing to ask for."""
@@ -37,9 +43,9 @@ def solve(
     """Solve a problem from its equations and conditions.
 
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
-    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Collocation(…)`` for everything
-        (docs/solving.md), each with settings of its own, or "lines", "collocation"; None takes lines where they fit.
-        ``solution.method`` says which it was, and why
+    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
+        coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
+        "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
@@ -52,19 +58,34 @@ def solve(
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": ends}, exact={"u": "sin(x)"})
     >>> solution = solve(problem, tol=1e-9)
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
-    (True, True, 'collocation')
+    (True, True, 'cells')
     """
+    return _judged(_solution(problem, tol, method, seconds, rng, progress))
+
+
+def _solution(
+    problem: Problem,
+    tol: float,
+    method: Method | str | None,
+    seconds: float | None,
+    rng: Rng,
+    progress: Callable[[Progress], None] | None,
+) -> Solution:
     require(isinstance(problem, Problem), "problem", problem, "a Problem")
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
     watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
     chosen, why = _chosen(problem, method)
-    solution = chosen.solve(problem, tol, _generator(rng), watch, why)
+    return chosen.solve(problem, tol, _generator(rng), watch, why)
+
+
+def _judged(solution: Solution) -> Solution:
+    """The same solution, with a warning where it did not reach the wanted error."""
     if solution.ending not in (Ending.CONVERGED, Ending.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
         parts = [f"the solution did not converge: {solution.reason}", known, solution.story.advice]
-        warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=2)
+        warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
 
 
@@ -82,14 +103,28 @@ def ensemble(
 
     seconds : time allowed for each of them
 
+    Where a Dask client is in use, its workers solve (docs/scaling.md).
+
     >>> from rannpde.pde.zoo import zoo
     >>> ensemble(zoo("heat"), 2, tol=1e-4).spread(zoo("heat").domain.sample(5, rng=0)).shape
     (5,)
     """
     require(positive_integer("count", count) >= 2, "count", count, "2 or more")
     seeds = _generator(rng).spawn(count)
-    members = [solve(problem, tol=tol, method=method, seconds=seconds, rng=seed, progress=progress) for seed in seeds]
-    return Ensemble(tuple(members))
+    settings: dict[str, Any] = {"tol": tol, "method": method, "seconds": seconds}
+    if current_client() is None:
+        return Ensemble(tuple(solve(problem, rng=seed, progress=progress, **settings) for seed in seeds))
+    topic = new_topic() if progress is not None else ""
+    listen = None if progress is None else lambda facts: progress(Progress(*facts))
+    solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
+    return Ensemble(tuple(map(_judged, solutions)))
+
+
+def _member(problem: Problem, rng: np.random.Generator, topic: str, settings: dict[str, Any]) -> Solution:
+    """A solution on a worker; its progress goes to the client, where somebody listens."""
+    progress = (lambda at: tell(topic, astuple(at))) if topic else None
+    with one_core():
+        return _solution(problem, rng=rng, progress=progress, **settings)
 
 
 def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,9 +166,9 @@ def _generator(rng: Rng) -> np.random.Generator:
         reject("rng", rng, "a whole number ≥ 0 or a numpy.random.Generator")
 
 
-def _plain_settings(kind: type[Lines] | type[Collocation]) -> list[str]:
+def _plain_settings(kind: type[Lines] | type[Cells] | type[Collocation]) -> list[str]:
     """The settings that text can state."""
-    return [f.name for f in fields(kind) if f.name not in ("tuning", "events", "features", "law", "newton")]
+    return [f.name for f in fields(kind) if f.name not in ("tuning", "events", "features", "law", "newton", "guess")]
 
 
 def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
@@ -141,11 +176,17 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Lines | Collocation), "method", method, "rp.Lines(…) or rp.Collocation(…)")
+        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…) or rp.Collocation(…)")
         reasons = method.obstacles(problem)
         if reasons:
-            raise NotAnEvolution(f"not by the method of lines: {'; '.join(reasons)}; use method=rp.Collocation()")
+            others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]
+            raise InputError(f"not by {method.name}: {'; '.join(reasons)}; use method=rp.{others[0]}()")
         return method, "asked for"
-    lines = Lines()
-    reasons = lines.obstacles(problem)
-    return (Collocation(), "not by lines: " + "; ".join(reasons)) if reasons else (lines, "the problem evolves in time")
+    found: list[str] = []
+    for kind in METHODS.values():
+        one = kind()
+        reasons = one.obstacles(problem)
+        if not reasons:
+            return one, "; ".join(found) or "the problem evolves in time"
+        found.append(f"not by {one.name}: " + "; ".join(reasons))
+    raise AssertionError("collocation has no obstacles")

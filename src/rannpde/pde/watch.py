@@ -1,16 +1,12 @@
-"""How a solve goes on and how it ends: progress, a budget of time, threads, and endings that methods share."""
+"""How a solve goes on and how it ends: progress, a budget of time, and endings that methods share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from math import isfinite
-from threading import Lock
 from time import perf_counter
-
-from threadpoolctl import threadpool_limits
 
 
 class Ending(Enum):
@@ -94,39 +90,3 @@ class Watch:
         if self.progress is not None:
             known = float(estimate) if estimate is not None and isfinite(estimate) else None
             self.progress(Progress(number, step, self.elapsed, time, width, known))
-
-
-class _Shared:
-    """How many hold the limit of BLAS threads, and what puts the old number back.
-
-    The limit is one number for the whole process. Two solves in two threads that each set it and put it back would
-    leave it wherever the last one found it; so the first to come sets it, and the last to go puts it back.
-    """
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.holders = 0
-        self.limits: threadpool_limits | None = None
-
-
-_SHARED = _Shared()
-
-
-@contextmanager
-def one_thread(wanted: bool = True) -> Iterator[None]:
-    """BLAS with one thread within the block, if wanted; the same for all threads of Python that are in such a block."""
-    if not wanted:
-        yield
-        return
-    with _SHARED.lock:
-        _SHARED.holders += 1
-        if _SHARED.limits is None:
-            _SHARED.limits = threadpool_limits(1, user_api="blas")
-    try:
-        yield
-    finally:
-        with _SHARED.lock:
-            _SHARED.holders -= 1
-            if _SHARED.holders == 0 and _SHARED.limits is not None:
-                _SHARED.limits.restore_original_limits()
-                _SHARED.limits = None

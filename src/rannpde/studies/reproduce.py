@@ -46,9 +46,13 @@ def reproduce(
     command: str,
     workers: int = 1,
     threads: int = 1,
+    scheduler: str | None = None,
     console: Console | None = None,
 ) -> Product:
-    """Run the missing cells of the chapters, then write figures, slopes.csv and report.html into the folder."""
+    """Run the missing cells of the chapters, then write figures, slopes.csv and report.html into the folder.
+
+    workers, threads, scheduler : as in ``run_cells``
+    """
     console = console or Console(quiet=True)
     folder = prepare_folder(Path(folder))
     cells = list({cell.key: cell for chapter in chapters for cell in chapter.study.cells}.values())
@@ -56,7 +60,9 @@ def reproduce(
         for name, count in records.drop_damaged().items():
             _warn(console, f"{count} damaged rows of study {name!r} in {records.path}; their cells run again")
         with Display(len(cells), missing_cells(cells, records), console) as display:
-            failed = run_cells(cells, records, workers=workers, threads=threads, notice=display.notice)
+            failed = run_cells(
+                cells, records, workers=workers, threads=threads, scheduler=scheduler, notice=display.notice
+            )
         found = records.find(cells)
     failures = tuple((title(cell), failure.reason) for cell, failure in failed)
     lost = len(cells) - len(found) - len(failures)

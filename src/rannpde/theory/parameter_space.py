@@ -88,7 +88,7 @@ def parameter_integral(
     integrand(weights (n, M), biases (M,)[, points (M, n)]) → (M,) or (M, K)
     options : those of ``rannpde.domains.integrate``
     """
-    extra = 0 if domain is None else len(domain.axes)
+    extra = 0 if domain is None else domain.columns
 
     def on_cube(unit: Array) -> Array:
         weights, biases = proposal.place(unit[:, : proposal.columns])

@@ -136,7 +136,7 @@ def _project(system: System, state: State, cutoff: float) -> Array:
         if isinstance(rows, Matching) or not rows.inside or rows.piece in seen:
             continue
         seen.add(rows.piece)
-        points, design = rows.jets.points, rows.jets.ridge(0)
+        points, design = rows.jets.points, rows.jets.values
         values = state.derivative(points, (0,) * points.shape[1])
         for number, name in enumerate(system.fields):
             left = starts[rows.piece, name]

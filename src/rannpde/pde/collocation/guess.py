@@ -1,4 +1,4 @@
-"""Where a solve begins: the state, from what a problem prescribes, and features placed for a state.
+"""Features placed for a state, and windows in time that grow with it.
 
 The length ℓ of ``network.adapted``, in coordinates scaled to [-1, 1]; the second derivative in it is the change of the
 gradient along itself, by differences, so that kinks count too. Neurons are centred where 1/ℓ is large, lie along the
@@ -13,135 +13,27 @@ the whole time interval, so the result is one network without seams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import sympy
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, SpaceTime
-from rannpde.errors import InputError, require
+from rannpde.errors import InputError
 from rannpde.network.activations import as_activation
 from rannpde.network.adapted import length_rate
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.collocation.attempt import Attempt, Recipe, attempt
 from rannpde.pde.collocation.pieces import Piece
 from rannpde.pde.collocation.tuning import PlacementTuning
-from rannpde.pde.functions import ExactSolution, Formula, State
-from rannpde.pde.problem.forms import rates
+from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem, restrict_time
 from rannpde.pde.residual import gradient
-from rannpde.pde.solution import Solution
-from rannpde.pde.statement.expansion import expand
-from rannpde.pde.statement.expression import Expression
+from rannpde.pde.start import first_guess
 
-STEP = 1e-4
-"""Of central differences of a user's function, relative to its argument: good enough for a guess."""
 HOPELESS = 0.5
 """A window solved with a larger relative residual is shortened; three in a row end the growth."""
-
-
-def first_guess(problem: Problem, moving: bool = False) -> State:
-    """The initial values for all times, or with ``moving`` their Taylor polynomial of degree 1 in time.
-
-    The time derivative comes from the equations: they are solved for it with the initial values inserted. Fields
-    without initial values start at 0, or at the nearest number inside their bounds.
-    """
-    values: dict[str, sympy.Expr] = {}
-    speeds: dict[str, sympy.Expr] = {}
-    for term in problem.constraints:
-        given = term.prescribed if term.kind == "initial" else None
-        if given is not None and sum(given[0].index[1:]) == 0:
-            {0: values, 1: speeds}.get(given[0].index[0], {})[given[0].field] = given[1]
-    values = {name: values.get(name, _inside(problem, name)) for name in problem.fields}
-    if isinstance(problem.domain, SpaceTime):
-        clock, start = problem.vocabulary.symbols[0], problem.domain.time[0]
-        values = {name: value.subs(clock, start) for name, value in values.items()}
-        if moving:
-            moved = _time_derivatives(problem, values, start) | {k: v.subs(clock, start) for k, v in speeds.items()}
-            values = {name: value + (clock - start) * moved.get(name, 0) for name, value in values.items()}
-    smooth = {name: _with_derivative(function) for name, function in problem.functions.items()}
-    symbols = problem.vocabulary.symbols
-    return _Finite(ExactSolution({n: Formula(Expression(v, v, {}, smooth), symbols) for n, v in values.items()}))
-
-
-@dataclass(frozen=True)
-class _Finite:
-    """A state whose derivatives are 0 where they do not exist: at the edge of a support, say."""
-
-    state: State
-
-    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        return np.nan_to_num(self.state.derivative(points, derivative), nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _inside(problem: Problem, name: str) -> sympy.Expr:
-    lower, upper = problem.bounds.get(name, (None, None))
-    if lower is not None and upper is not None:
-        return sympy.Float((lower + upper) / 2)
-    if lower is not None and lower >= 0:
-        return sympy.Float(lower + 1)
-    return sympy.Float(upper - 1) if upper is not None and upper <= 0 else sympy.Integer(0)
-
-
-def _time_derivatives(problem: Problem, values: dict[str, sympy.Expr], start: float) -> dict[str, sympy.Expr]:
-    """∂_t of the fields at the start, where the equations are of first order in time and give it."""
-    solved = rates(problem) if all(problem.order(name, 0) == 1 for name in problem.fields) else None
-    found = {}
-    for name, rate in (solved or {}).items():
-        table = {}
-        for symbol, jet in rate.symbols.items():
-            orders = [(c, k) for c, k in zip(problem.vocabulary.symbols, jet.index, strict=True) if k]
-            table[symbol] = expand(sympy.diff(values[jet.field], *orders)) if orders else values[jet.field]
-        found[name] = rate.formula.xreplace(table).subs(problem.vocabulary.symbols[0], start)
-    return found
-
-
-def _with_derivative(function: Callable[..., Any]) -> Any:
-    return function if hasattr(function, "derivative") else Differenced(function)
-
-
-@dataclass(frozen=True)
-class Differenced:
-    """A user's function with derivatives by central differences: good enough for a guess, never in a residual."""
-
-    function: Callable[..., Any]
-
-    def __call__(self, *arguments: Array) -> Any:
-        return self.function(*arguments)
-
-    def derivative(self, orders: MultiIndex, *arguments: Array) -> Any:
-        if not any(orders):
-            return self.function(*arguments)
-        place = next(k for k, order in enumerate(orders) if order)
-        lower = tuple(order - (k == place) for k, order in enumerate(orders))
-        step = STEP * max(1.0, float(np.abs(arguments[place]).max()))
-        sides = [
-            self.derivative(lower, *[a + sign * step if k == place else a for k, a in enumerate(arguments)])
-            for sign in (1, -1)
-        ]
-        return (np.asarray(sides[0], dtype=float) - sides[1]) / (2 * step)
-
-
-def as_state(guess: Any, problem: Problem) -> State | None:
-    """A guess given as formulas, as a Solution, or as any object with derivatives."""
-    if guess is None:
-        return None
-    if isinstance(guess, Solution):
-        return guess.function
-    if isinstance(guess, Mapping):
-        try:
-            known = replace(problem, exact=guess).exact_solution
-        except InputError as error:
-            raise InputError(str(error).replace("exact", "guess", 1)) from None
-        assert isinstance(known, ExactSolution)
-        return known
-    remedy = "a mapping of fields to formulas, a Solution, or an object with derivative"
-    require(hasattr(guess, "derivative"), "guess", guess, remedy)
-    return guess
 
 
 # ----------------------------------------------------------------------------------------------- placed features

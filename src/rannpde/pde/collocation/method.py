@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from rannpde.domains.domain import SpaceTime
-from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.errors import choose, positive_integer, positive_number, reject, require
 from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
+from rannpde.pde.collocation.loop import CollocationPass, Found
 from rannpde.pde.collocation.newton import GaussNewton, Iteration
-from rannpde.pde.collocation.passes import CollocationPass, Found, Passes, by_slabs
+from rannpde.pde.collocation.passes import Passes, by_slabs
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.start import check_weights
 from rannpde.pde.watch import Watch
 
 
@@ -120,14 +122,7 @@ class Collocation:
         if self.features is not None:
             same = self.features.dim == problem.domain.dim
             require(same, "features of dim", self.features.dim, f"{problem.domain.dim}, as the domain")
-        known = {*problem.equations, *problem.conditions, "continuity", *(f"bounds of {n}" for n in problem.bounds)}
-        for name, value in self.weights.items():
-            if name not in known:
-                raise InputError(
-                    f"weights names {name!r}, which is no equation or condition; {suggestion(name, known)}"
-                )
-            positive = isinstance(value, (int, float, np.floating)) and 0 < value < np.inf
-            require(bool(positive), f"weights[{name!r}]", value, "a finite number > 0")
+        check_weights(problem, self.weights)
 
     def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:
         best = found.best

@@ -13,10 +13,10 @@ from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.domains.domain import Box, Domain, SpaceTime
 from rannpde.domains.region import Region
 from rannpde.errors import FileError, InputError, positive_integer, reject, require, suggestion
-from rannpde.network.features import Features, RandomFeatures
+from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
-from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
+from rannpde.pde.collocation.layers import Curved, Layer, pack_layer, unpack_layer
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
@@ -32,7 +32,7 @@ class Piece:
     """A box (n, 2) and the features that live on it."""
 
     bounds: Array
-    features: Features
+    features: Layer
 
 
 def locate(pieces: tuple[Piece, ...], points: Array) -> Array:
@@ -79,6 +79,12 @@ class PiecewiseNetwork:
         home = locate(self.pieces, points)
         for number, (piece, coefficients) in enumerate(zip(self.pieces, self.coefficients, strict=True)):
             rows = np.flatnonzero(home == number)
+            if isinstance(piece.features, Curved):
+                for block in row_blocks(len(rows), block_rows(piece.features.columns)):
+                    found = piece.features.at(points[rows[block]]).columns(indices)
+                    for index, columns in found:
+                        values[index][rows[block]] = columns @ coefficients
+                continue
             for order in {sum(index) for index in indices}:
                 chosen = [index for index in indices if sum(index) == order]
                 weighted = np.concatenate([coefficients * piece.features.factor(i)[:, None] for i in chosen], axis=1)
@@ -93,7 +99,7 @@ class PiecewiseNetwork:
         layers: list[dict[str, Any]] = []
         arrays: dict[str, Array] = {}
         for number, (piece, coefficients) in enumerate(zip(self.pieces, self.coefficients, strict=True)):
-            layer, parts = pack_features(piece.features)  # type: ignore[arg-type]
+            layer, parts = pack_layer(piece.features)
             layers.append(layer)
             parts |= {"bounds": piece.bounds, "coefficients": coefficients}
             arrays |= {f"{number}.{name}": array for name, array in parts.items()}
@@ -105,7 +111,7 @@ def unpack_pieces(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Pie
     pieces, coefficients = [], []
     for number, layer in enumerate(header["pieces"]):
         own = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{number}.")}
-        features = unpack_features(layer, own)
+        features = unpack_layer(layer, own)
         pieces.append(Piece(floats(own, "bounds", (features.dim, 2)), features))
         coefficients.append(floats(own, "coefficients", (features.columns, None)))
     if len({(piece.features.dim, c.shape[1]) for piece, c in zip(pieces, coefficients, strict=True)}) != 1:
@@ -126,42 +132,6 @@ def split_box(domain: Domain, parts: Mapping[str, int]) -> list[Array]:
         count = positive_integer(f"pieces[{name!r}]", parts.get(name, 1))
         cuts.append(list(pairwise(np.linspace(lower, upper, count + 1))))
     return [np.array(box) for box in product(*cuts)]
-
-
-@dataclass(frozen=True, eq=False)
-class Jets:
-    """Every derivative of the features at fixed points (M, n), from one profile evaluation per order."""
-
-    features: Features
-    points: Array
-    _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
-
-    def ridge(self, order: int) -> Array:
-        """(M, columns), kept."""
-        if order not in self._ridges:
-            self._ridges[order] = self.features.ridge(self.points, order)
-        return self._ridges[order]
-
-    def value(self, index: MultiIndex, coefficients: Array) -> Array:
-        """∂^index of Σ_j c_j column_j at the points, (M,)."""
-        return self.ridge(sum(index)) @ (self.features.factor(index) * coefficients)
-
-    def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
-        """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
-        total: Array | None = None
-        for order in sorted({sum(index) for index in indices}):
-            chosen = [(p, self.features.factor(i)) for p, i in zip(partials, indices, strict=True) if sum(i) == order]
-            fixed = sum((p * f for p, f in chosen if p.ndim == 0), np.zeros(self.features.columns))
-            varying = [(p, f) for p, f in chosen if p.ndim]
-            factor: Array = fixed
-            if varying:
-                factor = np.stack([p for p, _ in varying], axis=1) @ np.stack([f for _, f in varying])
-                factor += fixed
-            part = self.ridge(order) * factor
-            total = part if total is None else np.add(total, part, out=total)
-        if total is None:
-            return np.zeros((len(self.points), self.features.columns))
-        return total
 
 
 # ------------------------------------------------------------------------------------------- features and points
@@ -250,9 +220,9 @@ class Sampler:
         if term.points is not None:
             return term.points
         region: Any = term.region
-        if not region.axes:  # the end of an interval
+        if region.is_point:  # the end of an interval
             return region.sample(1, rng=self.rng)
-        sides = sum(other.points is None and bool(other.region.axes) for other in problem.constraints)  # type: ignore[union-attr]
+        sides = sum(other.points is None and not other.region.is_point for other in problem.constraints)  # type: ignore[union-attr]
         return self.draw(region, max(20, round(self.columns / sides)))
 
     def draw(self, region: Region, count: int) -> Array:

@@ -15,8 +15,8 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.network.features import Features
-from rannpde.pde.collocation.pieces import Jets, Piece, Sampler, locate
+from rannpde.pde.collocation.layers import Jets, Layer
+from rannpde.pde.collocation.pieces import Piece, Sampler, locate
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
@@ -57,7 +57,7 @@ class Rows:
     def energy(self, blocks: list[Block]) -> Array:
         """Squared lengths (M,) of the Jacobian rows; of bounds, whose inactive rows vanish, of the field's."""
         if self.term.kind == "bounds":
-            return np.square(self.jets.ridge(0)).sum(axis=1)
+            return np.square(self.jets.values).sum(axis=1)
         return _squares(blocks, len(self))
 
     def newton(self, state: State, fields: tuple[str, ...]) -> tuple[Array, list[Block]]:
@@ -148,7 +148,7 @@ class System:
     """
 
     fields: tuple[str, ...]
-    features: tuple[Features, ...]
+    features: tuple[Layer, ...]
     rows: tuple[Rows | Matching, ...]
 
     @property

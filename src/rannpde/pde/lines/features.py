@@ -18,7 +18,7 @@ from scipy.interpolate import griddata
 from scipy.ndimage import gaussian_filter, maximum_filter
 
 from rannpde.arrays import Array, MultiIndex, combinations
-from rannpde.domains.domain import Ball, Box
+from rannpde.domains.domain import Ball, Domain
 from rannpde.domains.quadrature import gauss_rule
 from rannpde.domains.region import composite_gauss
 from rannpde.network.adapted import Adapted, inverse_length
@@ -30,7 +30,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form, space_side_rule
 
-Space = Box | Ball
+Space = Domain
 
 NEAR = 1e-2
 """A field within this share of its range of a declared bound touches it; half and twice as much do the same."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.domains.domain import Box, SpaceTime
+from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.axis import faces_of
 from rannpde.pde.lines.features import AdaptedFeatures
@@ -23,7 +23,8 @@ from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.watch import Ending, Watch, one_thread
+from rannpde.pde.watch import Ending, Watch
+from rannpde.threads import one_thread
 
 MOST_DIMENSIONS = 3
 """Of boxes: products in 4-D would hold too many unknowns. Ridges, for balls, carry too few digits in 3-D."""
@@ -86,6 +87,8 @@ class Lines:
         found = list(problem.obstacles)
         if isinstance(problem.domain, SpaceTime):
             space, periodic = problem.domain.space, problem.periodic
+            if not isinstance(space, Box | Ball):
+                found.append("space is neither a box nor a ball")
             most = MOST_DIMENSIONS if isinstance(space, Box) else 2
             if space.dim > most:
                 found.append(f"space has {space.dim} dimensions, more than {most}")

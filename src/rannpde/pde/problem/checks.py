@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from rannpde.arrays import Array
-from rannpde.domains.domain import Ball, SpaceTime
+from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
 from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import Data, Periodic
@@ -37,6 +37,7 @@ class ConditionWarning(UserWarning):
 
 def check_problem(problem: Problem) -> None:
     """Raise an InputError, or warn, for everything wrong that can be seen without solving."""
+    _check_domain(problem.domain)
     _check_names(problem)
     _check_determined(problem)
     for term in problem.terms:
@@ -46,9 +47,16 @@ def check_problem(problem: Problem) -> None:
     if counted:
         _check_initial(problem)
         _check_boundary(problem)
+        _check_covered(problem)
     _check_clashes(problem)
     if counted:
         _check_surplus(problem)
+
+
+def _check_domain(domain: Domain) -> None:
+    """Shapes that are empty, touch or do nothing are refused when they are measured and their sides get names."""
+    require(domain.measure > 0, "the measure of the domain", domain.measure, "> 0")
+    require(bool(domain.sides), "the sides of the domain", "none", "one or more")
 
 
 def _check_names(problem: Problem) -> None:
@@ -73,7 +81,8 @@ def _check_names(problem: Problem) -> None:
     for name, condition in problem.conditions.items():
         if isinstance(condition, Periodic):
             _check_periodic(name, condition, problem)
-    assert problem.exact_solution is not None or not problem.exact  # formulas are read now, not after the work
+    known = problem.exact_solution is not None  # formulas are read now, not after the work
+    require(known or not problem.exact, "exact", sorted(problem.exact), "formulas or callables")
 
 
 def _check_bounds(argument: str, pair: Any) -> None:
@@ -92,8 +101,10 @@ def _check_periodic(name: str, condition: Periodic, problem: Problem) -> None:
             f"condition {name!r}: no coordinate {condition.coordinate!r}; "
             f"{suggestion(condition.coordinate, domain.names)}"
         )
-    if isinstance(domain, Ball) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Ball)):
-        raise InputError(f"condition {name!r}: a ball has no periodic coordinate")
+    space = domain.space if isinstance(domain, SpaceTime) else domain
+    if not isinstance(space, Box):
+        kind = "a ball" if isinstance(space, Ball) else "a shape that is no box"
+        raise InputError(f"condition {name!r}: {kind} has no periodic coordinate")
     if condition.weight != 1.0 and (condition.fields is None or set(condition.fields) == set(problem.fields)):
         raise InputError(
             f"condition {name!r}: weight is {condition.weight}, but fields that are all periodic are so exactly; "
@@ -218,6 +229,22 @@ def _check_boundary(problem: Problem) -> None:
                     f"the field {key!r} is of order {order} in {name} but has {len(own)} condition(s) on its sides; "
                     f"add them, or Periodic({name!r}), or pass incomplete=True"
                 )
+
+
+def _check_covered(problem: Problem) -> None:
+    """Equations of second order need a condition on every side of a shape with holes or curved sides."""
+    space = problem.domain.space if isinstance(problem.domain, SpaceTime) else problem.domain
+    if isinstance(space, Box | Ball) or any(callable(getattr(c, "where", "")) for c in problem.conditions.values()):
+        return
+    axes = range(problem.domain.dim - space.dim, problem.domain.dim)
+    if all(problem.order(key, axis) < 2 for key in problem.fields for axis in axes):
+        return
+    given = {term.region.name for term in problem.constraints if isinstance(term.region, Side)}
+    for name in problem.domain.sides:
+        if name not in given:
+            raise InputError(
+                f"the side {name!r} has no condition; add one such as On({name!r}, …), or pass incomplete=True"
+            )
 
 
 def _check_clashes(problem: Problem) -> None:

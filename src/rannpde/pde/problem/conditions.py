@@ -8,7 +8,7 @@ exact, by periodic features, where all fields share them; otherwise values and d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -34,20 +34,24 @@ SLACK = 1e-12
 class On:
     """An equation on a part of the domain: ``On("t=0", "u = sin(x)")``, ``On(("x=0", "x=1"), "u = 0")``.
 
-    where : a side such as ``x=0``, a slice inside such as ``t=0.5``, ``boundary`` for all sides in space, or several
+    where : a side such as ``x=0`` or ``hole``, a slice inside such as ``t=0.5``, ``boundary`` for all sides in space,
+        ``boundary except x=0, hole``, several of these, or a function of points (M, n) that is true on a part of the
+        boundary: ``On(lambda points: points[:, 0] < 1e-9, "u = 0")``
     equation : text or SymPy; ``dn(u)`` is the derivative along the outward normal
     weight : factor of its rows, beside the balance that the solver finds
     """
 
-    where: str | tuple[str, ...]
+    where: str | tuple[str, ...] | Callable[[Array], Any]
     equation: Any
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        positive_number("weight", self.weight)
+        if callable(self.where):
+            return
         texts = (self.where,) if isinstance(self.where, str) else self.where
         listed = isinstance(texts, (tuple, list)) and all(isinstance(text, str) for text in texts)
-        require(listed, "where", self.where, "a side such as 'x=0', or a tuple of sides")
-        positive_number("weight", self.weight)
+        require(listed, "where", self.where, "a side such as 'x=0', a tuple of sides, or a function of points")
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
     with_context = f"condition {name!r}: "
     with naming(f"condition {name!r}"):
         expression = read(condition.equation, vocabulary)
-        regions = places(condition.where, domain, vocabulary.parameters)
+        regions = places(condition.where, domain, vocabulary.parameters, name)
     if not expression.jets:
         raise InputError(
             f"{with_context}it names no field, so it has no effect; fields: {', '.join(vocabulary.fields)}"
@@ -166,8 +170,13 @@ def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabular
     return Term(name, "data", expression, None, points, values, condition.weight)
 
 
-def places(where: str | tuple[str, ...] | list[str], domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
-    """The sides and slices that a condition names."""
+Where = str | tuple[str, ...] | list[str] | Callable[[Array], Any]
+
+
+def places(where: Where, domain: Domain, parameters: Mapping[str, float], name: str = "part") -> list[Side]:
+    """The sides and slices that a condition names; ``name`` is that of a part given by a function of points."""
+    if callable(where):
+        return [domain.part(where, name)]
     texts = [where] if isinstance(where, str) else list(where)
     require(bool(texts), "where", where, "at least one side", f"e.g. {next(iter(domain.sides), 't=0')!r}")
     found: dict[str, Side] = {}
@@ -180,9 +189,12 @@ def places(where: str | tuple[str, ...] | list[str], domain: Domain, parameters:
 
 
 def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
+    if text.strip() in domain.sides:
+        return [domain.sides[text.strip()]]
+    words = re.match(r"\s*boundary(?:\s+except\s+(?P<rest>.+))?\s*$", text, re.DOTALL)
+    if words:
+        return _all_but(words["rest"], domain, parameters)
     compact = re.sub(r"\s+", "", text)
-    if compact == "boundary":
-        return list(domain.sides.values())
     coordinate, equals, value = compact.partition("=")
     if not equals or coordinate not in domain.names:
         known = [*domain.sides, *([domain.initial.name] if isinstance(domain, SpaceTime) else []), "boundary"]
@@ -190,20 +202,48 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
     axis, at = domain.names.index(coordinate), number(value, parameters)
     lower, upper = domain.bounds[axis]
     slack = SLACK * max(abs(lower), abs(upper))
+    space = domain.space if isinstance(domain, SpaceTime) else domain
+    if not isinstance(space, Box) and not (isinstance(domain, SpaceTime) and axis == 0):
+        return [_flat_piece(text, domain, coordinate, at, slack)]
     if not lower - slack <= at <= upper + slack:
         raise InputError(
             f"the side {text!r} lies outside the domain, where {coordinate} goes from {lower:g} to {upper:g}"
         )
     outward = -1 if abs(at - lower) <= slack else 1 if abs(at - upper) <= slack else 0
-    return [FlatSide(f"{coordinate}={at + 0.0:g}", domain, axis, at, outward, _face(domain, axis, text))]
+    return [FlatSide(f"{coordinate}={at + 0.0:g}", domain, axis, at, outward, _face(domain, axis))]
 
 
-def _face(domain: Domain, axis: int, text: str) -> Domain:
+def _all_but(rest: str | None, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
+    """All sides in space without those of a list such as ``x=0, hole``."""
+    sides = dict(domain.sides)
+    for text in [] if rest is None else rest.split(","):
+        for side in _place(text, domain, parameters):
+            known = [key for key, other in sides.items() if other == side or key == side.name]
+            if not known:
+                raise InputError(
+                    f"'boundary except {rest}' leaves out {text.strip()!r}, which is no side in space, or twice"
+                )
+            del sides[known[0]]
+    if not sides:
+        raise InputError(f"'boundary except {rest}' leaves no side")
+    return list(sides.values())
+
+
+def _flat_piece(text: str, domain: Domain, coordinate: str, at: float, slack: float) -> Side:
+    """The side of a shape that is no box, which its name calls by a coordinate and a value, within rounding."""
+    for name, side in domain.sides.items():
+        own, equals, value = name.partition("=")
+        if equals and own == coordinate and abs(float(value) - at) <= max(slack, 1e-6 * abs(at)):
+            return side
+    known = [*domain.sides, "boundary"]
+    kind = "a ball" if isinstance(domain, Ball) else "this shape"
+    raise InputError(f"the side {text!r} does not exist in {kind}; {suggestion(text, known)}")
+
+
+def _face(domain: Domain, axis: int) -> Domain:
     """The domain of the other coordinates."""
     if isinstance(domain, SpaceTime) and axis == 0:
         return domain.space
-    if isinstance(domain, Ball) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Ball)):
-        raise InputError(f"the side {text!r} does not exist in a ball; use 'boundary'")
     intervals = dict(zip(domain.names, (tuple(pair) for pair in domain.bounds), strict=True))
     del intervals[domain.names[axis]]
     return Box(**intervals) if intervals else Box([])

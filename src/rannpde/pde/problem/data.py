@@ -34,6 +34,9 @@ FINE = {1: 2**16, 2: 2**9, 3: 2**6}
 CONCENTRATED = 0.1
 """Data are concentrated when half of their variation lies in this share of the domain."""
 
+JUMP = 0.25
+"""Data that change by this share of their range from one cell of the fine grid to the next jump."""
+
 
 def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]) -> list[sympy.Expr]:
     """The largest parts of these expressions that hold coordinates but no field, each once."""
@@ -197,6 +200,18 @@ class Variation:
     def slopes(self) -> Array:
         """(n, G): the largest slope along each axis in each cell, scaled likewise."""
         return self._seen[2]
+
+    def changes(self, bounds: Array) -> Array:
+        """(n,): the largest change of the data along each axis over half of a box (n, 2), jumps apart; 1 is half their
+        range."""
+        dim, cells = self.domain.dim, FINE[self.domain.dim]
+        lower, upper = self.domain.bounds.T
+        first = np.clip(np.floor((bounds[:, 0] - lower) / (upper - lower) * cells), 0, cells - 1).astype(int)
+        last = np.clip(np.ceil((bounds[:, 1] - lower) / (upper - lower) * cells), first + 1, cells).astype(int)
+        box = tuple(slice(a, b) for a, b in zip(first, last, strict=True))
+        slopes = self.slopes.reshape((dim,) + (cells,) * dim)[(slice(None), *box)]
+        steep = np.where(slopes < JUMP * cells, slopes, 0.0).reshape(dim, -1).max(axis=1)
+        return steep * (bounds[:, 1] - bounds[:, 0]) / (upper - lower)
 
     @cached_property
     def _seen(self) -> tuple[Array, Array | None, Array]:

@@ -184,6 +184,12 @@ class Problem:
         """The highest derivative of a field in the equations, in all coordinates or along one axis."""
         return max(expression.order(name, axis) for expression in self.expressions.values())
 
+    @property
+    def free_constants(self) -> tuple[str, ...]:
+        """Fields that enter all equations and conditions by their derivatives only, so that a constant is left free."""
+        plain = {jet.field for term in self.terms for jet in term.expression.jets if jet.order == 0}
+        return tuple(name for name in self.fields if name not in plain)
+
     def divergence(self, equation: str) -> DivergenceForm:
         """An equation as source + Σ ∂_x flux, where it was stated so."""
         return divergence_form(choose("equation", equation, self.expressions), self.vocabulary)
@@ -266,7 +272,7 @@ def _shortened(
             condition, points=np.asarray(condition.points)[inside], values=np.asarray(condition.values)[inside]
         )
         return chosen if inside.any() else None
-    if not isinstance(condition, On):
+    if not isinstance(condition, On) or callable(condition.where):
         return condition
     names = []
     for side in places(condition.where, problem.domain, problem.parameters):

@@ -4,7 +4,7 @@
     equations = ["u_t + u*u_x = nu*u_xx"]          # or a table of named equations
     [domain]
     t = [0, 1]                                      # with t it is a space-time
-    x = [-1, 1]                                     # x = [[0, 1], [0, 1]] is x1, x2; ball = {centre, radius}
+    x = [-1, 1]                                     # x = [[0, 1], [0, 1]] is x1, x2; other shapes: docs/geometry.md
     [parameters]
     nu = 0.01
     [conditions.start]
@@ -29,31 +29,29 @@ wording, and is one more dependency.)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from rannpde.domains import Ball, Box, Domain, SpaceTime
-from rannpde.errors import InputError, choose, reject, require, suggestion
+from rannpde.errors import InputError, choose, reject, require
 from rannpde.io import PathLike, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
+from rannpde.pde.problem.entries import each, formula, known, real, table_of, text, texts, truth
 from rannpde.pde.problem.problem import Bounds, Problem
+from rannpde.pde.problem.shapes import domain_from_table, domain_table
 from rannpde.pde.statement.build import number
 
-T = TypeVar("T")
 Settings = dict[str, Any]
 """Plain values: numbers, text, booleans, lists and tables of them."""
 
-ENTRIES_LIMIT = 200
-"""Entries of a table: a system of fifty fields with conditions on all sides; more is a mistake or an attack."""
 VALUES_LIMIT = 100_000
 """Values in a whole file, points of measurements included: the most that a file of the allowed size can hold."""
-DEPTH_LIMIT = 8
-"""Levels of nesting: the deepest sensible entry, a list of points of a condition, has five."""
+DEPTH_LIMIT = 12
+"""Levels of nesting: a shape made of shapes adds three to its parts, and corners of a polygon's hole have seven."""
 WHOLE_LIMIT = 2**63
 """Whole numbers beyond 64 bits are no quantities."""
 _KEYS = ("name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete")
@@ -72,7 +70,7 @@ def read_problem(path: PathLike) -> tuple[Problem, Settings]:
     table = read_toml(path)
     with in_file(path):
         _check_plain(table)
-        settings = _table("solve", table.pop("solve", {}))
+        settings = table_of("solve", table.pop("solve", {}))
         return from_table(table), settings
 
 
@@ -89,21 +87,21 @@ def in_file(path: PathLike, *tables: str) -> Iterator[None]:
 def from_table(table: Mapping[str, Any]) -> Problem:
     """The problem that a table of this form states."""
     _check_plain(table)
-    _known("the file", table, _KEYS)
+    known("the file", table, _KEYS)
     for key in ("equations", "domain"):
         if key not in table:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
-    parameters = _each("parameters", table, _number)
+    parameters = each("parameters", table, real)
     return Problem(
         _equations(table["equations"]),
-        _domain(table["domain"], parameters),
-        _each("conditions", table, _condition),
+        domain_from_table(table["domain"], parameters),
+        each("conditions", table, _condition),
         parameters=parameters,
-        fields=tuple(_texts("fields", table.get("fields", []))),
-        bounds=_each("bounds", table, _bound),
-        exact=_each("exact", table, _formula),
-        name=_text("name", table.get("name", "")),
-        incomplete=_truth("incomplete", table.get("incomplete", False)),
+        fields=tuple(texts("fields", table.get("fields", []))),
+        bounds=each("bounds", table, _bound),
+        exact=each("exact", table, formula),
+        name=text("name", table.get("name", "")),
+        incomplete=truth("incomplete", table.get("incomplete", False)),
     )
 
 
@@ -111,8 +109,10 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
     """The table of a problem, or None where it holds functions, SymPy expressions or shapes that a file cannot keep."""
     parts = [*problem.equations.values(), *problem.exact.values()]
     parts += [c.equation for c in problem.conditions.values() if isinstance(c, On)]
+    if any(callable(c.where) for c in problem.conditions.values() if isinstance(c, On)):
+        return None
     parts += [c.quantity for c in problem.conditions.values() if isinstance(c, Data)]
-    domain = _domain_table(problem.domain)
+    domain = domain_table(problem.domain)
     if problem.functions or domain is None or not all(isinstance(part, (str, int, float)) for part in parts):
         return None
     return {
@@ -165,125 +165,33 @@ def _check_plain(table: Any) -> None:
             reject(key, type(value).__name__, "text, a number, true or false, a list or a table")
 
 
-def _known(where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    found = _table(where, table)
-    for key in found:
-        if key not in keys:
-            raise InputError(f"{where} has the key {key!r}, which is unknown; {suggestion(key, keys)}")
-    return found
-
-
-def _table(key: str, value: Any) -> dict[str, Any]:
-    require(isinstance(value, Mapping), key, value, "a table")
-    require(len(value) <= ENTRIES_LIMIT, f"{key} of size", len(value), f"at most {ENTRIES_LIMIT} entries")
-    return dict(value)
-
-
-def _each(key: str, table: Mapping[str, Any], reader: Callable[[str, Any], T]) -> dict[str, T]:
-    """The entries of a table within the file, each read by its own rule."""
-    return {name: reader(f"{key}.{name}", value) for name, value in _table(key, table.get(key, {})).items()}
-
-
-def _text(key: str, value: Any) -> str:
-    require(isinstance(value, str), key, value, "text")
-    return str(value)
-
-
-def _texts(key: str, value: Any) -> list[str]:
-    listed = isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value)
-    require(listed and len(value) <= ENTRIES_LIMIT, key, value, f"a list of at most {ENTRIES_LIMIT} texts")
-    return list(value)
-
-
-def _number(key: str, value: Any) -> float:
-    plain = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < np.inf
-    require(plain, key, value, "a finite number")
-    return float(value) if isinstance(value, float) else int(value)
-
-
-def _truth(key: str, value: Any) -> bool:
-    require(isinstance(value, bool), key, value, "true or false")
-    return bool(value)
-
-
-def _formula(key: str, value: Any) -> str | float:
-    return value if isinstance(value, str) else _number(key, value)
-
-
 # ------------------------------------------------------------------------------------------------ parts of a file
 
 
 def _equations(value: Any) -> str | list[str] | dict[str, str]:
     if isinstance(value, Mapping):
-        return _each("equations", {"equations": value}, _text)
-    return value if isinstance(value, str) else _texts("equations", value)
-
-
-def _domain(table: Any, parameters: Mapping[str, float]) -> Domain:
-    entries = _table("domain", table)
-    require(bool(entries), "domain", table, "a table of coordinates, e.g. x = [0, 1]")
-    time = entries.pop("t", None)
-    if "ball" in entries:
-        ball = _known("domain.ball", entries.pop("ball"), ("centre", "radius", "names"))
-        require(not entries, "domain", sorted(entries), "t and ball alone")
-        for key in ("centre", "radius"):
-            require(key in ball, "domain.ball", sorted(ball), f"given with {key}")
-        centre = _constants("domain.ball.centre", ball["centre"], parameters)
-        radius = _constants("domain.ball.radius", [ball["radius"]], parameters)[0]
-        names = tuple(_texts("domain.ball.names", ball["names"])) if "names" in ball else None
-        with naming("domain.ball"):
-            space: Box | Ball = Ball(centre, radius, names=names)
-    else:
-        require(bool(entries), "domain", table, "given in space too, e.g. x = [0, 1]")
-        intervals = {name: _interval(f"domain.{name}", value, parameters) for name, value in entries.items()}
-        with naming("domain"):
-            space = Box(**intervals)
-    if time is None:
-        return space
-    interval = _interval("domain.t", time, parameters)
-    with naming("domain"):
-        return SpaceTime(interval, x=space)
-
-
-def _interval(key: str, value: Any, parameters: Mapping[str, float]) -> list[Any]:
-    """[0, 1], ["-pi", "pi"], or a list of such intervals."""
-    listed = isinstance(value, (list, tuple)) and 0 < len(value) <= ENTRIES_LIMIT
-    require(listed, key, value, "an interval [lower, upper]")
-    if all(isinstance(entry, (list, tuple)) for entry in value):
-        return [_pair(key, entry, parameters) for entry in value]
-    return _pair(key, value, parameters)
-
-
-def _pair(key: str, value: Any, parameters: Mapping[str, float]) -> list[float]:
-    require(len(value) == 2, key, value, "an interval [lower, upper]")
-    return _constants(key, value, parameters)
-
-
-def _constants(key: str, values: Any, parameters: Mapping[str, float]) -> list[float]:
-    """Numbers, or texts such as "pi/2" and "-L"."""
-    require(isinstance(values, (list, tuple)), key, values, "a list of numbers")
-    with naming(key):
-        return [number(value, parameters) for value in values]
+        return each("equations", {"equations": value}, text)
+    return value if isinstance(value, str) else texts("equations", value)
 
 
 def _condition(key: str, value: Any) -> Condition:
-    entry = _known(key, value, tuple(dict.fromkeys(name for names in _KINDS.values() for name in names)))
+    entry = known(key, value, tuple(dict.fromkeys(name for names in _KINDS.values() for name in names)))
     kind = next((kind for kind in _KINDS if kind in entry), None)
     if kind is None:
         reject(key, sorted(entry), "a table with on and equation, with periodic, or with points and values")
-    _known(key, entry, _KINDS[kind])
-    weight = _number(f"{key}.weight", entry.get("weight", 1.0))
+    known(key, entry, _KINDS[kind])
+    weight = real(f"{key}.weight", entry.get("weight", 1.0))
     with naming(key):
         if kind == "periodic":
-            fields = tuple(_texts("fields", entry["fields"])) if "fields" in entry else None
-            return Periodic(_text("periodic", entry["periodic"]), fields, weight)
+            fields = tuple(texts("fields", entry["fields"])) if "fields" in entry else None
+            return Periodic(text("periodic", entry["periodic"]), fields, weight)
         needed = "equation" if kind == "on" else "values"
         require(needed in entry, "the table", sorted(entry), f"given with {needed} too")
         if kind == "points":
-            return Data(entry["points"], entry["values"], _text("quantity", entry.get("quantity", "u")), weight)
+            return Data(entry["points"], entry["values"], text("quantity", entry.get("quantity", "u")), weight)
         on = entry["on"]
-        sides = on if isinstance(on, str) else tuple(_texts("on", on))
-        return On(sides, _text("equation", entry["equation"]), weight)
+        sides = on if isinstance(on, str) else tuple(texts("on", on))
+        return On(sides, text("equation", entry["equation"]), weight)
 
 
 def _bound(key: str, value: Any) -> Bounds:
@@ -336,17 +244,6 @@ def _place(header: list[str], rest: list[str], text: str) -> int | None:
     return text.count("\n", 0, start) + 1 if start else None
 
 
-def _domain_table(domain: Domain) -> dict[str, Any] | None:
-    if isinstance(domain, SpaceTime):
-        space = _domain_table(domain.space)
-        return None if space is None else {"t": list(domain.time)} | space
-    if isinstance(domain, Ball):
-        return {"ball": {"centre": list(domain.centre), "radius": domain.radius, "names": list(domain.names)}}
-    if isinstance(domain, Box):
-        return {name: list(map(float, pair)) for name, pair in zip(domain.names, domain.bounds, strict=True)}
-    return None
-
-
 def _condition_table(condition: Condition) -> dict[str, Any]:
     if isinstance(condition, Periodic):
         fields = {} if condition.fields is None else {"fields": list(condition.fields)}
@@ -354,5 +251,5 @@ def _condition_table(condition: Condition) -> dict[str, Any]:
     if isinstance(condition, Data):
         points, values = np.asarray(condition.points).tolist(), np.asarray(condition.values).tolist()
         return {"points": points, "values": values, "quantity": condition.quantity, "weight": condition.weight}
-    on = condition.where if isinstance(condition.where, str) else list(condition.where)
+    on = condition.where if isinstance(condition.where, str) else list(condition.where)  # type: ignore[arg-type]
     return {"on": on, "equation": condition.equation, "weight": condition.weight}

@@ -12,7 +12,7 @@ from rannpde.arrays import Array
 from rannpde.domains.norms import relative_errors
 from rannpde.errors import positive_integer, require
 from rannpde.fitting import NormalEquations, fit
-from rannpde.fitting.fit import add_dense
+from rannpde.fitting.normal import add_dense
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network
 from rannpde.studies.study import Fit

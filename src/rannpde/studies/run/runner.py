@@ -3,6 +3,8 @@
 Every cell runs with ``threads`` BLAS threads, one by default, whatever the number of workers, so that its result does
 not depend on that number; only the last bits may, where a sum depends on the address of an array. The cores are shared
 by running several cells at once, which also scales better than threads within small fits.
+
+With a Dask scheduler the cells run on its workers, and come back to the one process that writes records.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +21,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import Any
 
+from rannpde.cluster import answered, connect, killed, one_core
 from rannpde.errors import InputError, positive_integer
 from rannpde.studies.run.cell import Result, run_cell
 from rannpde.studies.run.environment import facts, limit_threads, limited_threads
@@ -35,6 +42,10 @@ class Failure:
 
 
 Finished = tuple[Cell, Result | Failure]
+RESERVE = 2
+"""Cells sent for each thread of the workers: one that runs, and one so that it need not wait for the next."""
+CENSUS_SECONDS = 5.0
+"""How often the workers are counted: some join late, some go."""
 
 
 def missing_cells(cells: Sequence[Cell], records: Records) -> list[Cell]:
@@ -49,16 +60,18 @@ def run_cells(
     *,
     workers: int = 1,
     threads: int = 1,
+    scheduler: str | None = None,
     notice: Callable[[Cell, Result | Failure], None] | None = None,
 ) -> list[tuple[Cell, Failure]]:
-    """Run the missing cells and record each as soon as it is done; failures are returned, the others go on."""
+    """Run the missing cells and record each as soon as it is done; failures are returned, the others go on.
+
+    scheduler : address of a Dask scheduler, whose workers run the cells instead of ``workers`` processes here
+    """
     positive_integer("workers", workers)
     positive_integer("threads", threads)
     work = missing_cells(cells, records)
-    environment = facts() | {"threads": threads}
-    outcomes = _in_this_process(work, threads) if workers == 1 else _in_processes(work, workers, threads)
     failures = []
-    for cell, outcome in outcomes:
+    for cell, outcome, environment in _outcomes(work, workers, threads, scheduler):
         if isinstance(outcome, Failure):
             failures.append((cell, outcome))
         else:
@@ -66,6 +79,19 @@ def run_cells(
         if notice is not None:
             notice(cell, outcome)
     return failures
+
+
+def _outcomes(
+    work: Sequence[Cell], workers: int, threads: int, scheduler: str | None
+) -> Iterator[tuple[Cell, Result | Failure, dict[str, Any]]]:
+    """Cells with what came of them and the facts of the machine that ran them."""
+    if scheduler is not None and work:
+        yield from _on_cluster(work, scheduler, threads)
+        return
+    environment = facts() | {"threads": threads}
+    finished = _in_this_process(work, threads) if workers == 1 else _in_processes(work, workers, threads)
+    for cell, outcome in finished:
+        yield cell, outcome, environment
 
 
 def attempt(cell: Cell) -> Result | Failure:
@@ -117,6 +143,59 @@ def _one_pool(queue: deque[Cell], workers: int, threads: int, lost: list[Cell]) 
                     yield flight.pop(future), outcome
         except BrokenProcessPool:
             lost.extend(flight.values())
+
+
+def _on_cluster(
+    work: Sequence[Cell], scheduler: str, threads: int
+) -> Iterator[tuple[Cell, Result | Failure, dict[str, Any]]]:
+    """Feed the workers of a scheduler, a few cells ahead; a cell whose workers die again and again has failed."""
+    client = connect(scheduler)
+    from distributed import as_completed
+
+    queue, flight = deque(work), dict[Any, Cell]()
+    completed = as_completed(loop=client.loop, with_results=True, raise_errors=False)  # fetched while others are kept
+    room, asked = 1, -inf
+    try:
+        with answered(client, "finished cells are kept"):
+            while queue or flight:
+                if time.monotonic() - asked > CENSUS_SECONDS:
+                    room, asked = max(1, RESERVE * sum(client.nthreads().values())), time.monotonic()
+                for cell in [queue.popleft() for _ in range(min(room - len(flight), len(queue)))]:
+                    future = client.submit(_on_worker, cell, threads, key=f"cell-{cell.key}", pure=False)
+                    flight[future] = cell
+                    completed.add(future)
+                future, result = next(completed)
+                cell = flight.pop(future)
+                yield cell, *(result if future.status == "finished" else _trouble(future))
+    finally:
+        if client.status == "running":
+            client.cancel(list(flight))
+        client.close()
+
+
+def _trouble(future: Any) -> tuple[Failure, dict[str, Any]]:
+    """A cell whose workers died has failed; anything else, such as a lost scheduler, ends the run."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        future.result()
+    except KilledWorker as error:
+        return Failure(f"{killed(error)}; use a smaller width"), {}
+    raise AssertionError("a future that failed has an exception")
+
+
+def _on_worker(cell: Cell, threads: int) -> tuple[Result | Failure, dict[str, Any]]:
+    """Run a cell as a task. More threads than one are for workers that run one task at a time: --nthreads 1."""
+    with one_core() if threads == 1 else limited_threads(threads):
+        environment = _warm_facts()
+        return attempt(cell), environment | {"threads": threads}
+
+
+@cache
+def _warm_facts() -> dict[str, Any]:
+    """The facts of this machine, once the first cell has warmed it up: to find them takes longer than a small cell."""
+    warm_up()
+    return facts()
 
 
 @contextmanager

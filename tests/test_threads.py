@@ -5,8 +5,8 @@ import threading
 from threadpoolctl import threadpool_info
 
 from rannpde.pde.solve import solve
-from rannpde.pde.watch import one_thread
 from rannpde.pde.zoo import zoo
+from rannpde.threads import one_thread
 
 
 def blas_threads() -> set[int]:

@@ -1,0 +1,69 @@
+"""Unions, intersections and differences of domains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rannpde.domains.base import Domain
+from rannpde.domains.coordinates import default_names
+from rannpde.domains.cutting import Cut
+from rannpde.domains.solids import Branch, Operation, Tree
+from rannpde.errors import InputError, reject, require
+
+SIGNS: dict[Operation, str] = {"union": " | ", "intersection": " & ", "difference": " - "}
+
+
+@dataclass(frozen=True, repr=False)
+class Combined(Cut):
+    """A union, an intersection, or a difference (the first without all others) of domains in two or three dimensions.
+
+    >>> from rannpde.domains import Ball, Box
+    >>> plate = Box(x=(0, 4), y=(0, 2)) - Box(x=(0, 2), y=(1, 2)) - Ball((3, 1), 0.2, name="hole")
+    >>> list(plate.sides)
+    ['x=0', 'x=4', 'y=0', 'y=2', 'x=2', 'y=1', 'hole']
+    >>> round(plate.volume, 10), [corner.point for corner in plate.corners]
+    (5.8743362939, [(2.0, 1.0)])
+    """
+
+    operation: Operation
+    parts: tuple[Domain, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.parts[0].names
+
+    @property
+    def tree(self) -> Tree:
+        return Branch(self.operation, tuple(part.tree for part in self.parts))
+
+    def __repr__(self) -> str:
+        return "(" + SIGNS[self.operation].join(repr(part) for part in self.parts) + ")"
+
+    def with_names(self, names: Sequence[str]) -> Combined:
+        return Combined(self.operation, tuple(part.with_names(names) for part in self.parts))
+
+
+def combined(operation: Operation, one: Domain, other: Domain) -> Combined:
+    """Two domains as one; chains of the same operation become one list."""
+    for shape in (one, other):
+        if not isinstance(shape, Domain):
+            reject("shape", type(shape).__name__, "a domain such as Box(…) or Ball(…)")
+        shape.require_space()
+    require(one.dim == other.dim, "the dimensions of the shapes", (one.dim, other.dim), "equal")
+    require(one.dim in (2, 3), "the dimension of the shapes", one.dim, "2 or 3", "intervals are not combined")
+    names = _common(one.names, other.names)
+    one, other = (shape if shape.names == names else shape.with_names(names) for shape in (one, other))
+    first = one.parts if isinstance(one, Combined) and one.operation == operation else (one,)
+    last = other.parts if isinstance(other, Combined) and other.operation == operation != "difference" else (other,)
+    return Combined(operation, first + last)
+
+
+def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of both; x1, x2, …, which shapes have by default, give way to others."""
+    plain = default_names(len(one))
+    if one == other or other == plain:
+        return one
+    if one == plain:
+        return other
+    raise InputError(f"the coordinates of the shapes are {one} and {other}; give both the same names=…")

@@ -1,0 +1,203 @@
+"""Least squares along a tree: the traces of a node are eliminated after those of its children, by QR factorisations.
+
+Rows of a leaf hold weights of its own and traces of its joints. A factorisation makes the leading rows free of
+everything but what they determine, and leaves rows in traces alone; those of two children are stacked, the traces
+between them eliminated, and so on to the root. Backward stable, and the order of work is nested dissection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.tree import Node
+
+SINGULAR = 1e-13
+"""A triangle of smaller reciprocal condition leaves something free, up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows [traces of these joints | right side] that a subtree leaves for the rest."""
+
+    joints: tuple[int, ...]
+    rows: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Rows that determine ``own`` unknowns once the traces of ``joints`` are known."""
+
+    own: int
+    joints: tuple[int, ...]
+    rows: Array
+
+    def solve(self, traces: Sequence[Array]) -> tuple[Array, bool]:
+        """The unknowns, and whether something was left free (its smallest solution is taken)."""
+        known = np.concatenate([np.empty(0), *(traces[j] for j in self.joints)])
+        right = self.rows[:, -1] - self.rows[:, self.own : -1] @ known
+        triangle = self.rows[:, : self.own]
+        if not self.own:
+            return right[:0], False
+        if len(triangle) == self.own and lapack.dtrcon(triangle)[0] > SINGULAR:
+            return solve_triangular(triangle, right, check_finite=False), False
+        return np.linalg.lstsq(triangle, right, rcond=SINGULAR)[0], True
+
+
+Order = list[tuple[Sequence[int], Kept]]
+"""The joints whose traces are eliminated together, and the rows that determine them; from the leaves to the root."""
+
+
+def eliminate(
+    tree: Node,
+    owners: dict[Node, list[int]],
+    widths: Sequence[int],
+    leaves: Sequence[tuple[Kept, Part] | None],
+    pause: Callable[[], None],
+) -> tuple[list[Array], bool]:
+    """The traces of all joints, and whether something was left free; the arguments are those of ``factorise``."""
+    traces: list[Array] = [np.empty(0)] * len(widths)
+    free = False
+    for mine, kept in reversed(factorise(tree, owners, widths, leaves, pause)):
+        solved, loose = kept.solve(traces)
+        free |= loose
+        for j, part in zip(mine, np.split(solved, np.cumsum([widths[j] for j in mine])[:-1]), strict=True):
+            traces[j] = part
+    return traces, free
+
+
+def factorise(
+    tree: Node,
+    owners: dict[Node, list[int]],
+    widths: Sequence[int],
+    leaves: Sequence[tuple[Kept, Part] | None],
+    pause: Callable[[], None],
+) -> Order:
+    """The traces eliminated along the tree.
+
+    widths : numbers per joint; leaves : what the leaves have kept and left; pause : called between factorisations
+    """
+    order: Order = []
+    numbers = iter(leaves)
+
+    def visit(node: Node) -> Part | None:
+        if node.children is None:
+            leaf = next(numbers)
+            return None if leaf is None else leaf[1]
+        parts = [part for part in map(visit, node.children) if part is not None]
+        mine = owners.get(node, [])
+        if len(parts) == 1 and not mine:
+            return parts[0]
+        if not parts:
+            return None
+        pause()
+        return merge(parts, mine)
+
+    def merge(parts: list[Part], mine: Sequence[int]) -> Part:
+        shared = set(mine)
+        rest = [j for j in dict.fromkeys(j for part in parts for j in part.joints) if j not in shared]
+        own = sum(widths[j] for j in mine)
+        triangle = triangle_of(_stacked(parts, [*mine, *rest], widths))
+        if mine:
+            order.append((mine, Kept(own, tuple(rest), triangle[:own])))
+        return Part(tuple(rest), triangle[own:, own:])
+
+    last = visit(tree)
+    if last is not None and last.joints:  # a single cell, joined to itself by periodicity
+        merge([last], last.joints)
+    return order
+
+
+def _stacked(parts: Sequence[Part], joints: Sequence[int], widths: Sequence[int]) -> Array:
+    """The rows of parts below each other, in the columns of these joints."""
+    starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
+    total = sum(widths[j] for j in joints)
+    kind = np.result_type(*(part.rows for part in parts))
+    matrix = np.zeros((sum(len(part.rows) for part in parts), total + 1), dtype=kind, order="F")
+    row = 0
+    for part in parts:
+        rows, begin = slice(row, row + len(part.rows)), 0
+        for j in part.joints:
+            matrix[rows, starts[j] : starts[j] + widths[j]] = part.rows[:, begin : begin + widths[j]]
+            begin += widths[j]
+        matrix[rows, -1] = part.rows[:, -1]
+        row += len(part.rows)
+    return matrix
+
+
+class Triangles:
+    """R of a least-squares matrix A, kept to solve R*R x = A*b for many right sides (semi-normal equations).
+
+    Corrections of a residual that is computed from A itself are as accurate as those of Q, which need not be kept.
+    leaves : rows of each leaf's own unknowns, None for none; order : those of the traces; both real or complex
+    free : whether something is left undetermined
+    """
+
+    def __init__(self, leaves: Sequence[Kept | None], order: Order, widths: Sequence[int]) -> None:
+        ends = np.cumsum([0, *widths])
+        self.spans = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self.leaves = [None if kept is None else (Triangle(kept), self._at(kept.joints)) for kept in leaves]
+        self.order = [(self._at(mine), Triangle(kept), self._at(kept.joints)) for mine, kept in order]
+        known = [one[0] for one in self.leaves if one is not None] + [one[1] for one in self.order]
+        self.free = any(triangle.inverse is not None for triangle in known)
+
+    def _at(self, joints: Sequence[int]) -> Array:
+        """Where the traces of these joints stand among all."""
+        parts = [np.arange(self.spans[j].start, self.spans[j].stop) for j in joints]
+        return np.concatenate([np.empty(0, dtype=int), *parts])
+
+    def solve(self, cells: Sequence[Array], traces: Array) -> tuple[list[Array], Array]:
+        """x of R*R x = g, both as one array per leaf and the traces of all joints."""
+        rest = np.array(traces)
+        inner: list[Array] = []
+        for right, one in zip(cells, self.leaves, strict=True):
+            inner.append(right)
+            if one is not None:
+                inner[-1] = one[0].solve(right, adjoint=True)
+                rest[one[1]] -= one[0].beside.conj().T @ inner[-1]
+        for mine, triangle, others in self.order:
+            rest[mine] = triangle.solve(rest[mine], adjoint=True)
+            rest[others] -= triangle.beside.conj().T @ rest[mine]
+        for mine, triangle, others in reversed(self.order):
+            rest[mine] = triangle.solve(rest[mine] - triangle.beside @ rest[others])
+        found = [
+            right if one is None else one[0].solve(right - one[0].beside @ rest[one[1]])
+            for right, one in zip(inner, self.leaves, strict=True)
+        ]
+        return found, rest
+
+
+class Triangle:
+    """Kept rows [R | beside] without a right side; a singular R is replaced by its pseudo-inverse."""
+
+    def __init__(self, kept: Kept) -> None:
+        own = kept.own
+        self.matrix, self.beside = np.asfortranarray(kept.rows[:, :own]), kept.rows[:, own:-1].copy()
+        self.complex = np.iscomplexobj(self.matrix)
+        condition = lapack.ztrcon if self.complex else lapack.dtrcon
+        regular = not own or (len(self.matrix) == own and condition(self.matrix)[0] > SINGULAR)
+        self.inverse = None if regular else np.linalg.pinv(self.matrix, rcond=SINGULAR)
+
+    def solve(self, right: Array, adjoint: bool = False) -> Array:
+        """R⁻¹ right, or R*⁻¹ right."""
+        if self.inverse is not None:
+            return (self.inverse.conj().T if adjoint else self.inverse) @ right
+        if not len(self.matrix):
+            return right
+        solver = lapack.ztrtrs if self.complex else lapack.dtrtrs
+        return np.asarray(solver(self.matrix, right, trans=2 * adjoint)[0])
+
+
+def triangle_of(matrix: Array) -> Array:
+    """R of a QR factorisation, at most as many rows as columns; the matrix (in Fortran order) is overwritten."""
+    rows, columns = matrix.shape
+    if not rows:
+        return np.zeros((0, columns), dtype=matrix.dtype)
+    geqrf = lapack.zgeqrf if np.iscomplexobj(matrix) else lapack.dgeqrf
+    factored, _, _, _ = geqrf(matrix, lwork=64 * columns, overwrite_a=1)
+    return np.triu(factored[: min(rows, columns)])

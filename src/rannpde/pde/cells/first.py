@@ -1,0 +1,123 @@
+"""The first cells of a problem: they end at flat sides, hold no whole hole, and shrink where data or corners ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, log2, pi
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.domain import Domain, SpaceTime
+from rannpde.pde.cells.mesh import is_box
+from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.problem.problem import Problem
+
+GRADING = 0.25
+"""Length of a cell over that of the next one away from a re-entrant corner."""
+SIDE_POINTS, FLAT = 200, 1e-9
+"""Points of a side that show its extent; what is thinner, relative to the domain, is flat."""
+
+
+def first_tree(problem: Problem, degree: int, tol: float, tuning: CellsTuning, space: Domain | None = None) -> Node:
+    """Cells about as long as wide in which the data of the problem change by no more than the functions can follow.
+
+    space : of a space-time, for cells in space that hold for all times
+    """
+    domain = problem.domain if space is None else space
+    bounds = np.asarray(domain.bounds, dtype=float)
+    others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
+    tree = _at_sides(Node(bounds), domain)
+    if len(tree.leaves) == 1:
+        axes = range(len(bounds)) if tuning.first_cuts[len(bounds) - 1] else ()
+        tree = tree.refined_leaves(tuple(axes))
+    tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
+    tree = at_holes_and_corners(tree, domain, log2(1 / tol))
+    data, most = problem.variation, tuning.most_cells[len(bounds) - 1] // 4
+    if data is None:
+        return tree
+
+    def changes(leaf: Node) -> Array:
+        return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.per_cell * degree
+
+    return _until_none(tree, changes, most)
+
+
+def _until_none(tree: Node, asked: Callable[[Node], Array], most: int = 10**6) -> Node:
+    """The tree with leaves cut across the axes that ``asked`` marks in them, until it marks none or they are many."""
+    while len(tree.leaves) < most:
+        cuts = {leaf: axes_of(asked(leaf)) for leaf in tree.leaves}
+        if not any(cuts.values()):
+            break
+        tree = tree.refined(cuts)
+    return tree
+
+
+def _extents(domain: Domain) -> list[tuple[Array, Array]]:
+    """Lower and upper ends of every side of a domain that is no box, each (n,)."""
+    if is_box(domain):
+        return []
+    samples = [side.sample(SIDE_POINTS, rng=0) for side in domain.sides.values()]
+    return [(points.min(axis=0), points.max(axis=0)) for points in samples]
+
+
+def _at_sides(tree: Node, domain: Domain) -> Node:
+    """Cells that end at the flat sides of a domain, and meet in its re-entrant corners, wherever cuts are shaken to."""
+    for lower, upper in _extents(domain):
+        flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
+        if len(flat) == 1:
+            tree = tree.cut_at(int(flat[0]), float(lower[flat[0]]))
+    for corner in domain.corners:
+        shift = len(tree.bounds) - len(corner.point)
+        point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner.point)])
+        for axis in range(shift, len(point)):
+            tree = tree.cut_near(point, axis, FLAT * float(tree.lengths[shift:].max()))
+    return tree
+
+
+def at_holes_and_corners(tree: Node, domain: Domain, digits: float) -> Node:
+    """Cells that hold no hole as a whole, and shrink towards re-entrant corners.
+
+    digits : binary, of the error wanted; near a corner of the angle ω a solution is like r^(π/ω), and the error that a
+        last cell of length h leaves elsewhere like h^(2π/ω)
+    """
+    if is_box(domain):
+        return tree
+    shift = domain.dim - (domain.space.dim if isinstance(domain, SpaceTime) else domain.dim)
+    boxes = _extents(domain)
+    space = np.arange(domain.dim) >= shift
+
+    def holding(leaf: Node) -> Array:
+        longer = (leaf.lengths > 0.6 * leaf.lengths[space].max()) & space
+        return longer if _surrounds(leaf, boxes, space) else np.zeros_like(space)
+
+    tree = _until_none(tree, holding)
+    for corner in domain.corners:
+        point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner.point)])
+        for _ in range(ceil(digits * corner.angle / (2 * pi) / -log2(GRADING))):
+            near = [leaf for leaf in tree.leaves if _holds(leaf, point, space)]
+            tree = tree.refined(dict.fromkeys(near, axes_of(space)), {leaf: _towards(leaf, point) for leaf in near})
+    return tree
+
+
+def _towards(leaf: Node, point: Array) -> Array:
+    """Shares (n,) at which a leaf is cut: near the end where the point lies, in the middle where it lies at none."""
+    slack = FLAT * leaf.lengths
+    below, above = np.abs(point - leaf.bounds[:, 0]) <= slack, np.abs(point - leaf.bounds[:, 1]) <= slack
+    return np.where(below, GRADING, np.where(above, 1 - GRADING, 0.5))
+
+
+def _surrounds(leaf: Node, boxes: list[tuple[Array, Array]], space: Array) -> bool:
+    """Whether a whole side lies inside a leaf."""
+    return any(((leaf.bounds[:, 0] < low) & (high < leaf.bounds[:, 1]))[space].all() for low, high in boxes)
+
+
+def _holds(leaf: Node, point: Array, space: Array) -> bool:
+    slack = FLAT * leaf.lengths
+    inside = (leaf.bounds[:, 0] - slack <= point) & (point <= leaf.bounds[:, 1] + slack)
+    return bool(inside[space].all())
+
+
+def axes_of(chosen: Array) -> tuple[int, ...]:
+    return tuple(int(axis) for axis in np.flatnonzero(chosen))

@@ -1,0 +1,124 @@
+"""The lengths of the steps of a march: intervals of a binary tree over the whole time, or over equal parts of it.
+
+Few lengths occur, so that factors serve many steps, and the last step ends where time does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.tuning import CellsTuning
+
+DEEPEST = 40
+"""Steps are never shorter than 2 to the minus this of a part of the time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Step number ``position`` at a level of the ladder, its stages, its error, and the partial derivatives used."""
+
+    level: int
+    position: int
+    stages: Array
+    error: float
+    partials: list[list[Array]]
+
+
+class Ladder:
+    """Where a march is, and how long its next step may be.
+
+    span, parts : the whole time and how many parts of it are halved; level : how often, at first
+    tol : of the error of a step, which is of that order in its length; fixed : whether all steps are of one length
+    patience : steps of one length before they are doubled
+    """
+
+    def __init__(
+        self,
+        span: float,
+        parts: int,
+        level: int,
+        tol: float,
+        order: int,
+        tuning: CellsTuning,
+        fixed: bool = False,
+        patience: int = 1,
+    ) -> None:
+        self.span, self.parts, self.level, self.position = span, parts, level, 0
+        self.tol, self.order, self.tuning, self.fixed, self.patience = tol, order, tuning, fixed, patience
+        self.rejected: Tried | None = None
+        self.blunt = 0.0
+        self.barred, self.waiting = -1, 0
+        self.last, self.same = -1, 0
+
+    @property
+    def left(self) -> int:
+        """Steps of the present length up to the end."""
+        return int(self.parts * 2**self.level - self.position)
+
+    @property
+    def length(self) -> float:
+        return self.span / (self.parts * 2**self.level)
+
+    @property
+    def time(self) -> float:
+        """From the start."""
+        return self.position * self.length
+
+    @property
+    def lost(self) -> bool:
+        """Whether steps have become too short to go on."""
+        return self.level > DEEPEST
+
+    def judged(self, tried: Tried) -> Tried | None:
+        """The step to take, this or an earlier one; None where a shorter one is to be tried.
+
+        Where a shorter step had no smaller error, the functions of space cannot follow, and no step will mend it: the
+        longer one is taken, and longer ones after it.
+        """
+        if self.fixed or tried.error <= self.tol:
+            self.blunt = 0.0
+            return tried
+        if tried.error <= 2 * self.blunt:
+            return tried
+        before = self.rejected
+        if before is None or tried.error < self.tuning.vain * before.error:
+            deeper = max(1, ceil(-log2(self._factor(tried.error))))
+            self._shorten(min(3, deeper) if tried.position or before is None else 3)
+            self.rejected = tried
+            return None
+        self.blunt = before.error
+        return before
+
+    def failed(self) -> None:
+        """The corrections of a step did not converge: shorter ones, for a while."""
+        self.barred, self.waiting, self.rejected = self.level, self.tuning.worth, None
+        self._shorten(1 if self.position else 3)
+
+    def taken(self, tried: Tried) -> None:
+        """A step was taken."""
+        self.level, self.position, self.rejected = tried.level, tried.position + 1, None
+        self.waiting -= 1
+        if self.waiting <= 0:
+            self.barred = -1
+        self.same = self.same + 1 if tried.level == self.last else 1
+        self.last = tried.level
+        if not self.fixed and self.left >= self.tuning.worth:
+            self._lengthen(self._factor(tried.error))
+
+    def _lengthen(self, factor: float) -> None:
+        """Longer steps where they are allowed: by four, as new factors cost many steps, by two after a while."""
+        for rise, wanted in ((2, 1), (1, self.patience)):
+            room = self.level - rise > self.barred and self.level >= rise
+            easy = factor > 2**rise or (self.blunt > 0 and rise == 1)
+            if room and easy and self.position % 2**rise == 0 and (self.same >= wanted or self.blunt > 0):
+                self.level, self.position = self.level - rise, self.position // 2**rise
+                return
+
+    def _shorten(self, deeper: int) -> None:
+        self.level, self.position = self.level + deeper, self.position * 2**deeper
+
+    def _factor(self, error: float) -> float:
+        """How much longer a step may be."""
+        return float(0.85 * (self.tol / max(error, 1e-300)) ** (1 / self.order))

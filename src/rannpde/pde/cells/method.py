@@ -1,0 +1,133 @@
+"""Cells: random networks on the boxes of a tree that is cut where the solution asks for it, as a choice of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rannpde.domains.domain import SpaceTime
+from rannpde.errors import positive_integer, require
+from rannpde.pde.cells.evolved import MarchedNetwork
+from rannpde.pde.cells.marching import Marching, march_obstacles
+from rannpde.pde.cells.passes import CellsPass, Found, Passes
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.functions import Zero
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.start import as_state, check_weights, first_guess
+from rannpde.pde.watch import Ending, Watch
+from rannpde.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Solve on boxes, each with a random network of its own, tied together by the traces on their faces.
+
+    Least squares by orthogonal elimination along the tree of boxes; cells are cut where the residual is large, across
+    the axis along which the solution is not resolved. One to three coordinates, any domain.
+
+    degree : the functions of a cell are as many and as good as polynomials of this degree; None follows ``tol``
+    guess : field → formula or callable with derivatives, or a Solution
+    weights : factor of the rows of an equation or condition by name
+    march : whether to go through time in steps, with cells in space; with False time is a coordinate like the others,
+        None marches where the problem can and space has two coordinates or more
+    tuning : the empirical numbers behind all this
+
+    >>> from rannpde.pde.solve import solve
+    >>> from rannpde.pde.zoo import zoo
+    >>> solution = solve(zoo("nonlinear_poisson"), tol=1e-9, method=Cells())
+    >>> solution.converged, solution.errors()["u"] < 1e-9
+    (True, True)
+    """
+
+    degree: int | None = None
+    guess: Any = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    march: bool | None = None
+    tuning: CellsTuning = field(default_factory=CellsTuning)
+
+    name = "cells"
+
+    def __post_init__(self) -> None:
+        if self.degree is not None:
+            require(2 <= positive_integer("degree", self.degree) <= 30, "degree", self.degree, "from 2 to 30")
+        require(self.march in (True, False, None), "march", self.march, "True, False or None")
+        require(isinstance(self.weights, Mapping), "weights", self.weights, "a mapping of names to numbers")
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons why this method cannot solve the problem."""
+        found = list(march_obstacles(problem)) if self.march else []
+        if problem.domain.dim > 3 and not self._marches(problem):
+            found.append(f"the domain has {problem.domain.dim} coordinates, more than three")
+        if problem.bounds:
+            found.append("fields have bounds")
+        if problem.pairings:
+            found.append("some fields are periodic and others not")
+        if self.guess is not None and self._marches(problem):
+            found.append("a march starts from the initial values and takes no guess")
+        return tuple(found)
+
+    def _marches(self, problem: Problem) -> bool:
+        wanted = self.march is not False and isinstance(problem.domain, SpaceTime)
+        wanted = wanted and (self.march is True or problem.domain.dim > 2)
+        return wanted and not march_obstacles(problem)
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        check_weights(problem, self.weights)
+        with one_thread(problem.domain.dim < 3):  # small matrices wait for threads longer than they take
+            found = self._found(problem, tol, rng, watch)
+        return self._solution(problem, found, tol, watch, why)
+
+    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch) -> Found:
+        if self._marches(problem):
+            marching = Marching(problem, tol, watch, self.tuning, self.weights)
+            passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
+            return passes.run(Zero(len(problem.fields)), marching.first_tree(passes.draw()))
+        state = as_state(self.guess, problem) or first_guess(problem)
+        return Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights).run(state)
+
+    def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:
+        best, network = found.best, found.best.network
+        held_out = held_out_residual(problem, network)
+        ending, detail = found.ending, found.detail
+        worst = max(held_out.values())
+        veto = self.tuning.veto_march if isinstance(network, MarchedNetwork) else self.tuning.veto
+        if ending is Ending.CONVERGED and worst > max(veto, 3 * tol):
+            ending, detail = Ending.VETOED, f"two passes agree, but leave a relative residual of {worst:.1e}"
+        measures: dict[str, float] = {}
+        for term in problem.terms:
+            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        label = f"{len(network.boxes)} cells of degree {found.passes[-1].degree}"
+        label += f", {network.steps} steps in time" if isinstance(network, MarchedNetwork) else ""
+        return Solution(
+            problem=problem, fields=problem.fields, function=network, ending=ending, detail=detail,
+            estimate=found.estimate, held_out=held_out, losses=best.losses,
+            integrals={name: loss * measures[name] for name, loss in best.losses.items()},
+            story=CellsStory(found.passes), method=Choice(self.name, label, why), seconds=watch.elapsed,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CellsStory:
+    """What only cells can tell: the passes, with cells, residuals and changes."""
+
+    passes: tuple[CellsPass, ...]
+
+    advice = "more time, a higher degree or a better guess of rp.Cells may help"
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        return [f"pass {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        return {"passes": [list(vars(one).values()) for one in self.passes]}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> CellsStory:
+        return cls(tuple(CellsPass(*row) for row in table["passes"]))

@@ -1,0 +1,87 @@
+"""What the method of cells finds: a tree of boxes, one hidden layer for all, output weights of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.errors import FileError
+from rannpde.network.features import FourierFeatures
+from rannpde.network.network import pack_features, unpack_features
+from rannpde.network.storage import floats
+from rannpde.pde.cells.basis import turned, waves
+from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
+
+
+@dataclass(frozen=True, eq=False)
+class CellNetwork:
+    """Fields on the leaves of a tree.
+
+    features : on [-1, 1]^n, to which the box of every cell is mapped
+    boxes (C, n, 2), coefficients (C, columns, fields); homes (leaves,): the cell that speaks for a leaf
+    """
+
+    tree: Node
+    features: FourierFeatures
+    boxes: Array
+    coefficients: Array
+    homes: Array
+
+    @property
+    def dim(self) -> int:
+        return self.features.dim
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of each cell."""
+        return (self.features.columns,) * len(self.boxes)
+
+    @property
+    def outputs(self) -> int:
+        return int(self.coefficients.shape[2])
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0,) * self.dim)
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """(M, fields)."""
+        values = np.empty((len(points), self.outputs))
+        home = self.homes[self.tree.locate(points)]
+        order = np.argsort(home, kind="stable")
+        numbers, starts = np.unique(home[order], return_index=True)
+        for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
+            lower, upper = self.boxes[number].T
+            half = 0.5 * (upper - lower)
+            scale = float(np.prod(half ** -np.array(derivative, dtype=float)))
+            outputs = turned(self.features, derivative, self.coefficients[number]) * scale
+            values[rows] = waves(self.features, (points[rows] - 0.5 * (lower + upper)) / half) @ outputs
+        return values
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        layer, parts = pack_features(self.features)
+        axes, places = packed_tree(self.tree)
+        own = {"bounds": self.tree.bounds, "axes": axes, "places": places, "homes": self.homes.astype(float)}
+        own |= {"boxes": self.boxes, "coefficients": self.coefficients}
+        return {"function": "cells", "layer": layer}, {f"layer.{k}": v for k, v in parts.items()} | own
+
+
+def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:
+    """The inverse of ``CellNetwork.pack``; FileError where the parts do not fit each other."""
+    layer = {name.removeprefix("layer."): a for name, a in arrays.items() if name.startswith("layer.")}
+    features = unpack_features(header["layer"], layer)
+    if not isinstance(features, FourierFeatures) or not features.constant:
+        raise FileError("the features of the cells are not cosines and sines with a constant")
+    tree = unpacked_tree(
+        floats(arrays, "bounds", (features.dim, 2)), floats(arrays, "axes", (None,)), floats(arrays, "places", (None,))
+    )
+    boxes = floats(arrays, "boxes", (None, features.dim, 2))
+    coefficients = floats(arrays, "coefficients", (len(boxes), features.columns, None))
+    homes = floats(arrays, "homes", (len(tree.leaves),)).astype(int)
+    if not len(boxes) or homes.min() < 0 or homes.max() >= len(boxes) or not (boxes[:, :, 0] < boxes[:, :, 1]).all():
+        raise FileError("the cells of the function do not fit their tree")
+    return CellNetwork(tree, features, boxes, coefficients, homes)

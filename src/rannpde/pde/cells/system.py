@@ -1,0 +1,276 @@
+"""The least-squares system of a problem on a mesh.
+
+Unknown are the output weights y of every cell and the traces λ on every joint. Rows: the equations at the points of a
+cell, the conditions at points of sides in it, and  ∂_axis^k u = λ_k  on its joints, k below the order of the equations.
+Every row is made dimensionless: divided by what its terms would be for a field of the known size that varies over the
+cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from typing import cast
+
+import numpy as np
+import sympy
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.sides import Side
+from rannpde.pde.cells.basis import Cell
+from rannpde.pde.cells.elimination import Kept, Part, eliminate
+from rannpde.pde.cells.mesh import Mesh
+from rannpde.pde.cells.rims import Rims
+from rannpde.pde.cells.ties import Ties
+from rannpde.pde.functions import State
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term, jets_of
+from rannpde.pde.statement.expression import Jet
+from rannpde.threads import one_thread
+
+Around = Mapping["Place", Mapping[Jet, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Points (P, n) of one term in one cell, weights (P,), sum 1, what is known there, and ∂^index of the functions."""
+
+    term: Term
+    points: Array
+    weights: Array
+    known: Mapping[sympy.Symbol, Array]
+    tables: Mapping[MultiIndex, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Output weights per cell (functions, fields), and traces per joint."""
+
+    cells: tuple[Array, ...]
+    traces: tuple[Array, ...]
+
+    def towards(self, other: Weights, length: float) -> Weights:
+        """That share of the way to other weights."""
+        pairs = ((self.cells, other.cells), (self.traces, other.traces))
+        mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
+        return Weights(*mixed)
+
+    def distance(self, other: Weights) -> float:
+        """Of the functions, relative to the other, the largest over the fields."""
+        gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
+        sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
+        return float(np.sqrt((gaps / np.maximum(sizes, 1e-300)).max()))
+
+
+class System:
+    """Rows of a problem on a mesh.
+
+    sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
+        may be missed (see ``_entering``); factors : of the rows of a term, by name
+    """
+
+    def __init__(
+        self, problem: Problem, mesh: Mesh, sizes: Array, loose: Array, factors: Mapping[str, float], seed: int
+    ) -> None:
+        self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
+        self.draw = next(cell.draw for _, cell in mesh.present)
+        self.tuning = self.draw.tuning
+        self.rng = np.random.default_rng(seed)
+        fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
+        traces = [[(n, k) for n, name in fields for k in range(max(1, problem.order(name, a)))] for a in axes]
+        self.ties = Ties(mesh, traces, sizes)
+        self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
+        self.places: list[list[Place]] = [[] for _ in mesh.cells]
+        self.roots: list[list[Array]] = [[] for _ in mesh.cells]
+        for number, cell in mesh.present:
+            self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
+
+    # ------------------------------------------------------------------------------------------------------ places
+
+    def _inside(self, cell: Cell) -> Sequence[Place]:
+        terms, words = self.problem.interior, self.problem.vocabulary
+        tables = cell.tables({jet.index for term in terms for jet in term.expression.jets})
+        return [Place(t, cell.points, cell.weights, t.known(cell.points, words), tables) for t in terms]
+
+    def _beside(self, number: int, cell: Cell) -> Sequence[Place]:
+        """Conditions at points in the leaf of a cell."""
+        found = []
+        for term in self.problem.constraints:
+            points, weights, data = self._points(term, number)
+            if len(points):
+                known = term.known(points, self.problem.vocabulary, data)
+                tables = cell.at(points, {jet.index for jet in term.expression.jets})
+                found.append(Place(term, points, weights / weights.sum(), known, tables))
+        return found
+
+    def _points(self, term: Term, number: int) -> tuple[Array, Array, Array | None]:
+        """Points of a condition in a leaf, weights, and data."""
+        if term.points is not None:
+            mine = self.mesh.tree.locate(term.points) == number
+            data = None if term.data is None else term.data[mine]
+            return term.points[mine], np.ones(int(mine.sum())), data
+        return *self.rims.points(cast(Side, term.region), number, term.kind == "boundary"), None
+
+    # -------------------------------------------------------------------------------------------------------- rows
+
+    def _jets(self, place: Place, weights: Array) -> dict[Jet, Array]:
+        fields = self.problem.fields
+        jets = place.term.expression.jets
+        return {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in jets}
+
+    def _around(self, state: State) -> dict[Place, dict[Jet, Array]]:
+        """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
+        places = [place for own in self.places for place in own]
+        if self.problem.linear:
+            return {p: {jet: np.zeros(len(p.points)) for jet in p.term.expression.jets} for p in places}
+        needed = dict.fromkeys(jet for place in places for jet in place.term.expression.jets)
+        points = np.concatenate([place.points for place in places])
+        values = jets_of(state, self.problem.fields, points, needed)
+        ends = np.cumsum([len(place.points) for place in places])
+        found = {}
+        for place, end in zip(places, ends, strict=True):
+            rows = slice(end - len(place.points), end)
+            found[place] = {jet: values[jet][rows] for jet in place.term.expression.jets}
+        return found
+
+    def _linear(self, cell: Cell, place: Place, jets: Mapping[Jet, Array]) -> tuple[Array, list[Array], float]:
+        """Value and partial derivatives of a term, and the size that makes its rows dimensionless."""
+        value, partials = place.term.expression.linearised(place.known, jets)
+        natural = 0.0
+        for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+            size = self.sizes[self.problem.fields.index(jet.field)]
+            natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
+        return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
+
+    def _weight(self, place: Place) -> float:
+        factor = place.term.weight * self.factors.get(place.term.name, 1.0)
+        return factor if place.term.kind == "interior" else self.tuning.condition_weight * factor
+
+    def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
+        """A cell's rows after the elimination of its weights."""
+        cell = self.mesh.cells[number]
+        if cell is None:
+            return None
+        functions, fields = cell.functions, self.problem.fields
+        own = functions * len(fields)
+        blocks, roots = [], []
+        flows: dict[str, tuple[Array, Array]] = {}
+        for place in self.places[number]:
+            jets = self._jets(place, around.cells[number]) if isinstance(around, Weights) else around[place]
+            value, partials, natural = self._linear(cell, place, jets)
+            if place.term.kind == "interior":
+                _note_flow(flows, place, partials)
+            root = np.sqrt(place.weights) * (self._weight(place) / natural)
+            root = root * self._entering(cell, place, flows) if self.loose[number] else root
+            block = np.zeros((len(root), own + 1))
+            shift = -value
+            for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+                start = fields.index(jet.field) * functions
+                factor = root * partial
+                block[:, start : start + functions] += place.tables[jet.index] * factor[:, None]
+                shift = shift + partial * jets[jet]
+            block[:, -1] = shift * root
+            blocks.append(block)
+            roots.append(root)
+        self.roots[number] = roots
+        return self.ties.eliminated(number, blocks, functions)
+
+    def _entering(self, cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]]) -> float | Array:
+        """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
+
+        With the full weight a layer that is not resolved would be smeared over the whole domain.
+        """
+        given = place.term.prescribed if place.term.kind == "boundary" else None
+        if (
+            given is None
+            or given[0].order > 0
+            or given[0].field not in flows
+            or not isinstance(place.term.region, Side)
+        ):
+            return 1.0
+        diffusion, velocity = flows[given[0].field]
+        normals = place.term.region.normals(place.points)
+        across = normals**2 @ diffusion
+        leaving = np.maximum(normals @ velocity * np.where(across > 0, -1.0, 1.0), 0.0)
+        thin = np.abs(across) * (np.abs(normals) @ (1 / cell.halfwidth))
+        return (thin / np.maximum(thin + leaving, 1e-300)) ** self.tuning.leaving
+
+    # ---------------------------------------------------------------------------------------------------- solution
+
+    def solve(self, state: State | Weights, pause: Callable[[], None]) -> tuple[Weights, bool]:
+        """Weights of the problem linearised at a state, and whether something is left free."""
+        around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
+
+        def leaf(number: int) -> tuple[Kept, Part] | None:
+            pause()
+            return self._leaf(number, around)
+
+        with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+            leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
+        traces, free = eliminate(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
+        fields, cells = len(self.problem.fields), []
+        for found in leaves:
+            solved, loose = (np.empty(0), False) if found is None else found[0].solve(traces)
+            cells.append(solved.reshape(fields, -1).T)
+            free |= loose
+        return Weights(tuple(cells), tuple(traces)), free
+
+    def norm(self, weights: Weights) -> float:
+        """Of all rows at these weights, scaled as in the last solve; infinite where they are not numbers."""
+        total, heavy = 0.0, self.tuning.face_weight
+        for number, _ in self.mesh.present:
+            own = weights.cells[number]
+            for place, root in zip(self.places[number], self.roots[number], strict=True):
+                value = place.term.expression.value(place.known, self._jets(place, own))
+                total += float(np.square(value * root).sum())
+            for crossing in self.ties.crossings[number]:
+                traces = weights.traces[crossing.joint].reshape(len(crossing.held), -1)
+                for (column, _), held, lost, trace in zip(
+                    crossing.traces, crossing.held, crossing.lost, traces, strict=True
+                ):
+                    gap = np.square(held @ own[:, column] - trace).sum() + np.square(lost @ own[:, column]).sum()
+                    total += heavy**2 * float(gap)
+        return float(np.sqrt(total)) if np.isfinite(total) else np.inf
+
+    def residuals(self, weights: Weights) -> tuple[Array, Array]:
+        """Dimensionless root mean squares per leaf: of equations (C,), of conditions by axis of the normal (C, n)."""
+        dim = self.problem.domain.dim
+        inside, beside = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
+        for number, cell in self.mesh.present:
+            for place in self.places[number]:
+                value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
+                square = place.weights * (value * (self._weight(place) / natural)) ** 2
+                if place.term.kind == "boundary" and isinstance(place.term.region, Side):
+                    beside[number] += square @ place.term.region.normals(place.points) ** 2
+                else:
+                    inside[number] += square.sum()
+        return np.sqrt(inside), np.sqrt(beside)
+
+    def losses(self, weights: Weights) -> dict[str, float]:
+        """Name → mean square of the residual over all its points."""
+        sums: dict[str, tuple[float, int]] = {}
+        for number, _ in self.mesh.present:
+            for place in self.places[number]:
+                value = place.term.expression.value(place.known, self._jets(place, weights.cells[number]))
+                square = float(np.square(np.broadcast_to(value, len(place.points))).sum())
+                total, count = sums.get(place.term.name, (0.0, 0))
+                sums[place.term.name] = (total + square, count + len(place.points))
+        return {name: total / count for name, (total, count) in sums.items()}
+
+
+def _note_flow(flows: dict[str, tuple[Array, Array]], place: Place, partials: Sequence[Array]) -> None:
+    """Field → (diffusion (n,), velocity (n,)): means over a cell in the equation that diffuses the field most."""
+    dim = place.points.shape[1]
+    found: dict[str, tuple[Array, Array]] = {}
+    for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+        diffusion, velocity = found.setdefault(jet.field, (np.zeros(dim), np.zeros(dim)))
+        if jet.order == 2 and max(jet.index) == 2:
+            diffusion[jet.index.index(2)] = float(np.mean(partial))
+        elif jet.order == 1:
+            velocity[jet.index.index(1)] = float(np.mean(partial))
+    for name, (diffusion, velocity) in found.items():
+        before = np.abs(flows[name][0]).sum() if name in flows else 0.0
+        if np.abs(diffusion).sum() > before:
+            flows[name] = (diffusion, velocity)

@@ -1,0 +1,196 @@
+"""A tree of boxes: the bounding box of a domain cut in two, again and again, where the solution asks for it.
+
+The leaves are the cells. Two leaves touch in the plane of the one inner node that separates them, so every face between
+cells belongs to one node; eliminating the faces of a node after those of its children is nested dissection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.errors import FileError
+
+MOST_NODES, DEEPEST = 10**6, 200
+"""Of a tree that is read from a file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A box (n, 2); a leaf, or cut across ``axis`` into a lower and an upper box.
+
+    share : of the length that the lower box gets; None where the cut is at a place that must stay
+    """
+
+    bounds: Array
+    axis: int = -1
+    children: tuple[Node, Node] | None = None
+    share: float | None = 0.5
+
+    @cached_property
+    def leaves(self) -> tuple[Node, ...]:
+        if self.children is None:
+            return (self,)
+        lower, upper = self.children
+        return lower.leaves + upper.leaves
+
+    @property
+    def lengths(self) -> Array:
+        return self.bounds[:, 1] - self.bounds[:, 0]
+
+    def split(self, axis: int, share: float = 0.5, at: float | None = None) -> Node:
+        """The box cut across an axis, in the middle unless a share of its length, or a place, is given."""
+        place = float(self.bounds[axis] @ (1 - share, share)) if at is None else at
+        lower, upper = self.bounds.copy(), self.bounds.copy()
+        lower[axis, 1] = upper[axis, 0] = place
+        return Node(self.bounds, axis, (Node(lower), Node(upper)), share if at is None else None)
+
+    def refined(self, cuts: Mapping[Node, tuple[int, ...]], shares: Mapping[Node, Array] | None = None) -> Node:
+        """A tree in which these leaves are cut across their axes, one axis after the other.
+
+        shares : of a leaf's lengths that the lower boxes get, (n,); a half otherwise
+        """
+        if self.children is not None:
+            lower, upper = (child.refined(cuts, shares) for child in self.children)
+            return replace(self, children=(lower, upper))
+        axes = cuts.get(self, ())
+        if not axes:
+            return self
+        own = np.full(len(self.bounds), 0.5) if shares is None else shares[self]
+        tree = self.split(axes[0], float(own[axes[0]]))
+        rest = dict.fromkeys(tree.leaves, axes[1:])
+        return tree.refined(rest, dict.fromkeys(tree.leaves, own)) if axes[1:] else tree
+
+    def refined_leaves(self, axes: tuple[int, ...]) -> Node:
+        """All leaves cut across these axes."""
+        return self.refined(dict.fromkeys(self.leaves, axes)) if axes else self
+
+    def cut_at(self, axis: int, at: float) -> Node:
+        """A tree whose leaves nowhere reach across the plane of that place."""
+        if not self.bounds[axis, 0] < at < self.bounds[axis, 1]:
+            return self
+        if self.children is None:
+            return self.split(axis, at=at)
+        lower, upper = (child.cut_at(axis, at) for child in self.children)
+        return replace(self, children=(lower, upper))
+
+    def cut_near(self, point: Array, axis: int, slack: float) -> Node:
+        """A tree in which leaves that hold a point, up to some slack, are cut across the axis where it lies in them."""
+        lower, upper = self.bounds.T
+        if not ((lower - slack <= point) & (point <= upper + slack)).all():
+            return self
+        if self.children is not None:
+            one, other = (child.cut_near(point, axis, slack) for child in self.children)
+            return replace(self, children=(one, other))
+        return (
+            self.split(axis, at=float(point[axis])) if lower[axis] + slack < point[axis] < upper[axis] - slack else self
+        )
+
+    def shaken(self, amount: float, rng: np.random.Generator, bounds: Array | None = None) -> Node:
+        """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay."""
+        box = self.bounds if bounds is None else bounds
+        if self.children is None:
+            return Node(box)
+        place, axis = float(self.children[1].bounds[self.axis, 0]), self.axis
+        if self.share is not None:
+            ends = ((self.children[0], 1), (self.children[1], 0))
+            beside = [
+                leaf.lengths[axis] for child, end in ends for leaf in child.leaves if leaf.bounds[axis, end] == place
+            ]
+            place += amount * float(min(beside)) * rng.uniform(-1, 1)
+        cut = Node(box).split(axis, at=place)
+        assert cut.children is not None
+        pairs = zip(self.children, cut.children, strict=True)
+        one, other = (old.shaken(amount, rng, new.bounds) for old, new in pairs)
+        return Node(box, axis, (one, other), self.share)
+
+    def locate(self, points: Array) -> Array:
+        """The number of the leaf of each point (M,): on a cut the upper one, outside the nearest."""
+        found = np.zeros(len(points), dtype=int)
+        self._locate(points, np.arange(len(points)), 0, found)
+        return found
+
+    def _locate(self, points: Array, rows: Array, first: int, found: Array) -> None:
+        if self.children is None or not len(rows):
+            found[rows] = first
+            return
+        lower, upper = self.children
+        above = points[rows, self.axis] >= upper.bounds[self.axis, 0]
+        lower._locate(points, rows[~above], first, found)
+        upper._locate(points, rows[above], first + len(lower.leaves), found)
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """The common part of two leaves: their numbers (lower, upper), the axis across, and the flat box (n, 2)."""
+
+    cells: tuple[int, int]
+    axis: int
+    bounds: Array
+
+
+def faces_of(node: Node, first: int = 0) -> Iterator[Face]:
+    """The faces in the plane of an inner node whose leaves are numbered from ``first``."""
+    if node.children is None:
+        return
+    lower, upper = node.children
+    axis, at = node.axis, upper.bounds[node.axis, 0]
+    below = [(k, leaf) for k, leaf in enumerate(lower.leaves, first) if leaf.bounds[axis, 1] == at]
+    above = [(k, leaf) for k, leaf in enumerate(upper.leaves, first + len(lower.leaves)) if leaf.bounds[axis, 0] == at]
+    yield from touching(below, above, axis)
+
+
+def touching(below: list[tuple[int, Node]], above: list[tuple[int, Node]], axis: int) -> Iterator[Face]:
+    """Pairs of boxes whose projections along the axis overlap; the face lies on the upper side of the first."""
+    for one, left in below:
+        for other, right in above:
+            lower = np.maximum(left.bounds[:, 0], right.bounds[:, 0])
+            upper = np.minimum(left.bounds[:, 1], right.bounds[:, 1])
+            rest = np.arange(len(lower)) != axis
+            if (lower[rest] < upper[rest]).all():
+                bounds = np.stack([lower, upper], axis=1)
+                bounds[axis] = left.bounds[axis, 1]
+                yield Face((one, other), axis, bounds)
+
+
+def packed_tree(tree: Node) -> tuple[Array, Array]:
+    """Axis and place of every cut, depth first; a leaf has the axis -1."""
+    if tree.children is None:
+        return np.array([-1.0]), np.zeros(1)
+    lower, upper = tree.children
+    parts = [packed_tree(lower), packed_tree(upper)]
+    axes = np.concatenate([[tree.axis], parts[0][0], parts[1][0]])
+    return axes, np.concatenate([[upper.bounds[tree.axis, 0]], parts[0][1], parts[1][1]])
+
+
+def unpacked_tree(bounds: Array, axes: Array, places: Array) -> Node:
+    """The inverse of ``packed_tree``; FileError for arrays that are no tree.
+
+    >>> tree = Node(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
+    >>> len(unpacked_tree(tree.bounds, *packed_tree(tree)).leaves)
+    4
+    """
+    if len(axes) != len(places) or not len(axes) or len(axes) > MOST_NODES:
+        raise FileError("the tree of the cells is damaged")
+    rest = iter(zip(axes.tolist(), places.tolist(), strict=True))
+
+    def build(box: Array, depth: int) -> Node:
+        number, place = next(rest, (np.nan, 0.0))
+        if number == -1:
+            return Node(box)
+        axis = int(number) if number in range(len(box)) else -1
+        if axis < 0 or not box[axis, 0] < place < box[axis, 1] or depth > DEEPEST:
+            raise FileError("the tree of the cells is damaged")
+        cut = Node(box).split(axis, at=place)
+        assert cut.children is not None
+        lower, upper = (build(child.bounds, depth + 1) for child in cut.children)
+        return Node(box, axis, (lower, upper))
+
+    tree = build(bounds, 0)
+    if next(rest, None) is not None:
+        raise FileError("the tree of the cells is damaged")
+    return tree

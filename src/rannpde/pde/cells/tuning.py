@@ -1,0 +1,93 @@
+"""The numbers of the method of cells that were found by trying, in one place, each with its reason.
+
+"Measured" means: on the problems of benchmarks/solve.py, unless something else is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CellsTuning:
+    """Functions of a cell, weights of rows, and when to cut.
+
+    columns : cosines, sines and 1 per polynomial of the degree; fewer lose digits, more cost time
+    frequency : largest frequency on [-1, 1] over the degree; 0.2 to 0.25 gave most digits in one to three dimensions
+    spread : each pass multiplies the frequency by a number between these: two passes share less of their error
+    shake : cuts are moved by up to this share of the cells beside them, by dimension, each pass elsewhere: likewise; in
+        the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at curved sides
+    first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
+    more_nodes : nodes per axis beyond the degree
+    cutoff : singular functions below it, relative to the first, are left out; 1e-12 costs a digit, 1e-14 is rounding
+    face_weight, condition_weight : of rows of joints and conditions over those of equations; 10 to 100 differ little,
+        1 and 1000 lose a factor of 3
+    fill : points per function in a cell that the boundary cuts
+    trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
+    leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
+        cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
+    degree : polynomial degrees at tol = 1 and what each digit of tol adds; most_degree : largest, by dimension
+    per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
+    mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
+        falls when nothing is left to cut and passes still differ
+    share : estimate over difference of two passes; two independent errors of a size differ by √2 of it
+    trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
+        ``trust`` times that ratio but by ``least`` at most
+    lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
+    veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
+    stall : what four times as many cells must gain
+    tail, direction : a cell is cut across an axis whose coefficients beyond ``tail`` of the degree hold at least
+        ``direction`` of the largest such tail
+    most_cells, most_passes : where it ends, by dimension
+    newton_steps : most steps on one mesh
+    corrections, correction, slow : in a step of a march at most; they end at this share of its tolerance; one that
+        gains less than ``slow`` asks for a new factor, or a shorter step
+    vain : a shorter step that leaves more than this of the error of a longer one tells that it is one of space
+    worth : steps must be left for longer ones to be worth their new factors, which cost about eight steps
+    many_stages : steps of a smaller tolerance have five stages, others three
+    first_level : the first step of a first march is 2 to the minus this of the time
+    loosest, loose_share, time_share, tighter : tolerance of steps in the first pass; over the residual of the pass
+        before; over the wanted error; and by how much each pass is tighter than the one before once space is resolved
+    """
+
+    columns: float = 1.3
+    frequency: float = 0.2
+    spread: tuple[float, float] = (0.8, 1.2)
+    shake: tuple[float, float, float] = (0.2, 0.06, 0.06)
+    first_cuts: tuple[int, int, int] = (1, 1, 0)
+    more_nodes: int = 4
+    cutoff: float = 1e-13
+    face_weight: float = 10.0
+    condition_weight: float = 10.0
+    fill: float = 2.5
+    trace_cutoff: float = 1e-7
+    leaving: float = 2.0
+    loose: float = 0.3
+    degree: tuple[float, float] = (7.0, 0.8)
+    most_degree: tuple[int, int, int] = (20, 16, 10)
+    per_cell: float = 0.5
+    mark: float = 20.0
+    worst: float = 0.02
+    share: float = 0.7
+    trust: float = 2.0
+    least: float = 0.02
+    lenient: float = 1e-3
+    veto: float = 1e-2
+    veto_march: float = 0.1
+    stall: float = 0.7
+    tail: float = 0.6
+    direction: float = 0.1
+    most_cells: tuple[int, int, int] = (4000, 1500, 300)
+    most_passes: int = 30
+    newton_steps: int = 25
+    corrections: int = 10
+    correction: float = 0.05
+    slow: float = 0.4
+    vain: float = 0.8
+    worth: int = 16
+    many_stages: float = 1e-6
+    first_level: int = 2
+    loosest: float = 1e-3
+    loose_share: float = 0.03
+    time_share: float = 0.3
+    tighter: float = 4.0

@@ -1,0 +1,232 @@
+"""Pictures of solutions: profiles and a space-time map in 1-D, panels in 2-D, slices beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rannpde.arrays import Array
+from rannpde.domains import Domain, SpaceTime
+from rannpde.io import PathLike
+from rannpde.pde.statement.expression import Jet
+from rannpde.plotting.view import Panel, View, limits_of, span
+
+if TYPE_CHECKING:
+    from rannpde.pde.solution import Ensemble, Solution
+
+_LINE = 400
+_SNAPSHOTS = 5
+LETTERS = 12
+"""Letters of a title for each inch of a figure."""
+
+
+def plot_solution(solution: Solution, path: PathLike | None = None) -> Figure:
+    """The picture that suits the dimension; one row per field; written to ``path`` if given."""
+    problem = solution.stated
+    space_dim = problem.domain.dim - isinstance(problem.domain, SpaceTime)
+    draw = {(1, False): _interval, (1, True): _space_time}.get(
+        (space_dim, isinstance(problem.domain, SpaceTime)), _planes
+    )
+    figure = draw(solution, problem.domain)
+    figure.suptitle(fill(_title(solution), round(LETTERS * figure.get_figwidth())), fontsize=11)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def plot_ensemble(ensemble: Ensemble, path: PathLike | None = None) -> Figure:
+    """Mean and spread of every field over the first two coordinates, or over the one, at the last time."""
+    first = ensemble.members[0]
+    domain, fields = first.stated.domain, first.fields
+    figure, axes = _canvas(len(fields), 2, width=4.6, height=3.2)
+    view = _first_view(domain)
+    shown: list[tuple[Callable[[Array], Array], str]] = [(ensemble, "mean"), (ensemble.spread, "spread")]
+    for row, name in enumerate(fields):
+        for column, (function, label) in enumerate(shown):
+            place = axes[row, column]
+            if view is None:
+                line = span(domain, 0, _LINE)
+                place.plot(line, np.reshape(function(line[:, None]), (_LINE, -1))[:, row])
+                place.set(xlabel=domain.names[0], ylabel=f"{label} of {name}")
+                continue
+            title = f"{label} of {name}"
+            panel = _logarithm(title, function, row) if column else Panel(title, _component(function, row))
+            _map(figure, place, view, panel)
+    figure.suptitle(f"{first.title}: {len(ensemble.members)} independent draws", fontsize=11)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _first_view(domain: Domain) -> View | None:
+    """The first two coordinates, at the last time if there is time and more than one dimension; none in 1-D."""
+    if domain.dim == 1:
+        return None
+    if not isinstance(domain, SpaceTime):
+        return View.of(domain, (0, 1), None)
+    return View.of(domain, (1, 0), None) if domain.dim == 2 else View.of(domain, (1, 2), domain.time[1])
+
+
+def _title(solution: Solution) -> str:
+    problem = solution.stated
+    name = problem.name or "; ".join(str(equation) for equation in problem.equations.values())
+    errors = ", ".join(f"{name} {error:.1e}" for name, error in solution.errors().items())
+    verdict = "" if solution.converged else "   (DID NOT CONVERGE)"
+    return (
+        (name if len(name) < 80 else name[:77] + "…") + (f"   relative L² error: {errors}" if errors else "") + verdict
+    )
+
+
+def _interval(solution: Solution, domain: Domain) -> Figure:
+    """Stationary problems on an interval: each field, with the exact solution and the error below it."""
+    exact = solution.stated.exact_solution
+    line = span(domain, 0, _LINE)[:, None]
+    values = solution.function(line)
+    rows = 1 if exact is None else 2
+    figure, axes = _canvas(rows, len(solution.fields), width=5.0, height=2.6)
+    for column, name in enumerate(solution.fields):
+        axes[0, column].plot(line[:, 0], values[:, column], label="solution")
+        axes[0, column].set_ylabel(name)
+        if exact is not None:
+            wanted = exact(line)[:, column]
+            axes[0, column].plot(line[:, 0], wanted, "k:", label="exact")
+            axes[0, column].legend(frameon=False)
+            axes[1, column].semilogy(line[:, 0], np.maximum(np.abs(values[:, column] - wanted), 1e-17))
+            axes[1, column].set_ylabel(f"error of {name}")
+        axes[-1, column].set_xlabel(domain.names[0])
+    return figure
+
+
+def _space_time(solution: Solution, domain: Domain) -> Figure:
+    """One space dimension and time: snapshots, the space-time map, and the map of the error where it is known."""
+    exact = solution.stated.exact_solution
+    (start, end), (left, right) = domain.bounds
+    figure, axes = _canvas(len(solution.fields), 2 if exact is None else 3, width=4.2, height=3.2)
+    line = np.linspace(left, right, _LINE)
+    view = View.of(domain, (1, 0), None)
+    for row, name in enumerate(solution.fields):
+        for shade, time in enumerate(np.linspace(start, end, _SNAPSHOTS)):
+            points = np.column_stack([np.full(_LINE, time), line])
+            colour = f"C{shade}"
+            axes[row, 0].plot(line, solution.function(points)[:, row], color=colour, label=f"t = {time:.3g}")
+            if exact is not None:
+                axes[row, 0].plot(line, exact(points)[:, row], "k:", linewidth=1)
+        axes[row, 0].legend(frameon=False, fontsize=7)
+        axes[row, 0].set(xlabel=domain.names[1], ylabel=name)
+        panels = [_fields(solution)[row], *_checks(solution, timed=True)[row : row + 1]]
+        for column, panel in enumerate(panels, start=1):
+            _map(figure, axes[row, column], view, panel)
+    return figure
+
+
+def _planes(solution: Solution, domain: Domain) -> Figure:
+    """Two space dimensions or more: panels in the first two, at three times if there is time, the rest at mid-box.
+
+    In three dimensions without time slices through the middle, across each of the axes.
+    """
+    timed = isinstance(domain, SpaceTime)
+    fields, checks = _fields(solution), _checks(solution, timed)
+    if timed:
+        views = [View.of(domain, (1, 2), float(time)) for time in span(domain, 0, 3)]
+        titles = [f", t = {view.middle[0]:.3g}" for view in views]
+    elif domain.dim == 3:
+        views = [View.of(domain, plane, None) for plane in ((0, 1), (0, 2), (1, 2))]
+        titles = [f", {domain.names[k]} = {view.middle[k]:.3g}" for view, k in zip(views, (2, 1, 0), strict=True)]
+    else:
+        return _one_plane(View.of(domain, (0, 1), None), fields, checks)
+    panels = fields + checks
+    figure, axes = _canvas(len(panels), len(views), *views[0].size)
+    for row, panel in zip(axes, panels, strict=True):
+        values = [view.evaluate(panel.values) for view in views]
+        limits = limits_of(np.concatenate([one.ravel() for one in values]), panel)  # one scale for the whole row
+        for place, view, title, one in zip(row, views, titles, values, strict=True):
+            view.draw(figure, place, panel, one, limits)
+            place.set_title(panel.label + title, fontsize=9)
+    _name_the_rest(figure, domain, 3)
+    return figure
+
+
+def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
+    """Fields on the left, their errors or the residuals on the right."""
+    columns = [fields, checks] if checks else [fields]
+    rows = max(len(column) for column in columns)
+    figure, axes = _canvas(rows, len(columns), *view.size)
+    for number, column in enumerate(columns):
+        for row in range(rows):
+            place = axes[row, number]
+            if row >= len(column):
+                place.remove()
+                continue
+            _map(figure, place, view, column[row])
+    _name_the_rest(figure, view.domain, 2)
+    return figure
+
+
+def _name_the_rest(figure: Figure, domain: Domain, shown: int) -> None:
+    rest = domain.names[shown:]
+    if rest:
+        figure.supxlabel(f"slice through the middle of {', '.join(rest)}", fontsize=8)
+
+
+def _fields(solution: Solution) -> list[Panel]:
+    """The length of the vector with its direction, if there is one, and every field."""
+    function, vector = solution.function, solution.vector
+    panels = [Panel(name, _component(function, k)) for k, name in enumerate(solution.fields)]
+    if not vector:
+        return panels
+    size = len(vector)
+    label = f"|({', '.join(vector)})|"
+    streams = any(_is_divergence(term.expression.jets, vector) for term in solution.stated.terms)
+    speed = lambda points: np.linalg.norm(function(points)[:, :size], axis=1)  # noqa: E731
+    return [Panel(label, speed, "viridis", lambda points: function(points)[:, :size], streams), *panels]
+
+
+def _is_divergence(jets: tuple[Jet, ...], vector: tuple[str, ...]) -> bool:
+    """Whether an equation holds one first derivative of each component and nothing else: lines of flow never end."""
+    return sorted(jet.field for jet in jets) == sorted(vector) and all(jet.order == 1 for jet in jets)
+
+
+def _checks(solution: Solution, timed: bool) -> list[Panel]:
+    """Errors of the fields where they are known, else the residuals of equations without time."""
+    problem, function = solution.stated, solution.function
+    exact = problem.exact_solution
+
+    def residuals(points: Array) -> Array:
+        return np.stack(list(problem.residual(function, points).values()), axis=1)
+
+    if exact is not None:
+        kind, names, judged = "error", solution.fields, lambda points: function(points) - exact(points)
+    elif not timed and problem.domain.dim == 2:
+        kind, names, judged = "residual", tuple(problem.equations), residuals
+    else:
+        return []
+    return [_logarithm(f"{kind} of {name}", judged, number) for number, name in enumerate(names)]
+
+
+def _component(function: Callable[[Array], Array], column: int) -> Callable[[Array], Array]:
+    """One column of a function."""
+    return lambda points: np.reshape(function(points), (len(points), -1))[:, column]
+
+
+def _logarithm(label: str, function: Callable[[Array], Array], column: int) -> Panel:
+    """The logarithm of the size of one column of a function."""
+    one = _component(function, column)
+    size = lambda points: np.log10(np.maximum(np.abs(one(points)), 1e-17))  # noqa: E731
+    return Panel(f"log10 {label}", size, "magma", logarithm=True)
+
+
+def _map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
+    values = view.evaluate(panel.values)
+    view.draw(figure, axes, panel, values, limits_of(values, panel))
+    axes.set_aspect("auto" if isinstance(view.domain, SpaceTime) and view.plane == (1, 0) else "equal")
+    axes.set_title(panel.label, fontsize=9)
+
+
+def _canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Array]:
+    figure = Figure(figsize=(width * columns, height * rows + 0.4), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)

@@ -1,0 +1,164 @@
+"""One panel of a picture: colours over a plane of two coordinates that end at the boundary of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+from scipy.spatial import cKDTree
+
+from rannpde.arrays import Array
+from rannpde.domains import Box, Domain, SpaceTime
+from rannpde.domains.outline import outlines, section_outlines
+
+GRID = 120
+"""Points of a panel along each axis."""
+STREAMS = 0.9
+"""Density of streamlines, of thirty along each axis."""
+ARROWS = 20
+"""Arrows along each axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What one picture shows: a number at points (M, n), in colours, and arrows (M, d) or streamlines over it."""
+
+    label: str
+    values: Callable[[Array], Array]
+    colours: str = "viridis"
+    arrows: Callable[[Array], Array] | None = None
+    streams: bool = False
+    logarithm: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A plane of two coordinates through the middle of a domain, or at a time: a grid on it and the boundary in it.
+
+    Grid points just outside take the value of the nearest point of the boundary, so that colours reach up to it; the
+    picture is then cut along the boundary itself.
+    """
+
+    domain: Domain
+    plane: tuple[int, int]
+    middle: Array
+    across: Array
+    up: Array
+    loops: tuple[Array, ...]
+    points: Array
+    known: Array
+    inside: Array
+
+    @classmethod
+    def of(cls, domain: Domain, plane: tuple[int, int], time: float | None) -> View:
+        space = domain.space if isinstance(domain, SpaceTime) else domain
+        first = domain.dim - space.dim
+        middle = domain.bounds.mean(axis=1)
+        if time is not None:
+            middle[0] = time
+        across, up = (span(domain, axis, GRID) for axis in plane)
+        grid = np.stack([mesh.ravel() for mesh in np.meshgrid(across, up)], axis=1)
+        if isinstance(space, Box):
+            loops: tuple[Array, ...] = ()
+        elif space.dim == 2:
+            loops = tuple(outlines(space))
+        else:
+            inner = (plane[0] - first, plane[1] - first)
+            loops = tuple(section_outlines(space, inner, middle[first:]))
+        points = _lifted(middle, plane, grid)
+        inside = domain.contains(points)
+        known = inside.copy()
+        if loops:
+            rim = np.concatenate(loops)
+            distance, nearest = cKDTree(rim).query(grid)
+            # two cells: the corners of each cell that the boundary crosses
+            band = ~inside & (distance <= 2 * float(np.hypot(across[1] - across[0], up[1] - up[0])))
+            points[band] = _lifted(middle, plane, rim[nearest[band]])
+            known |= band
+        return cls(domain, plane, middle, across, up, loops, points, known, inside)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of a panel in inches: a long channel is drawn long."""
+        width, height = (float(axis[-1] - axis[0]) for axis in (self.across, self.up))
+        shape = min(max(height / width, 0.3), 2.0)
+        return (3.8, 3.8 * shape * 0.68 + 0.55) if shape <= 1 else (3.8 * 1.2 / shape + 1.0, 3.8)
+
+    @property
+    def _density(self) -> tuple[float, float]:
+        """Streamlines, in units of thirty, that are as far apart along both axes."""
+        width, height = (float(axis[-1] - axis[0]) for axis in (self.across, self.up))
+        return STREAMS * max(1.0, width / height) ** 0.5, STREAMS * max(0.5, min(1.0, (height / width) ** 0.5))
+
+    def evaluate(self, function: Callable[[Array], Array]) -> Array:
+        """Values (G, G), NaN where the plane is outside."""
+        values = np.full(len(self.points), np.nan)
+        if self.known.any():
+            values[self.known] = function(self.points[self.known])
+        return values.reshape(len(self.up), len(self.across))
+
+    def draw(self, figure: Figure, axes: Axes, panel: Panel, values: Array, limits: tuple[float, float]) -> None:
+        """Colours up to the boundary, the boundary, and arrows or streamlines."""
+        image = axes.pcolormesh(
+            self.across, self.up, values, cmap=panel.colours, shading="gouraud", rasterized=True,
+            vmin=limits[0], vmax=limits[1],
+        )  # fmt: skip
+        if self.loops:
+            closed = [Path(np.concatenate([loop, loop[:1]]), closed=True) for loop in self.loops]
+            image.set_clip_path(Path.make_compound_path(*closed), transform=axes.transData)
+        figure.colorbar(image, ax=axes)
+        if panel.arrows is not None:
+            self._arrows(axes, panel.arrows, panel.streams)
+        axes.spines[:].set_visible(not self.loops)
+        for loop in self.loops:
+            axes.plot(*np.concatenate([loop, loop[:1]]).T, color="black", linewidth=0.8)
+        axes.set(xlabel=self.domain.names[self.plane[0]], ylabel=self.domain.names[self.plane[1]])
+        axes.set_aspect("equal")
+        axes.set(xlim=_widened(self.across, bool(self.loops)), ylim=_widened(self.up, bool(self.loops)))
+
+    def _arrows(self, axes: Axes, function: Callable[[Array], Array], streams: bool) -> None:
+        first = self.domain.dim - (self.domain.space.dim if isinstance(self.domain, SpaceTime) else self.domain.dim)
+        found = np.full((len(self.points), 2), np.nan)
+        found[self.inside] = function(self.points[self.inside])[:, [axis - first for axis in self.plane]]
+        shape = (len(self.up), len(self.across))
+        along, beside = (np.ma.masked_invalid(found[:, k].reshape(shape)) for k in (0, 1))
+        if streams:
+            axes.streamplot(
+                self.across, self.up, along, beside, color="white", linewidth=0.6, arrowsize=0.6, density=self._density
+            )
+            return
+        few = slice(GRID // (2 * ARROWS), None, GRID // ARROWS)
+        arrows = (self.across[few], self.up[few], along[few, few], beside[few, few])
+        axes.quiver(*arrows, color="white", width=0.004, pivot="mid")
+
+
+def _lifted(middle: Array, plane: tuple[int, int], flat: Array) -> Array:
+    """Points (M, 2) of a plane as points (M, n) of the domain."""
+    points = np.tile(middle, (len(flat), 1))
+    points[:, list(plane)] = flat
+    return points
+
+
+def limits_of(values: Array, panel: Panel) -> tuple[float, float]:
+    """The least and the largest of the values that are known; logarithms drop to nothing at zeros, which say little."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return 0.0, 1.0
+    least = np.percentile(finite, 1.0) if panel.logarithm else finite.min()
+    return float(least), float(finite.max())
+
+
+def _widened(axis: Array, room: bool) -> tuple[float, float]:
+    """The ends of an axis, with some room around an outline."""
+    margin = 0.02 * float(axis[-1] - axis[0]) if room else 0.0
+    return float(axis[0]) - margin, float(axis[-1]) + margin
+
+
+def span(domain: Domain, axis: int, count: int) -> Array:
+    """Points (count,) from one end of a coordinate to the other."""
+    lower, upper = domain.bounds[axis]
+    return np.linspace(lower, upper, count)

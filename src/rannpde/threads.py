@@ -1,0 +1,45 @@
+"""Threads of the linear algebra: fewer while small matrices are at work, and as many as before afterwards.
+
+The limit of a BLAS library is one number for the whole process. Two solves in two threads that each set it and put it
+back would leave it wherever the last one found it; so the first to come sets it, and the last to go puts it back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from threadpoolctl import threadpool_limits
+
+
+class _Shared:
+    """How many hold the limit, and what puts the old number of threads back."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.limits: threadpool_limits | None = None
+
+
+_SHARED = _Shared()
+
+
+@contextmanager
+def one_thread(wanted: bool = True) -> Iterator[None]:
+    """BLAS with one thread within the block, if wanted; the same for all threads of Python that are in such a block."""
+    if not wanted:
+        yield
+        return
+    with _SHARED.lock:
+        _SHARED.holders += 1
+        if _SHARED.limits is None:
+            _SHARED.limits = threadpool_limits(1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _SHARED.lock:
+            _SHARED.holders -= 1
+            if _SHARED.holders == 0 and _SHARED.limits is not None:
+                _SHARED.limits.restore_original_limits()
+                _SHARED.limits = None

@@ -1,0 +1,217 @@
+"""Trees, functions of a cell, joints and the elimination along a tree."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rannpde as rp
+from rannpde.errors import FileError
+from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
+from rannpde.pde.cells.elimination import Kept, Part, eliminate, triangle_of
+from rannpde.pde.cells.mesh import MeshBuilder
+from rannpde.pde.cells.tree import Node, faces_of, packed_tree, unpacked_tree
+from rannpde.pde.cells.tuning import CellsTuning
+
+SQUARE = np.array([(0.0, 1.0), (-1.0, 1.0)])
+
+
+@st.composite
+def trees(draw) -> Node:
+    """A box of two or three coordinates, cut at random."""
+    dim = draw(st.integers(1, 3))
+    tree = Node(np.array([(0.0, 1.0)] * dim))
+    for _ in range(draw(st.integers(0, 6))):
+        leaf = tree.leaves[draw(st.integers(0, len(tree.leaves) - 1))]
+        tree = tree.refined({leaf: (draw(st.integers(0, dim - 1)),)})
+    return tree
+
+
+@given(trees())
+@settings(max_examples=60, deadline=None)
+def test_leaves_tile_the_box_and_points_are_found_in_their_leaf(tree):
+    assert sum(np.prod(leaf.lengths) for leaf in tree.leaves) == pytest.approx(1.0, rel=1e-14)
+    points = np.random.default_rng(0).uniform(size=(200, len(tree.bounds)))
+    homes = tree.locate(points)
+    for point, home in zip(points, homes, strict=True):
+        lower, upper = tree.leaves[home].bounds.T
+        assert (lower <= point).all()
+        assert (point <= upper).all()
+
+
+@given(trees())
+@settings(max_examples=60, deadline=None)
+def test_faces_cover_every_inner_plane_once(tree):
+    """Σ faces = half of what the leaves' surfaces have beyond the surface of the box."""
+
+    def area(bounds, axis):
+        rest = np.arange(len(bounds)) != axis
+        return float(np.prod((bounds[:, 1] - bounds[:, 0])[rest]))
+
+    found, stack = 0.0, [(tree, 0)]
+    while stack:
+        node, first = stack.pop()
+        if node.children is None:
+            continue
+        lower, upper = node.children
+        stack += [(lower, first), (upper, first + len(lower.leaves))]
+        found += sum(area(face.bounds, face.axis) for face in faces_of(node, first))
+    axes = range(len(tree.bounds))
+    surfaces = sum(2 * area(leaf.bounds, axis) for leaf in tree.leaves for axis in axes)
+    assert 2 * found == pytest.approx(surfaces - 2 * len(axes), abs=1e-12)
+
+
+@given(trees())
+@settings(max_examples=30, deadline=None)
+def test_a_tree_survives_a_file(tree):
+    again = unpacked_tree(tree.bounds, *packed_tree(tree))
+    assert len(again.leaves) == len(tree.leaves)
+    for one, other in zip(tree.leaves, again.leaves, strict=True):
+        assert (one.bounds == other.bounds).all()
+
+
+@pytest.mark.parametrize(
+    ("axes", "places"),
+    [([], []), ([0.0], [0.5]), ([-1.0, -1.0], [0.0, 0.0]), ([5.0, -1.0, -1.0], [0.5, 0.0, 0.0]),
+     ([0.0, -1.0, -1.0], [2.0, 0.0, 0.0]), ([0.5, -1.0, -1.0], [0.5, 0.0, 0.0])],
+)  # fmt: skip
+def test_a_damaged_tree_is_refused(axes, places):
+    with pytest.raises(FileError, match="damaged"):
+        unpacked_tree(SQUARE, np.array(axes), np.array(places))
+
+
+def test_cutting_at_a_place_leaves_no_leaf_across_it():
+    tree = Node(SQUARE).refined_leaves((0, 1, 0)).cut_at(1, 0.3)
+    assert not any(leaf.bounds[1, 0] < 0.3 < leaf.bounds[1, 1] for leaf in tree.leaves)
+    assert len(tree.leaves) == 12
+
+
+@given(trees(), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_a_shaken_tree_has_the_same_leaves_a_little_off(tree, seed):
+    shaken = tree.shaken(0.2, np.random.default_rng(seed))
+    assert len(shaken.leaves) == len(tree.leaves)
+    for old, new in zip(tree.leaves, shaken.leaves, strict=True):
+        assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
+
+
+def test_cuts_at_a_place_are_not_shaken():
+    tree = Node(SQUARE).cut_at(0, 0.3).refined_leaves((0, 1)).shaken(0.2, np.random.default_rng(0))
+    assert 0.3 in {leaf.bounds[0, 0] for leaf in tree.leaves}
+    point = np.array([0.37, 0.21])
+    near = Node(SQUARE).cut_near(point, 0, 1e-9).cut_near(point, 1, 1e-9).refined_leaves((0,))
+    corners = [leaf.bounds for leaf in near.shaken(0.2, np.random.default_rng(1)).leaves]
+    assert sum(bool(((box == point[:, None]).any(axis=1)).all()) for box in corners) == 4
+
+
+# ------------------------------------------------------------------------------------------------------- functions
+
+
+def drawn(dim: int, degree: int) -> Draw:
+    return Draw.sample(dim, degree, CellsTuning(), np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_functions_of_a_cell_are_orthonormal_on_its_points(dim):
+    """Up to rounding over the cut: output weights are as large as 1/cutoff."""
+    draw = drawn(dim, 6)
+    values = draw.table((0,) * dim)
+    gram = values.T @ (values * draw.grid[1][:, None])
+    assert np.abs(gram - np.eye(len(gram))).max() < 1e-15 / draw.tuning.cutoff
+
+
+@pytest.mark.parametrize("index", [(0, 0), (1, 0), (0, 2), (2, 1), (3, 2)])
+def test_derivatives_are_those_of_the_features(index):
+    layer = drawn(2, 4).features
+    points = np.random.default_rng(3).uniform(-1, 1, (20, 2))
+    outputs = np.random.default_rng(4).normal(size=(layer.columns, 3))
+    assert np.allclose(waves(layer, points) @ turned(layer, index, outputs), layer(points, index) @ outputs, rtol=1e-12)
+
+
+def test_functions_of_higher_degree_follow_a_smooth_function_ever_better():
+    """Least squares on the points of a cell; each two degrees gain a digit or more until rounding."""
+    errors = []
+    fresh = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    for degree in (4, 8, 12):
+        draw = drawn(2, degree)
+        points, weights = draw.grid
+
+        def target(p):
+            return np.exp(p[:, 0]) * np.sin(2 * p[:, 1] + p[:, 0])
+
+        root = np.sqrt(weights)
+        rows = draw.table((0, 0)) * root[:, None]
+        outputs = draw.transform @ np.linalg.lstsq(rows, root * target(points), rcond=None)[0]
+        found = waves(draw.features, fresh) @ turned(draw.features, (0, 0), outputs[:, None])
+        errors.append(np.abs(found[:, 0] - target(fresh)).max())
+    assert errors[1] < 1e-2 * errors[0]
+    assert errors[2] < 1e-2 * errors[1]
+
+
+def test_polynomials_on_a_flat_box_are_those_of_its_free_axes():
+    bounds = np.array([(0.0, 1.0), (2.0, 2.0), (0.0, 3.0)])
+    points, weights = gauss_grid(bounds, 6)
+    columns = polynomials(points, bounds, 4)
+    assert columns.shape == (36, 15)
+    gram = columns.T @ (columns * weights[:, None])
+    assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-14)
+    assert polynomials(np.zeros((2, 1)), np.zeros((1, 2)), 4).tolist() == [[1.0], [1.0]]
+
+
+def test_joints_of_a_periodic_box_close_the_ring():
+    mesh = MeshBuilder(rp.Box(x=(0, 1)), drawn(1, 4)).build(Node(np.array([(0.0, 1.0)])).refined_leaves((0, 0)), (0,))
+    assert sorted(joint.cells for joint in mesh.joints) == [(0, 1), (1, 2), (2, 3), (3, 0)]
+    last = next(joint for joint in mesh.joints if joint.cells == (3, 0))
+    assert last.sides[0].tolist() == [[1.0]]
+    assert last.sides[1].tolist() == [[0.0]]
+
+
+# ----------------------------------------------------------------------------------------------------- elimination
+
+
+@given(trees(), st.integers(0, 2**31))
+@settings(max_examples=25, deadline=None)
+def test_elimination_along_a_tree_is_least_squares(tree, seed):
+    """Random rows of leaves: the traces are those of one dense least-squares solve (condition about 1e2)."""
+    rng = np.random.default_rng(seed)
+    leaves = len(tree.leaves)
+    ties, owners = [], {}
+    stack = [(tree, 0)]
+    while stack:
+        node, first = stack.pop()
+        if node.children is None:
+            continue
+        lower, upper = node.children
+        stack += [(lower, first), (upper, first + len(lower.leaves))]
+        for face in faces_of(node, first):
+            owners.setdefault(node, []).append(len(ties))
+            ties.append(face.cells)
+    widths = [2] * len(ties)
+    own, blocks, parts = 3, [], []
+    for number in range(leaves):
+        mine = [j for j, cells in enumerate(ties) if number in cells]
+        block = rng.normal(size=(3 * own + 4 * len(mine), own + 2 * len(mine) + 1))
+        blocks.append((mine, block))
+        triangle = triangle_of(np.asfortranarray(block))
+        parts.append((Kept(own, tuple(mine), triangle[:own]), Part(tuple(mine), triangle[own:, own:])))
+    dense = np.zeros((sum(len(b) for _, b in blocks), own * leaves + 2 * len(ties)))
+    row = 0
+    for number, (mine, block) in enumerate(blocks):
+        dense[row : row + len(block), own * number : own * (number + 1)] = block[:, :own]
+        for place, j in enumerate(mine):
+            columns = slice(own * leaves + 2 * j, own * leaves + 2 * j + 2)
+            dense[row : row + len(block), columns] = block[:, own + 2 * place : own + 2 * place + 2]
+        row += len(block)
+    expected = np.linalg.lstsq(dense, np.concatenate([b[:, -1] for _, b in blocks]), rcond=None)[0]
+    traces, free = eliminate(tree, owners, widths, parts, lambda: None)
+    assert not free
+    assert np.allclose(np.concatenate([np.empty(0), *traces]), expected[own * leaves :], atol=1e-10)
+    weights = [kept.solve(traces)[0] for kept, _ in parts]
+    assert np.allclose(np.concatenate(weights), expected[: own * leaves], atol=1e-10)
+
+
+def test_what_is_left_free_is_told_and_kept_small():
+    kept = Kept(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
+    solved, free = kept.solve([])
+    assert free
+    assert np.allclose(solved, [1.0, 1.0])
