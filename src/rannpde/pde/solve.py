@@ -186,6 +186,8 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
     for kind in METHODS.values():
         one = kind()
         reasons = one.obstacles(problem)
+        if isinstance(one, Cells) and not reasons:
+            reasons = one.drawbacks(problem)
         if not reasons:
             return one, "; ".join(found) or "the problem evolves in time"
         found.append(f"not by {one.name}: " + "; ".join(reasons))

@@ -71,6 +71,13 @@ class Cells:
             found.append("a march starts from the initial values and takes no guess")
         return tuple(found)
 
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too."""
+        around = isinstance(problem.domain, SpaceTime) and set(problem.domain.space.names) <= set(problem.periodic)
+        if around and self._marches(problem):
+            return ("space is periodic in all coordinates, where one network without seams is better",)
+        return ()
+
     def _marches(self, problem: Problem) -> bool:
         wanted = self.march is not False and isinstance(problem.domain, SpaceTime)
         wanted = wanted and (self.march is True or problem.domain.dim > 2)

@@ -30,6 +30,8 @@ from rannpde.pde.watch import Ending, Watch
 
 CHECK_POINTS = 4000
 """Fresh points at which two passes are compared."""
+ROUNDING = 1e-9
+"""Differences below are taken as they are: a smaller residual of the later pass need not mean a smaller error."""
 STEADY = 1e-6
 """A Newton step that changes the solution by less and gains nothing has arrived at rounding."""
 CLOSE, FREE = 1e-2, 1e3
@@ -235,7 +237,8 @@ class Passes:
         if self.solver is not None:  # residuals of space do not tell the error in time
             return self.tuning.share * apart
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
-        return self.tuning.share * apart * float(np.clip(gain, self.tuning.least, 1.0))
+        gained = apart * float(np.clip(gain, self.tuning.least, 1.0))
+        return self.tuning.share * max(gained, min(apart, ROUNDING))  # near rounding, residuals tell nothing of errors
 
     def _undetermined(self) -> bool:
         """Whether passes that all satisfy the equations differ by far more than their residuals."""
@@ -244,7 +247,7 @@ class Passes:
 
     @property
     def _lenient(self) -> float:
-        return max(self.tuning.lenient, 3 * self.tol)
+        return max(self.tuning.lenient, 0.5 * self.tol)
 
     def _detail(self, ending: Ending, estimate: float) -> str:
         residual = self.passes[-1].residual

@@ -64,7 +64,7 @@ class CellsTuning:
     leaving: float = 2.0
     loose: float = 0.3
     degree: tuple[float, float] = (7.0, 0.8)
-    most_degree: tuple[int, int, int] = (20, 16, 10)
+    most_degree: tuple[int, int, int] = (20, 16, 8)
     per_cell: float = 0.5
     mark: float = 20.0
     worst: float = 0.02
