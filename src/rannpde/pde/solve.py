@@ -185,9 +185,7 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
     found: list[str] = []
     for kind in METHODS.values():
         one = kind()
-        reasons = one.obstacles(problem)
-        if isinstance(one, Cells) and not reasons:
-            reasons = one.drawbacks(problem)
+        reasons = one.obstacles(problem) or one.drawbacks(problem)
         if not reasons:
             return one, "; ".join(found) or "the problem evolves in time"
         found.append(f"not by {one.name}: " + "; ".join(reasons))

@@ -178,7 +178,9 @@ class Passes:
                     self.mark = min(self.mark / 4, 0.5 * float(self.last.marks.max()))
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
-        if ending is Ending.STALLED and self._undetermined():
+        if ending is Ending.STALLED and best.ending is Ending.NEWTON:
+            ending = Ending.NEWTON
+        elif ending is Ending.STALLED and self._undetermined():
             ending = Ending.UNDETERMINED
         return Found(best, tuple(self.passes), estimate, ending, self._detail(ending, estimate))
 

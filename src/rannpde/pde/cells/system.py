@@ -219,7 +219,7 @@ class System:
 
     def norm(self, weights: Weights) -> float:
         """Of all rows at these weights, scaled as in the last solve; infinite where they are not numbers."""
-        total, heavy = 0.0, self.tuning.face_weight
+        total, heavy = 0.0, self.ties.heavy
         for number, _ in self.mesh.present:
             own = weights.cells[number]
             for place, root in zip(self.places[number], self.roots[number], strict=True):

@@ -18,9 +18,9 @@ Traces = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """A joint as one of its cells sees it: per trace the rows (t + r, functions) of the cell's own functions.
+    """A joint as one of its cells sees it: per trace rows of the cell's own functions.
 
-    The first t are the components along the joint's polynomials, the others what these cannot hold.
+    held (t, functions) : components along the joint's polynomials; lost (P - t, functions) : what these cannot hold
     """
 
     joint: int
@@ -43,9 +43,8 @@ class Ties:
             for one in dict.fromkeys(joint.cells):
                 self.own[one].append(number)
         self.crossings: list[list[Crossing]] = [[] for _ in mesh.cells]
-        self.heavy = 1.0
+        self.heavy = next(cell.draw.tuning.face_weight for _, cell in mesh.present)
         for number, cell in mesh.present:
-            self.heavy = cell.draw.tuning.face_weight
             self.crossings[number] = [crossing for j in self.own[number] for crossing in self._across(j, number, cell)]
 
     def _across(self, j: int, number: int, cell: Cell) -> list[Crossing]:

@@ -104,6 +104,10 @@ class Collocation:
         """Reasons why this method cannot solve the problem: there are none."""
         return ()
 
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too: there are none."""
+        return ()
+
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
         self._refuse_for(problem)

@@ -102,6 +102,10 @@ class Lines:
         whole = set(problem.periodic) == set(problem.domain.names[1:])
         return whole or products_fit(evolution_form(problem))
 
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too: there are none."""
+        return ()
+
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
         evolution = evolution_form(problem)
