@@ -260,6 +260,8 @@ class Passes:
             named = self.problem.free_constants
             what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
             return f"the equations and conditions leave {what} free; add a condition that fixes it"
+        if ending.by_caller and estimate <= self.tol and residual > self._lenient:
+            return f"{ending}; passes agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
         return ""
 
     # ------------------------------------------------------------------------------------------------- one solve
