@@ -92,6 +92,7 @@ def test_meaningless_statements_say_why(text, hint):
         read(text, WORDS)
 
 
+ENDLESS = 10.0  # seconds of work: these take up to half of one on an idle machine; unguarded they take minutes or never end
 HOSTILE = {
     "ten megabytes": "u+" * 5_000_000 + "u",
     "tower of powers": "9**9**9**9",
@@ -137,7 +138,7 @@ def test_hostile_text_is_refused_quickly(text):
     begin = time.process_time()
     with pytest.raises(InputError):
         read(text, WORDS)
-    assert time.process_time() - begin < 1.0  # a bound on work, not a measurement: these take milliseconds
+    assert time.process_time() - begin < ENDLESS
 
 
 @pytest.mark.parametrize("text", QUICK.values(), ids=QUICK.keys())
@@ -146,7 +147,7 @@ def test_odd_text_that_means_something_is_read_quickly(text):
     expression = read(text, WORDS)
     assert len(expression.partials) == len(expression.jets)
     divergence_form(expression, WORDS)
-    assert time.process_time() - begin < 2.0  # a bound on work, as above
+    assert time.process_time() - begin < ENDLESS
 
 
 def test_limits_leave_room_for_real_equations():
