@@ -92,7 +92,7 @@ def test_meaningless_statements_say_why(text, hint):
         read(text, WORDS)
 
 
-ENDLESS = 10.0  # seconds of work: these take at most half of one on an idle machine; unguarded they take minutes or more
+ENDLESS = 10.0  # seconds of work: these take at most half of one on an idle machine; unguarded they never end
 HOSTILE = {
     "ten megabytes": "u+" * 5_000_000 + "u",
     "tower of powers": "9**9**9**9",
