@@ -180,7 +180,8 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
         reasons = method.obstacles(problem)
         if reasons:
             others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]
-            raise InputError(f"not by {method.name}: {'; '.join(reasons)}; use method=rp.{others[0]}()")
+            remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
+            raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
     found: list[str] = []
     for kind in METHODS.values():
@@ -189,4 +190,4 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
         if not reasons:
             return one, "; ".join(found) or "the problem evolves in time"
         found.append(f"not by {one.name}: " + "; ".join(reasons))
-    raise AssertionError("collocation has no obstacles")
+    raise InputError(f"no method can solve the problem: {'; '.join(found)}; state it without what is named")

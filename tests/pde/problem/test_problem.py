@@ -80,7 +80,7 @@ def test_bounds_are_terms_that_act_where_they_are_broken():
         ({"parameters": [("nu", 1)]}, "parameters is"),
         ({"name": 3}, "name is 3"),
         ({"equations": "u_t + u*u_x = nu*u_xx + log(u - 2)"}, "at the initial values, is not finite"),
-        ({"equations": "u_t = d(sign(x)*u_x, x)"}, "distribution"),
+        ({"equations": "u_t = d(sign(x)*u, x)"}, "distribution"),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(changes, hint):

@@ -69,7 +69,11 @@ def test_linearisation_is_the_derivative_away_from_kinks(text):
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("d((2 + sign(x))*u_x, x) = 0", "x"),
+        ("d((2 + sign(x))*u, x) = 0", "x"),
+        ("d((2 + sign(x))*u_xx, x) = 0", "x"),
+        ("u_x*d((2 + sign(x))*u_x, x) = 0", "x"),
+        ("sign(x)*d(sign(x)*u_x, x) = 0", "x"),
+        ("d(sign(u)*u_x, x) = 0", "u"),
         ("u_xx = d(sign(x - 0.5), x)", "x - 0.5"),
         ("u_xx = d(abs(u), x, 2)", "u"),
         ("laplace(max(u, 0)) = u", "u"),

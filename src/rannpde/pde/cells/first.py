@@ -9,31 +9,46 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, SpaceTime
-from rannpde.pde.cells.mesh import is_box
+from rannpde.pde.cells.extent import is_box
+from rannpde.pde.cells.interfaces import Interfaces
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.problem.problem import Problem
 
 GRADING = 0.25
 """Length of a cell over that of the next one away from a re-entrant corner."""
+LINES, TURN, SMALLEST = 24, 0.5, 1 / 128
+"""Lines along each axis on which an interface is looked for in a cell; the least cosine of the angle between its normals
+and their mean in a first cell; the share of the domain below which cells are not cut for that."""
 SIDE_POINTS, FLAT = 200, 1e-9
 """Points of a side that show its extent; what is thinner, relative to the domain, is flat."""
 
 
-def first_tree(problem: Problem, degree: int, tol: float, tuning: CellsTuning, space: Domain | None = None) -> Node:
+def first_tree(
+    problem: Problem,
+    degree: int,
+    tol: float,
+    tuning: CellsTuning,
+    interfaces: Interfaces,
+    space: Domain | None = None,
+) -> Node:
     """Cells about as long as wide in which the data of the problem change by no more than the functions can follow.
 
+    They end at flat interfaces, and curved ones turn by no more than a right angle or so in them.
     space : of a space-time, for cells in space that hold for all times
     """
     domain = problem.domain if space is None else space
     bounds = np.asarray(domain.bounds, dtype=float)
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
     tree = _at_sides(Node(bounds), domain)
+    for axis, place, _ in interfaces.flat:
+        tree = tree.cut_at(axis, place)
     if len(tree.leaves) == 1:
         axes = range(len(bounds)) if tuning.first_cuts[len(bounds) - 1] else ()
         tree = tree.refined_leaves(tuple(axes))
     tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
     tree = at_holes_and_corners(tree, domain, log2(1 / tol))
+    tree = _along(tree, interfaces)
     data, most = problem.variation, tuning.most_cells[len(bounds) - 1] // 4
     if data is None:
         return tree
@@ -42,6 +57,25 @@ def first_tree(problem: Problem, degree: int, tol: float, tuning: CellsTuning, s
         return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.per_cell * degree
 
     return _until_none(tree, changes, most)
+
+
+def _along(tree: Node, interfaces: Interfaces) -> Node:
+    """Cells in which curved interfaces turn little, found by looking at ever smaller boxes down to a least size."""
+
+    def turning(leaf: Node) -> Array:
+        none = np.zeros(len(leaf.bounds), dtype=bool)
+        if (leaf.lengths < SMALLEST * tree.lengths).any():
+            return none
+        for interface in interfaces.curved:
+            points, _ = interface.within(leaf.bounds, LINES)
+            if len(points):
+                normals = interface.normals(points)
+                middle = normals.mean(axis=0)
+                if (normals @ middle).min() < TURN * np.linalg.norm(middle):
+                    return leaf.lengths > 0.6 * leaf.lengths.max()
+        return none
+
+    return _until_none(tree, turning)
 
 
 def _until_none(tree: Node, asked: Callable[[Node], Array], most: int = 10**6) -> Node:

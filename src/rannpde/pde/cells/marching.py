@@ -14,6 +14,7 @@ from rannpde.pde.cells.basis import Cell, Draw
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.first import first_tree
 from rannpde.pde.cells.march import March, Marched, Path
+from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.passes import Solved, cell_network
 from rannpde.pde.cells.rows import measured_series
@@ -97,6 +98,8 @@ def march_obstacles(problem: Problem) -> tuple[str, ...]:
             found.append(f"the condition {term.name!r} holds at a later time")
         if term.points is not None and not _followed(problem.domain.time, [one[1] for one in measured_series(term)]):
             found.append(f"the data {term.name!r} are not measured over the whole time at each of their places")
+    if problem.jumping:
+        found.append(f"the flux of {' and '.join(map(repr, problem.jumping))} jumps")
     if "t" in problem.periodic:
         found.append("the fields are periodic in time")
     return tuple(dict.fromkeys(found))
@@ -128,21 +131,22 @@ class Marching:
         self.orders = orders_in_time(problem)
         names = self.space.names
         self.periodic = tuple(names.index(name) for name in problem.periodic)
+        self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
         self.level, self.tight = tuning.first_level, 0
 
     # --------------------------------------------------------------------------------------------------------- begin
 
     def first_tree(self, draw: Draw) -> Node:
         """Cells on which the data and the initial values are resolved."""
-        tree = first_tree(self.problem, draw.degree, self.tol, self.tuning, self.space)
+        tree = first_tree(self.problem, draw.degree, self.tol, self.tuning, self.interfaces, self.space)
         most = self.tuning.most_cells[self.dim - 1] // 4
         while len(tree.leaves) < most:
-            mesh = MeshBuilder(self.space, draw).build(tree, self.periodic)
+            mesh = MeshBuilder(self.space, draw, self.interfaces).build(tree, self.periodic)
             cuts = {}
             _, misfit = self._projected(mesh, 0)
             for number, _ in mesh.present:
                 if misfit[number] > self.tol:
-                    cuts[tree.leaves[number]] = tuple(range(self.dim))
+                    cuts[tree.leaves[mesh.homes[number]]] = tuple(range(self.dim))
             if not cuts:
                 break
             tree = tree.refined(cuts)
@@ -179,7 +183,7 @@ class Marching:
         pause: Callable[[], None],
     ) -> Solved:
         """One march on the leaves of a tree."""
-        mesh = MeshBuilder(self.space, draw).build(tree, self.periodic)
+        mesh = MeshBuilder(self.space, draw, self.interfaces).build(tree, self.periodic)
         tol = self._tolerance(None if last is None else float(last.marks.max()))
         if last is None:
             sizes = self._sizes(mesh, seed)

@@ -14,7 +14,10 @@ from rannpde.network.features import FourierFeatures
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis import turned, waves
+from rannpde.pde.cells.interfaces import Interface
 from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
+from rannpde.pde.statement.reading import read
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,7 @@ class CellNetwork:
 
     features : on [-1, 1]^n, to which the box of every cell is mapped
     boxes (C, n, 2), coefficients (C, columns, fields); homes (leaves,): the cell that speaks for a leaf
+    interfaces : along which leaves are divided
     """
 
     tree: Node
@@ -30,6 +34,7 @@ class CellNetwork:
     boxes: Array
     coefficients: Array
     homes: Array
+    interfaces: tuple[Interface, ...] = ()
 
     @property
     def dim(self) -> int:
@@ -64,10 +69,14 @@ class CellNetwork:
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         layer, parts = pack_features(self.features)
-        axes, places = packed_tree(self.tree)
+        axes, places = packed_tree(self.tree, self.interfaces)
         own = {"bounds": self.tree.bounds, "axes": axes, "places": places, "homes": self.homes.astype(float)}
         own |= {"boxes": self.boxes, "coefficients": self.coefficients}
-        return {"function": "cells", "layer": layer}, {f"layer.{k}": v for k, v in parts.items()} | own
+        header: dict[str, Any] = {"function": "cells", "layer": layer}
+        if self.interfaces:
+            header["interfaces"] = [str(one.formula) for one in self.interfaces]
+            header["coordinates"] = [symbol.name for symbol in self.interfaces[0].symbols]
+        return header, {f"layer.{k}": v for k, v in parts.items()} | own
 
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:
@@ -76,12 +85,19 @@ def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Cell
     features = unpack_features(header["layer"], layer)
     if not isinstance(features, FourierFeatures) or not features.constant:
         raise FileError("the features of the cells are not cosines and sines with a constant")
-    tree = unpacked_tree(
-        floats(arrays, "bounds", (features.dim, 2)), floats(arrays, "axes", (None,)), floats(arrays, "places", (None,))
-    )
+    interfaces = _interfaces(header)
+    bounds, axes = floats(arrays, "bounds", (features.dim, 2)), floats(arrays, "axes", (None,))
+    tree = unpacked_tree(bounds, axes, floats(arrays, "places", (None,)), interfaces)
     boxes = floats(arrays, "boxes", (None, features.dim, 2))
     coefficients = floats(arrays, "coefficients", (len(boxes), features.columns, None))
     homes = floats(arrays, "homes", (len(tree.leaves),)).astype(int)
     if not len(boxes) or homes.min() < 0 or homes.max() >= len(boxes) or not (boxes[:, :, 0] < boxes[:, :, 1]).all():
         raise FileError("the cells of the function do not fit their tree")
-    return CellNetwork(tree, features, boxes, coefficients, homes)
+    return CellNetwork(tree, features, boxes, coefficients, homes, interfaces)
+
+
+def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
+    """Read as any formula is."""
+    words = Vocabulary(tuple(map(str, header.get("coordinates", ()))))
+    formulas = [read(str(text), words).formula for text in header.get("interfaces", ())]
+    return tuple(Interface(formula, words.symbols, False) for formula in formulas)

@@ -19,6 +19,7 @@ from rannpde.domains.norms import relative_errors
 from rannpde.pde.cells.basis import Draw
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.first import at_holes_and_corners, axes_of, first_tree
+from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.system import System, Weights
@@ -131,6 +132,7 @@ class Passes:
         self.degree = degree or self._degree()
         self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
+        self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
         self.sizes = np.ones(len(problem.fields))
         self.mark = tuning.mark * tol
         self.last: Solved | None = None
@@ -149,7 +151,9 @@ class Passes:
     def run(self, state: State, tree: Node | None = None) -> Found:
         """Passes until two of them agree, or time, cells or hope are used up."""
         graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
-        tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning)
+        tree = tree or first_tree(
+            self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces
+        )
         ending: Ending | None = None
         while ending is None:
             try:
@@ -274,8 +278,10 @@ class Passes:
             seed = int(self.rng.integers(2**31))
             return self.solver.solve(tree, draw, self.sizes, self.last, seed, number, self._pause)
         names = self.problem.domain.names
-        mesh = MeshBuilder(self.problem.domain, draw).build(tree, tuple(map(names.index, self.problem.periodic)))
-        system = System(self.problem, mesh, self.sizes, self._loose(tree), self.factors, int(self.rng.integers(2**31)))
+        builder = MeshBuilder(self.problem.domain, draw, self.interfaces)
+        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)))
+        loose = self._loose(mesh.tree)
+        system = System(self.problem, mesh, self.sizes, loose, self.factors, int(self.rng.integers(2**31)))
         weights, steps, ending, free = self._newton(system, state, number)
         inside, beside = system.residuals(weights)
         return Solved(
@@ -329,9 +335,11 @@ class Passes:
     def _refined(self, tree: Node) -> Node:
         """The tree with the cells of large residual cut; the same tree where there are none."""
         assert self.last is not None
-        marks = self.last.marks
+        marks, homes = self.last.marks, self.last.mesh.homes
         chosen = np.flatnonzero(marks > max(self.mark, self.tuning.worst * float(marks.max())))
-        return tree.refined({tree.leaves[k]: self._axes(self.last, int(k)) for k in chosen}) if len(chosen) else tree
+        chosen = chosen[np.argsort(marks[chosen], kind="stable")]  # of two parts of a box the worse one is heard
+        cuts = {tree.leaves[homes[k]]: self._axes(self.last, int(k)) for k in chosen}
+        return tree.refined(cuts) if cuts else tree
 
     def _axes(self, solved: Solved, number: int) -> tuple[int, ...]:
         """The axes across which a cell is to be cut: those along which the solution is not resolved."""
@@ -368,4 +376,4 @@ def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
             away = np.maximum(np.maximum(boxes[:, :, 0] - middle, middle - boxes[:, :, 1]), 0.0)
             homes[number] = int(np.argmin(np.square(away).sum(axis=1)))
     coefficients = np.array([cell.transform @ weights.cells[number] for number, cell in present])
-    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes)
+    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes, mesh.interfaces)

@@ -1,14 +1,15 @@
 """The least-squares system of a problem on a mesh.
 
 Unknown are the output weights y of every cell and the traces λ on every joint. Rows: the equations at the points of a
-cell, the conditions at points of sides in it, and  ∂_axis^k u = λ_k  on its joints, k below the order of the equations.
+cell, the conditions at points of sides in it, and  ∂_axis^k u = λ_k  on its joints, k below the order of the equations;
+where a flux jumps,  flux · n = λ .
 Every row is made dimensionless: divided by what its terms would be for a field of the known size that varies over the
 cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
@@ -21,9 +22,10 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
+from rannpde.pde.cells.fluxes import Fluxes
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.rims import Rims
-from rannpde.pde.cells.ties import Ties
+from rannpde.pde.cells.ties import Ties, Through
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
@@ -42,6 +44,15 @@ class Place:
     weights: Array
     known: Mapping[sympy.Symbol, Array]
     tables: Mapping[MultiIndex, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The flux of one jumping equation through one joint, on one side of it."""
+
+    joint: int
+    number: int
+    place: Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +91,16 @@ class System:
         self.rng = np.random.default_rng(seed)
         fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
         traces = [[(n, k) for n, name in fields for k in range(max(1, problem.order(name, a)))] for a in axes]
-        self.ties = Ties(mesh, traces, sizes)
+        self.fluxes = Fluxes(problem)
+        self.ties = Ties(mesh, traces, sizes, self.fluxes.beside, len(self.fluxes))
         self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
         self.places: list[list[Place]] = [[] for _ in mesh.cells]
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
+        self.streams: list[list[Stream]] = [[] for _ in mesh.cells]
+        self.scales: dict[tuple[int, int], float] = {}
         for number, cell in mesh.present:
             self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
+            self.streams[number] = list(self._through(number, cell))
 
     # ------------------------------------------------------------------------------------------------------ places
 
@@ -105,6 +120,23 @@ class System:
                 found.append(Place(term, points, weights / weights.sum(), known, tables))
         return found
 
+    def _through(self, number: int, cell: Cell) -> Iterator[Stream]:
+        """Fluxes through the joints of a cell where they jump."""
+        for j in self.ties.own[number]:
+            joint = self.mesh.joints[j]
+            for side in (0, 1):
+                if not joint.flux or joint.cells[side] != number:
+                    continue
+                points = joint.sides[side]
+                axes = np.broadcast_to(np.arange(points.shape[1]) == joint.axis, points.shape)
+                normals = axes.astype(float) if joint.normals is None else joint.normals
+                for k in range(len(self.fluxes)):
+                    term = self.fluxes.term(k, cell.points)
+                    words = self.problem.vocabulary
+                    known = term.known(points, words) | dict(zip(words.normals, normals.T, strict=True))
+                    tables = cell.at(points, {jet.index for jet in term.expression.jets})
+                    yield Stream(j, k, Place(term, points, joint.weights, known, tables))
+
     def _points(self, term: Term, number: int) -> tuple[Array, Array, Array | None]:
         """Points of a condition in a leaf, weights, and data."""
         if term.points is not None:
@@ -123,6 +155,7 @@ class System:
     def _around(self, state: State) -> dict[Place, dict[Jet, Array]]:
         """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
         places = [place for own in self.places for place in own]
+        places += [stream.place for own in self.streams for stream in own]
         if self.problem.linear:
             return {p: {jet: np.zeros(len(p.points)) for jet in p.term.expression.jets} for p in places}
         needed = dict.fromkeys(jet for place in places for jet in place.term.expression.jets)
@@ -153,29 +186,57 @@ class System:
         cell = self.mesh.cells[number]
         if cell is None:
             return None
-        functions, fields = cell.functions, self.problem.fields
-        own = functions * len(fields)
+        functions = cell.functions
         blocks, roots = [], []
         flows: dict[str, tuple[Array, Array]] = {}
         for place in self.places[number]:
-            jets = self._jets(place, around.cells[number]) if isinstance(around, Weights) else around[place]
+            jets = self._near(place, number, around)
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 _note_flow(flows, place, partials)
             root = np.sqrt(place.weights) * (self._weight(place) / natural)
             root = root * self._entering(cell, place, flows) if self.loose[number] else root
-            block = np.zeros((len(root), own + 1))
-            shift = -value
-            for jet, partial in zip(place.term.expression.jets, partials, strict=True):
-                start = fields.index(jet.field) * functions
-                factor = root * partial
-                block[:, start : start + functions] += place.tables[jet.index] * factor[:, None]
-                shift = shift + partial * jets[jet]
-            block[:, -1] = shift * root
-            blocks.append(block)
+            blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
         self.roots[number] = roots
-        return self.ties.eliminated(number, blocks, functions)
+        through = []
+        for stream in self.streams[number]:
+            place, jets = stream.place, self._near(stream.place, number, around)
+            value, partials, _ = self._linear(cell, place, jets)
+            root, basis, beyond = self.ties.split(stream.joint)
+            scaled = root[:, 0] / self.scales[stream.joint, stream.number]
+            rows = self._block(place, scaled, jets, value, partials, functions)
+            trace = len(self.fluxes.beside) + stream.number
+            through.append(Through(stream.joint, trace, basis.T @ rows, beyond.T @ rows))
+        return self.ties.eliminated(number, blocks, functions, through)
+
+    def _near(self, place: Place, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
+        """The jets at a place of a cell around which terms are linearised."""
+        return self._jets(place, around.cells[number]) if isinstance(around, Weights) else around[place]
+
+    def _block(
+        self, place: Place, root: Array, jets: Mapping[Jet, Array], value: Array, partials: list[Array], functions: int
+    ) -> Array:
+        """Rows (P, own + 1) of a term that is linearised around jets, times ``root`` (P,)."""
+        fields = self.problem.fields
+        block = np.zeros((len(root), functions * len(fields) + 1))
+        shift = -value
+        for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+            start = fields.index(jet.field) * functions
+            factor = root * partial
+            block[:, start : start + functions] += place.tables[jet.index] * factor[:, None]
+            shift = shift + partial * jets[jet]
+        block[:, -1] = shift * root
+        return block
+
+    def _scale(self, around: Around | Weights) -> None:
+        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a joint."""
+        self.scales = {}
+        for number, cell in self.mesh.present:
+            for stream in self.streams[number]:
+                natural = self._linear(cell, stream.place, self._near(stream.place, number, around))[2]
+                key = (stream.joint, stream.number)
+                self.scales[key] = min(natural, self.scales.get(key, np.inf))
 
     def _entering(self, cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]]) -> float | Array:
         """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
@@ -202,6 +263,7 @@ class System:
     def solve(self, state: State | Weights, pause: Callable[[], None]) -> tuple[Weights, bool]:
         """Weights of the problem linearised at a state, and whether something is left free."""
         around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
+        self._scale(around)
 
         def leaf(number: int) -> tuple[Kept, Part] | None:
             pause()
@@ -225,8 +287,16 @@ class System:
             for place, root in zip(self.places[number], self.roots[number], strict=True):
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
+            for stream in self.streams[number]:
+                value = stream.place.term.expression.value(stream.place.known, self._jets(stream.place, own))
+                root, basis, beyond = self.ties.split(stream.joint)
+                flow = root[:, 0] * value / self.scales[stream.joint, stream.number]
+                first = (len(self.fluxes.beside) + stream.number) * basis.shape[1]
+                trace = weights.traces[stream.joint][first : first + basis.shape[1]]
+                gap = np.square(basis.T @ flow - trace).sum() + np.square(beyond.T @ flow).sum()
+                total += heavy**2 * float(gap)
             for crossing in self.ties.crossings[number]:
-                traces = weights.traces[crossing.joint].reshape(len(crossing.held), -1)
+                traces = weights.traces[crossing.joint][: crossing.width].reshape(len(crossing.held), -1)
                 for (column, _), held, lost, trace in zip(
                     crossing.traces, crossing.held, crossing.lost, traces, strict=True
                 ):

@@ -6,9 +6,10 @@ cells belongs to one node; eliminating the faces of a node after those of its ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -19,17 +20,25 @@ MOST_NODES, DEEPEST = 10**6, 200
 """Of a tree that is read from a file."""
 
 
+class Level(Protocol):
+    """What divides a box into the points where it is negative and the others."""
+
+    def value(self, points: Array) -> Array: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A box (n, 2); a leaf, or cut across ``axis`` into a lower and an upper box.
+    """A box (n, 2); a leaf, or cut across ``axis`` into a lower and an upper box, or divided along a level.
 
     share : of the length that the lower box gets; None where the cut is at a place that must stay
+    level : its children have the same box, and hold the points of it where the level is negative, and the others
     """
 
     bounds: Array
     axis: int = -1
     children: tuple[Node, Node] | None = None
     share: float | None = 0.5
+    level: Level | None = None
 
     @cached_property
     def leaves(self) -> tuple[Node, ...]:
@@ -48,6 +57,10 @@ class Node:
         lower, upper = self.bounds.copy(), self.bounds.copy()
         lower[axis, 1] = upper[axis, 0] = place
         return Node(self.bounds, axis, (Node(lower), Node(upper)), share if at is None else None)
+
+    def divided(self, level: Level) -> Node:
+        """The box divided along a level."""
+        return Node(self.bounds, -1, (Node(self.bounds), Node(self.bounds)), None, level)
 
     def refined(self, cuts: Mapping[Node, tuple[int, ...]], shares: Mapping[Node, Array] | None = None) -> Node:
         """A tree in which these leaves are cut across their axes, one axis after the other.
@@ -119,7 +132,10 @@ class Node:
             found[rows] = first
             return
         lower, upper = self.children
-        above = points[rows, self.axis] >= upper.bounds[self.axis, 0]
+        if self.level is None:
+            above = points[rows, self.axis] >= upper.bounds[self.axis, 0]
+        else:
+            above = self.level.value(points[rows]) >= 0
         lower._locate(points, rows[~above], first, found)
         upper._locate(points, rows[above], first + len(lower.leaves), found)
 
@@ -135,7 +151,7 @@ class Face:
 
 def faces_of(node: Node, first: int = 0) -> Iterator[Face]:
     """The faces in the plane of an inner node whose leaves are numbered from ``first``."""
-    if node.children is None:
+    if node.children is None or node.level is not None:
         return
     lower, upper = node.children
     axis, at = node.axis, upper.bounds[node.axis, 0]
@@ -157,17 +173,20 @@ def touching(below: list[tuple[int, Node]], above: list[tuple[int, Node]], axis:
                 yield Face((one, other), axis, bounds)
 
 
-def packed_tree(tree: Node) -> tuple[Array, Array]:
-    """Axis and place of every cut, depth first; a leaf has the axis -1."""
+def packed_tree(tree: Node, levels: Sequence[Level] = ()) -> tuple[Array, Array]:
+    """Axis and place of every cut, depth first; a leaf has the axis -1, level k of n coordinates the axis n + k."""
     if tree.children is None:
         return np.array([-1.0]), np.zeros(1)
     lower, upper = tree.children
-    parts = [packed_tree(lower), packed_tree(upper)]
-    axes = np.concatenate([[tree.axis], parts[0][0], parts[1][0]])
-    return axes, np.concatenate([[upper.bounds[tree.axis, 0]], parts[0][1], parts[1][1]])
+    parts = [packed_tree(lower, levels), packed_tree(upper, levels)]
+    axis, place = tree.axis, upper.bounds[tree.axis, 0]
+    if tree.level is not None:
+        axis, place = len(tree.bounds) + [level is tree.level for level in levels].index(True), 0.0
+    axes = np.concatenate([[axis], parts[0][0], parts[1][0]])
+    return axes, np.concatenate([[place], parts[0][1], parts[1][1]])
 
 
-def unpacked_tree(bounds: Array, axes: Array, places: Array) -> Node:
+def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Level] = ()) -> Node:
     """The inverse of ``packed_tree``; FileError for arrays that are no tree.
 
     >>> tree = Node(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
@@ -182,13 +201,14 @@ def unpacked_tree(bounds: Array, axes: Array, places: Array) -> Node:
         number, place = next(rest, (np.nan, 0.0))
         if number == -1:
             return Node(box)
-        axis = int(number) if number in range(len(box)) else -1
-        if axis < 0 or not box[axis, 0] < place < box[axis, 1] or depth > DEEPEST:
+        axis = int(number) if number in range(len(box) + len(levels)) else -1
+        flat = axis < len(box)
+        if axis < 0 or (flat and not box[axis, 0] < place < box[axis, 1]) or depth > DEEPEST:
             raise FileError("the tree of the cells is damaged")
-        cut = Node(box).split(axis, at=place)
+        cut = Node(box).split(axis, at=place) if flat else Node(box).divided(levels[axis - len(box)])
         assert cut.children is not None
         lower, upper = (build(child.bounds, depth + 1) for child in cut.children)
-        return Node(box, axis, (lower, upper))
+        return replace(cut, children=(lower, upper))
 
     tree = build(bounds, 0)
     if next(rest, None) is not None:

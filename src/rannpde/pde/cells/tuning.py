@@ -24,6 +24,7 @@ class CellsTuning:
         1 and 1000 lose a factor of 3
     fill : points per function in a cell that the boundary cuts
     trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
+    curve_cutoff : the same for those on an interface, which are polynomials of the box around it
     leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
         cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
     degree : polynomial degrees at tol = 1 and what each digit of tol adds; most_degree : largest, by dimension
@@ -61,6 +62,7 @@ class CellsTuning:
     condition_weight: float = 10.0
     fill: float = 2.5
     trace_cutoff: float = 1e-7
+    curve_cutoff: float = 1e-9
     leaving: float = 2.0
     loose: float = 0.3
     degree: tuple[float, float] = (7.0, 0.8)

@@ -101,8 +101,8 @@ class Collocation:
                     reject(key, getattr(self, key), f"left out with {cause}", "it would have no effect")
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
-        """Reasons why this method cannot solve the problem: there are none."""
-        return ()
+        """Reasons why this method cannot solve the problem: a flux that jumps, as its networks are smooth."""
+        return tuple(f"the flux of equation {name!r} jumps" for name in problem.jumping)
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too: there are none."""

@@ -40,7 +40,8 @@ def in_time(problem: Problem) -> tuple[tuple[str, ...], dict[bool, Evolution]]:
 def _obstacles(problem: Problem) -> tuple[str, ...]:
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
-    found = [*_of_conditions(problem), *_of_orders(problem)]
+    jumping = [f"the flux of equation {name!r} jumps" for name in problem.jumping]
+    found = [*jumping, *_of_conditions(problem), *_of_orders(problem)]
     found += [] if found else _of_rates(problem)
     return tuple(dict.fromkeys(found))
 

@@ -185,6 +185,11 @@ class Problem:
         return max(expression.order(name, axis) for expression in self.expressions.values())
 
     @property
+    def jumping(self) -> tuple[str, ...]:
+        """Equations with a flux that jumps, which hold beside the jump only and say that the flux is continuous."""
+        return tuple(name for name, expression in self.expressions.items() if expression.jumps)
+
+    @property
     def free_constants(self) -> tuple[str, ...]:
         """Fields that enter all equations and conditions by their derivatives only, so that a constant is left free."""
         plain = {jet.field for term in self.terms for jet in term.expression.jets if jet.order == 0}
@@ -214,6 +219,7 @@ class Problem:
     def fingerprint(self) -> str:
         """SHA-256 of what the equations and conditions say; functions of the user's count by their names."""
         said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
+        said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
     def residual(self, state: State, points: Array) -> dict[str, Array]:

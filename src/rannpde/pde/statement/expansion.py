@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
@@ -11,8 +11,8 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.pde.statement.expression import INFINITE, Expression, Jet, differentiate, evaluate, jet_name
 from rannpde.pde.statement.grammar import StatementError
-from rannpde.pde.statement.kinks import own_kinks, settle, shown
-from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
+from rannpde.pde.statement.kinks import JUMPING, own_kinks, settle, shown
+from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol
 
 SIZE_LIMIT = 2000
 """Nodes that one differentiation may produce: a page of formula; more is a mistake or an attack."""
@@ -24,9 +24,19 @@ VANISHING = 1e-12
 
 def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression:
     """Expand derivatives and name the jets; StatementError where that explodes, or a derivative does not exist."""
-    expanded = expand(source)
+    expansion = _Expansion()
+    expanded = expansion.statement(own_kinks(source), sympy.Integer(1))
     if expanded.has(*INFINITE):
         raise StatementError(f"{shown(source)} divides by zero once its derivatives are carried out")
+    compiled = _compiled(source, expanded, vocabulary)
+    if not expansion.jumps:
+        return compiled
+    flux = sympy.Add(*[normal_symbol(variable.name) * part for variable, part in expansion.flux.items()])
+    jumps = tuple(dict.fromkeys(expansion.jumps))
+    return replace(compiled, jumps=jumps, flux=_compiled(flux, flux, vocabulary))
+
+
+def _compiled(source: sympy.Expr, expanded: sympy.Expr, vocabulary: Vocabulary) -> Expression:
     jets: dict[sympy.Expr, sympy.Symbol] = {}
     symbols: dict[sympy.Symbol, Jet] = {}
     for node in sorted(_field_nodes(expanded, vocabulary), key=str):
@@ -59,6 +69,24 @@ class _Expansion:
 
     def __init__(self) -> None:
         self.work = 0
+        self.jumps: list[sympy.Expr] = []
+        self.flux: dict[sympy.Symbol, sympy.Expr] = {}
+
+    def statement(self, source: sympy.Expr, factor: sympy.Expr) -> sympy.Expr:
+        """The source, of which the statement holds ``factor`` times: in Σ c ∂_x flux_x the flux may jump, c may not."""
+        if source.is_Add:
+            return sympy.Add(*[self.statement(part, factor) for part in source.args])
+        if source.is_Mul:
+            parts = [part for part in source.args if part.has(sympy.Derivative)]
+            rest = sympy.Mul(*[part for part in source.args if part not in parts])
+            if len(parts) == 1 and not rest.has(*JUMPING, AppliedUndef):
+                return rest * self.statement(parts[0], factor * rest)
+        if not isinstance(source, sympy.Derivative):
+            return self.run(source)
+        *others, last = source.variables
+        inner = self.run(sympy.Derivative(source.expr, *others) if others else source.expr)
+        self.flux[last] = self.flux.get(last, sympy.Integer(0)) + factor * inner
+        return self.step(inner, last, self.jumps)
 
     def run(self, source: sympy.Expr) -> sympy.Expr:
         if not source.has(sympy.Derivative):
@@ -70,7 +98,9 @@ class _Expansion:
             inner = self.step(inner, variable)
         return inner
 
-    def step(self, inner: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
+    def step(
+        self, inner: sympy.Expr, variable: sympy.Symbol, jumps: list[sympy.Expr] | None = None
+    ) -> sympy.Expr:
         more = _derivative_size(inner, {variable})
         self.work += more
         if more > SIZE_LIMIT or self.work > EXPANSION_LIMIT:
@@ -78,7 +108,7 @@ class _Expansion:
             raise StatementError(
                 f"the derivative of {shown(inner)} in {variable} takes the formula beyond {limit} terms; refused"
             )
-        return settle(own_kinks(differentiate(inner, variable)), inner, variable)
+        return settle(own_kinks(differentiate(inner, variable)), inner, variable, jumps)
 
 
 def _derivative_size(node: sympy.Expr, variables: set[sympy.Symbol]) -> int:

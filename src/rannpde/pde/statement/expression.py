@@ -43,12 +43,16 @@ class Expression:
 
     source : the SymPy expression as stated, derivatives of products and powers unevaluated
     formula : the same, expanded, in jet symbols
+    jumps : expressions on whose zeros a flux of the statement jumps, so that the formula holds beside them only
+    flux : Σ normal_x flux_x, in jets and normals, which is the same on both sides of those; None where nothing jumps
     """
 
     source: sympy.Expr
     formula: sympy.Expr
     symbols: Mapping[sympy.Symbol, Jet]
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict, repr=False)
+    jumps: tuple[sympy.Expr, ...] = ()
+    flux: Expression | None = field(default=None, repr=False)
 
     @property
     def jets(self) -> tuple[Jet, ...]:

@@ -158,6 +158,10 @@ class Where(Real):
         return f"where({g} > 0, {a}, {b})"
 
 
+JUMPING = (Sign, Step, Delta, Where)
+"""The functions that jump; the others have kinks."""
+
+
 def largest(*arguments: sympy.Expr) -> sympy.Expr:
     """max of any number of expressions, in pairs of pairs, so that hundreds nest a few levels only."""
     return _paired(Larger, arguments)
@@ -232,21 +236,36 @@ def _from_pieces(pieces: Sequence[Any]) -> sympy.Expr:
 # ------------------------------------------------------------------------------------------------ distributions
 
 
-def settle(derivative: sympy.Expr, stated: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
-    """A derivative without its δ(g), which must have factors that vanish on g = 0; StatementError otherwise."""
+def settle(
+    derivative: sympy.Expr, stated: sympy.Expr, variable: sympy.Symbol, jumps: list[sympy.Expr] | None = None
+) -> sympy.Expr:
+    """A derivative without its δ(g), which must have factors that vanish on g = 0; StatementError otherwise.
+
+    jumps : where what is differentiated is a flux, a list that takes the g of the coordinates alone across which it
+        jumps; the flux is then the same on both sides of g = 0, and the derivative holds beside it
+    """
     for delta in sorted(derivative.atoms(Delta), key=str):
         mark = sympy.Dummy(real=True)
         marked = derivative.xreplace({delta: mark})
         factor = sympy.diff(marked, mark)
-        if factor.has(mark) or delta.args[1] != 0 or not _vanishes(factor, delta.args[0]):
+        simple = delta.args[1] == 0 and not factor.has(mark)
+        if simple and jumps is not None and not delta.args[0].has(AppliedUndef) and is_flux(stated):
+            jumps += [] if _vanishes(factor, delta.args[0]) else [delta.args[0]]
+        elif not simple or not _vanishes(factor, delta.args[0]):
             place = shown(delta.args[0])
             raise StatementError(
                 f"the derivative in {variable} of {shown(stated)} is a distribution: it jumps where {place} = 0, and "
-                f"an equation at points cannot hold δ({place}); write a smooth step such as tanh(({place})/width), or "
-                "cut the domain there and join two problems by conditions"
+                f"an equation at points cannot hold δ({place}); write a flux that jumps as div(k*grad(u)), a smooth step "
+                f"such as tanh(({place})/width), or cut the domain there and join two problems by conditions"
             )
         derivative = marked.xreplace({mark: sympy.Integer(0)})
     return derivative
+
+
+def is_flux(stated: sympy.Expr) -> bool:
+    """Whether an expression holds first derivatives of fields, and no higher ones: its normal part is continuous."""
+    orders = [len(node.variables) for node in stated.atoms(sympy.Derivative) if isinstance(node.expr, AppliedUndef)]
+    return bool(orders) and max(orders) == 1
 
 
 def _vanishes(factor: sympy.Expr, g: sympy.Expr) -> bool:
@@ -269,7 +288,7 @@ def _vanishes(factor: sympy.Expr, g: sympy.Expr) -> bool:
 
 def _any_jump(factor: sympy.Expr) -> sympy.Expr:
     """The factor with an unknown for every jump: sign(g) has no value on g = 0 by which δ(g) could be multiplied."""
-    if not factor.has(Sign, Step, Where):
+    if not factor.has(*JUMPING):
         return factor
     if isinstance(factor, (Sign, Step)):
         return sympy.Dummy(real=True)

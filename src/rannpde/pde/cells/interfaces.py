@@ -1,0 +1,167 @@
+"""Interfaces of a problem: where its coefficients jump or have kinks. Flat ones are cuts of the tree, others are levels.
+
+Across an interface fields of an equation whose flux jumps are continuous, and so is the flux along the normal; other
+fields have as many continuous derivatives as inside a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sympy
+from numpy.polynomial.legendre import leggauss
+
+from rannpde.arrays import Array
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.expression import differentiate, evaluate
+from rannpde.pde.statement.interfaces import interface_places, smooth_places
+
+SCAN = 4097
+"""Points of an axis among which the zeros of a function of one coordinate are looked for."""
+HALVED, ALIKE = 45, 1e-11
+"""Halvings of an interval of that scan, and the share of the axis by which two places may differ and be one."""
+HALVINGS, STEPS = 6, 6
+"""Halvings of an interval and steps of Newton's method in it: a root to rounding."""
+ALONG = 33
+"""Points of a line through a box among which it is seen to cross an interface."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interface:
+    """The zeros of a smooth formula in the coordinates ``symbols``; flux : whether a flux jumps there."""
+
+    formula: sympy.Expr
+    symbols: tuple[sympy.Symbol, ...]
+    flux: bool
+
+    @cached_property
+    def slopes(self) -> tuple[sympy.Expr, ...]:
+        return tuple(differentiate(self.formula, symbol) for symbol in self.symbols)
+
+    def _evaluated(self, formulas: Sequence[sympy.Expr], points: Array) -> Array:
+        known = dict(zip(self.symbols, points.T, strict=True))
+        return np.stack([np.broadcast_to(value, len(points)) for value in evaluate(formulas, known)], axis=1)
+
+    def value(self, points: Array) -> Array:
+        """(M,), zero on the interface."""
+        return self._evaluated([self.formula], points)[:, 0]
+
+    def normals(self, points: Array) -> Array:
+        """Unit vectors (M, n) towards positive values."""
+        slopes = self._evaluated(self.slopes, points)
+        return slopes / np.maximum(np.linalg.norm(slopes, axis=1), 1e-300)[:, None]
+
+    def within(self, bounds: Array, count: int) -> tuple[Array, Array]:
+        """Points (P, n) of the interface in a box, weights (P,), sum 1.
+
+        On count^(n-1) lines along each axis, of which those count to which the interface is steepest.
+        """
+        nodes, shares = leggauss(count)
+        points, weights = [np.empty((0, len(bounds)))], [np.empty(0)]
+        for axis in range(len(bounds)):
+            rest = [k for k in range(len(bounds)) if k != axis]
+            ends = [bounds[k, 0] + 0.5 * (bounds[k, 1] - bounds[k, 0]) * (1 + nodes) for k in rest]
+            grid = np.stack([part.ravel() for part in np.meshgrid(*ends, indexing="ij")], axis=1)
+            parts = np.meshgrid(*[0.5 * shares * (bounds[k, 1] - bounds[k, 0]) for k in rest], indexing="ij")
+            here, lines = self._roots(grid, rest, axis, bounds[axis])
+            slopes = np.abs(self.normals(here))
+            steepest = slopes.argmax(axis=1) == axis
+            points.append(here[steepest])
+            weights.append(np.prod([part.ravel() for part in parts], axis=0)[lines[steepest]] / slopes[steepest, axis])
+        together = np.concatenate(weights)
+        return np.concatenate(points), together / max(float(together.sum()), 1e-300)
+
+    def _roots(self, grid: Array, rest: list[int], axis: int, span: Array) -> tuple[Array, Array]:
+        """Points (P, n) where lines through a grid meet the interface, and the numbers (P,) of their lines."""
+        steps = np.linspace(span[0], span[1], ALONG)
+        lines = np.empty((len(grid), ALONG, len(rest) + 1))
+        lines[:, :, rest], lines[:, :, axis] = grid[:, None, :], steps
+        positive = (self.value(lines.reshape(-1, len(rest) + 1)) > 0).reshape(len(grid), ALONG)
+        rows, columns = np.nonzero(positive[:, 1:] != positive[:, :-1])
+        points, first = lines[rows, columns].copy(), positive[rows, columns]
+        lower, upper = steps[columns], steps[columns + 1]
+        for step in range(HALVINGS + STEPS):
+            if step <= HALVINGS:
+                points[:, axis] = 0.5 * (lower + upper)
+            value, slope = self._evaluated([self.formula, self.slopes[axis]], points).T
+            below = (value > 0) == first
+            lower, upper = np.where(below, points[:, axis], lower), np.where(below, upper, points[:, axis])
+            if step >= HALVINGS:
+                with np.errstate(all="ignore"):
+                    moved = np.nan_to_num(points[:, axis] - value / slope, nan=np.inf)
+                points[:, axis] = np.where((lower <= moved) & (moved <= upper), moved, 0.5 * (lower + upper))
+        return points, rows
+
+
+@dataclass(frozen=True)
+class Interfaces:
+    """flat : axis, place, and whether a flux jumps there; curved : all others."""
+
+    flat: tuple[tuple[int, float, bool], ...] = ()
+    curved: tuple[Interface, ...] = ()
+
+    def flux_at(self, axis: int, place: float) -> bool:
+        """Whether a flux jumps across the plane where a coordinate has that value."""
+        return (axis, place, True) in self.flat
+
+
+def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
+    """The interfaces of the equations; ``skipped`` : so many first coordinates are not the tree's (time in a march).
+
+    >>> from rannpde.domains import Box
+    >>> from rannpde.pde.problem.conditions import On
+    >>> square, walls = Box(x=(-1, 1), y=(-1, 1)), {"walls": On("boundary", "u = 0")}
+    >>> found = interfaces_of(Problem("div(where(abs(x) < 0.5, 1, 9)*grad(u)) = where(y < x, 1, 2)", square, walls))
+    >>> found.flat, [one.formula for one in found.curved]
+    (((0, 0.5, True), (0, -0.5, True)), [x - y])
+    """
+    symbols = problem.vocabulary.symbols[skipped:]
+    bounds = np.asarray(problem.domain.bounds, dtype=float)[skipped:]
+    expressions = problem.expressions.values()
+    jumping = set(smooth_places((place for e in expressions for place in e.jumps), symbols))
+    flat: list[tuple[int, float, bool]] = []
+    curved = []
+    for place in interface_places((e.formula for e in expressions), symbols):
+        one = Interface(place, tuple(symbols), place in jumping)
+        axes = [axis for axis, symbol in enumerate(symbols) if symbol in place.free_symbols]
+        if len(axes) > 1:
+            curved.append(one)
+        else:
+            flat += [(axes[0], root, one.flux) for root in _zeros(one, axes[0], bounds)]
+    return Interfaces(_once(flat, bounds), tuple(curved))
+
+
+def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
+    """Where a function of one coordinate changes its sign inside the domain."""
+
+    def value(places: Array) -> Array:
+        points = np.zeros((len(places), len(bounds)))
+        points[:, axis] = places
+        return interface.value(points)
+
+    places = np.linspace(*bounds[axis], SCAN)
+    positive = value(places) > 0
+    found = []
+    for k in np.flatnonzero(positive[1:] != positive[:-1]):
+        lower, upper = places[k], places[k + 1]
+        for _ in range(HALVED):
+            middle = 0.5 * (lower + upper)
+            lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)
+        near = round(float(upper), 12)  # x < 0.3 is cut at 0.3, not beside it
+        found.append(near if abs(near - upper) < ALIKE * (bounds[axis, 1] - bounds[axis, 0]) else float(upper))
+    return found
+
+
+def _once(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tuple[int, float, bool], ...]:
+    """Planes that differ by rounding as one, across which a flux jumps if it does across any of them."""
+    found: list[tuple[int, float, bool]] = []
+    for axis, place, flux in flat:
+        near = [k for k, one in enumerate(found) if one[0] == axis and abs(one[1] - place) < ALIKE * np.ptp(bounds[axis])]
+        if near:
+            found[near[0]] = (axis, found[near[0]][1], flux or found[near[0]][2])
+        else:
+            found.append((axis, place, flux))
+    return tuple(found)

@@ -1,0 +1,99 @@
+"""Where formulas of the coordinates jump or have kinks, as zeros of smooth expressions; formulas on one side of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import sympy
+from sympy.core.function import AppliedUndef
+
+from rannpde.pde.statement.kinks import Absolute, Delta, Larger, Sign, Smaller, Step, Where, own_kinks
+
+KINKED = (Absolute, Sign, Step, Delta, Where, Larger, Smaller)
+MOST_BRANCHES = 64
+"""Smooth expressions that one condition may amount to; a condition of more is taken as it stands."""
+
+
+def interface_places(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
+    """Expressions in these symbols alone, on whose zeros the formulas jump or have kinks; each once, whatever its sign.
+
+    >>> x, y = sympy.symbols("x y", real=True)
+    >>> interface_places([Where(Larger(Absolute(x), y) - 2, 1, 3) * y], [x, y])
+    [x - 2, x + 2, y - 2]
+    """
+    return smooth_places((place for formula in formulas for place in _kinks(own_kinks(formula))), symbols)
+
+
+def smooth_places(places: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
+    """Smooth expressions in these symbols alone that have the zeros of all places; functions of the user's are none."""
+    known, found = set(symbols), {}
+    for place in places:
+        for smooth in branches(place):
+            if smooth.free_symbols and smooth.free_symbols <= known and not smooth.has(AppliedUndef):
+                found[-smooth if smooth.could_extract_minus_sign() else smooth] = None
+    return sorted(found, key=str)
+
+
+def _kinks(node: sympy.Expr) -> Iterator[sympy.Expr]:
+    """Expressions with kinks of their own, perhaps, on whose zeros the formula is not smooth."""
+    if not node.has(*KINKED):
+        return
+    if isinstance(node, KINKED):
+        yield _place(node)
+    inner = node.args[1:] if isinstance(node, Where) else () if _of_one(node) else node.args
+    for part in inner:
+        if isinstance(part, sympy.Expr):
+            yield from _kinks(part)
+
+
+def _of_one(node: sympy.Expr) -> bool:
+    """Whether the node has kinks at the zeros of its argument, whose own kinks then do not matter where it is not 0."""
+    return isinstance(node, (Sign, Step, Delta))
+
+
+def _place(node: sympy.Expr) -> sympy.Expr:
+    return node.args[0] - node.args[1] if isinstance(node, (Larger, Smaller)) else node.args[0]
+
+
+def branches(place: sympy.Expr) -> list[sympy.Expr]:
+    """Smooth expressions whose zeros hold those of an expression with kinks, and the places where it jumps."""
+    open_, found = [place], []
+    while open_ and len(open_) + len(found) <= MOST_BRANCHES:
+        one = open_.pop()
+        kinks = [node for node in sympy.postorder_traversal(one) if isinstance(node, KINKED)]
+        if not kinks:
+            found.append(one)
+            continue
+        node = kinks[0]  # the innermost: nothing in it has a kink
+        if isinstance(node, (Where, Sign, Step, Delta)):
+            found.append(_place(node))
+        open_ += [one.xreplace({node: choice}) for choice in _choices(node)]
+    return [place] if open_ else found
+
+
+def _choices(node: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """What a kinked node is where its place is positive, and where it is negative."""
+    first, *others = node.args
+    if isinstance(node, Absolute):
+        return first, -first
+    if isinstance(node, (Larger, Smaller)):
+        return (first, others[0]) if isinstance(node, Larger) else (others[0], first)
+    if isinstance(node, Where):
+        return others[0], others[1]
+    return sympy.Integer(isinstance(node, (Sign, Step))), sympy.Integer(-1 if isinstance(node, Sign) else 0)
+
+
+def on_side(formula: sympy.Expr, positive: Callable[[sympy.Expr], bool | None]) -> sympy.Expr:
+    """The formula without the kinks of whose place the sign is known; ``positive`` gives it, or None.
+
+    >>> x, u = sympy.symbols("x u", real=True)
+    >>> on_side(Where(x - 1, 2, 3) * Absolute(u), lambda place: True if place.has(x) else None)
+    2*abs(u)
+    """
+    if not formula.has(*KINKED):
+        return formula
+    if isinstance(formula, KINKED):
+        sign = positive(_place(formula))
+        if sign is not None:
+            return on_side(_choices(formula)[0 if sign else 1], positive)
+    return formula.func(*[on_side(part, positive) if isinstance(part, sympy.Expr) else part for part in formula.args])
