@@ -61,12 +61,19 @@ class Draw:
         return self.orthonormal(*self.grid)
 
     def orthonormal(self, points: Array, weights: Array) -> Array:
-        """Output weights (columns, r) of functions that are orthonormal on scaled points with weights (sum 1)."""
-        plain = np.append(np.full(self.features.columns - 1, 1 / sqrt(self.features.width)), 1.0)
-        columns = waves(self.features, points) * (np.sqrt(weights)[:, None] * plain)
-        _, values, rows = np.linalg.svd(columns, full_matrices=False)
-        kept = int((values > self.tuning.cutoff * values[0]).sum())
-        return (rows[:kept] / values[:kept, None]).T
+        """Output weights (columns, r) of functions that are orthonormal on scaled points with weights (sum 1).
+
+        The first is 1, and the others have the mean 0: a field that hardly varies, as where it diffuses a million times
+        faster than beside, is then known with all digits of its derivatives.
+        """
+        columns = waves(self.features, points)[:, :-1] / sqrt(self.features.width)
+        _, values, rows = np.linalg.svd((columns - weights @ columns) * np.sqrt(weights)[:, None], full_matrices=False)
+        kept = int((values > self.tuning.cutoff).sum())  # beside 1, the size of the first
+        found = np.zeros((self.features.columns, kept + 1))
+        found[-1, 0] = 1.0
+        found[:-1, 1:] = (rows[:kept] / values[:kept, None]).T
+        found[-1, 1:] = -weights @ (columns @ found[:-1, 1:])
+        return found
 
     def table(self, index: MultiIndex) -> Array:
         """∂^index of the functions of a whole box at the grid, (M, functions), in scaled coordinates."""

@@ -98,6 +98,7 @@ class System:
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         self.streams: list[list[Stream]] = [[] for _ in mesh.cells]
         self.scales: dict[tuple[int, int], float] = {}
+        self.strengths: dict[tuple[int, str], float] = {}
         for number, cell in mesh.present:
             self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
             self.streams[number] = list(self._through(number, cell))
@@ -177,9 +178,11 @@ class System:
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: Place) -> float:
+    def _weight(self, place: Place, number: int) -> float:
         factor = place.term.weight * self.factors.get(place.term.name, 1.0)
-        return factor if place.term.kind == "interior" else self.tuning.condition_weight * factor
+        if place.term.kind == "interior":
+            return factor * self.strengths.get((number, place.term.name), 1.0)
+        return self.tuning.condition_weight * factor
 
     def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
         """A cell's rows after the elimination of its weights."""
@@ -194,7 +197,7 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 _note_flow(flows, place, partials)
-            root = np.sqrt(place.weights) * (self._weight(place) / natural)
+            root = np.sqrt(place.weights) * (self._weight(place, number) / natural)
             root = root * self._entering(cell, place, flows) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
@@ -208,7 +211,16 @@ class System:
             rows = self._block(place, scaled, jets, value, partials, functions)
             trace = len(self.fluxes.beside) + stream.number
             through.append(Through(stream.joint, trace, basis.T @ rows, beyond.T @ rows))
-        return self.ties.eliminated(number, blocks, functions, through)
+        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
+
+    def _firmness(self, number: int) -> Array:
+        """(fields,): how much more than others the joints of a cell of strong diffusion weigh: what leaks does harm."""
+        found = np.ones(len(self.sizes))
+        for name, flux in self.fluxes.expressions.items():
+            for jet in flux.jets:
+                column = self.problem.fields.index(jet.field)
+                found[column] = max(found[column], self.strengths[number, name] if jet.order == 1 else 1.0)
+        return found
 
     def _near(self, place: Place, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
         """The jets at a place of a cell around which terms are linearised."""
@@ -230,8 +242,21 @@ class System:
         return block
 
     def _scale(self, around: Around | Weights) -> None:
-        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a joint."""
-        self.scales = {}
+        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a joint.
+
+        And the strength of cells: their diffusion over the least one. What an equation lacks in a cell of strong
+        diffusion flows through an interface into weak ones, and does there so many times the harm.
+        """
+        self.scales, self.strengths = {}, {}
+        for name in self.problem.jumping:
+            found = {}
+            for number, cell in self.mesh.present:
+                place = next(one for one in self.places[number] if one.term.name == name)
+                partials = self._linear(cell, place, self._near(place, number, around))[1]
+                pairs = zip(place.term.expression.jets, partials, strict=True)
+                found[number] = sum(float(np.mean(np.abs(partial))) for jet, partial in pairs if jet.order == 2)
+            least = min(found.values())
+            self.strengths |= {(number, name): min(one / max(least, 1e-300), self.tuning.strongest) for number, one in found.items()}
         for number, cell in self.mesh.present:
             for stream in self.streams[number]:
                 natural = self._linear(cell, stream.place, self._near(stream.place, number, around))[2]
@@ -287,6 +312,7 @@ class System:
             for place, root in zip(self.places[number], self.roots[number], strict=True):
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
+            firm = self._firmness(number)
             for stream in self.streams[number]:
                 value = stream.place.term.expression.value(stream.place.known, self._jets(stream.place, own))
                 root, basis, beyond = self.ties.split(stream.joint)
@@ -301,7 +327,7 @@ class System:
                     crossing.traces, crossing.held, crossing.lost, traces, strict=True
                 ):
                     gap = np.square(held @ own[:, column] - trace).sum() + np.square(lost @ own[:, column]).sum()
-                    total += heavy**2 * float(gap)
+                    total += (heavy * firm[column]) ** 2 * float(gap)
         return float(np.sqrt(total)) if np.isfinite(total) else np.inf
 
     def residuals(self, weights: Weights) -> tuple[Array, Array]:
@@ -311,7 +337,7 @@ class System:
         for number, cell in self.mesh.present:
             for place in self.places[number]:
                 value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
-                square = place.weights * (value * (self._weight(place) / natural)) ** 2
+                square = place.weights * (value * (self._weight(place, number) / natural)) ** 2
                 if place.term.kind == "boundary" and isinstance(place.term.region, Side):
                     beside[number] += square @ place.term.region.normals(place.points) ** 2
                 else:

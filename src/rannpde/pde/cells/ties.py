@@ -116,15 +116,24 @@ class Ties:
         return found
 
     def eliminated(
-        self, number: int, blocks: Sequence[Array], functions: int, fluxes: Sequence[Through] = ()
+        self,
+        number: int,
+        blocks: Sequence[Array],
+        functions: int,
+        fluxes: Sequence[Through] = (),
+        strengths: Array | None = None,
     ) -> tuple[Kept, Part]:
-        """A cell's rows (rows, own + 1) with those of its joints, after the elimination of its weights."""
+        """A cell's rows (rows, own + 1) with those of its joints, after the elimination of its weights.
+
+        strengths (fields,) : by which the joints of this cell weigh more than those of others
+        """
+        heavy = self.heavy * (np.ones(len(self.sizes)) if strengths is None else strengths)
         own, kind = functions * len(self.sizes), np.result_type(*blocks)
         alone = list(blocks)
         for crossing in self.crossings[number]:
             for (column, _), lost in zip(crossing.traces, crossing.lost, strict=True):
                 block = np.zeros((len(lost), own + 1), dtype=kind)
-                block[:, column * functions : (column + 1) * functions] = self.heavy * lost
+                block[:, column * functions : (column + 1) * functions] = heavy[column] * lost
                 alone.append(block)
         alone += [self.heavy * through.lost for through in fluxes]
         inner = triangle_of(np.asfortranarray(np.concatenate(alone)))
@@ -141,8 +150,8 @@ class Ties:
             for (column, _), held in zip(crossing.traces, crossing.held, strict=True):
                 count = len(held)
                 rows = np.arange(row, row + count)
-                matrix[row : row + count, column * functions : (column + 1) * functions] = self.heavy * held
-                matrix[rows, at + np.arange(count)] = -self.heavy
+                matrix[row : row + count, column * functions : (column + 1) * functions] = heavy[column] * held
+                matrix[rows, at + np.arange(count)] = -heavy[column]
                 row, at = row + count, at + count
         for through in fluxes:
             count = len(through.held)

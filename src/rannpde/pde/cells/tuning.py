@@ -25,6 +25,7 @@ class CellsTuning:
     fill : points per function in a cell that the boundary cuts
     trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
     curve_cutoff : the same for those on an interface, which are polynomials of the box around it
+    strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
     leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
         cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
     degree : polynomial degrees at tol = 1 and what each digit of tol adds; most_degree : largest, by dimension
@@ -63,6 +64,7 @@ class CellsTuning:
     fill: float = 2.5
     trace_cutoff: float = 1e-7
     curve_cutoff: float = 1e-9
+    strongest: float = 1e6
     leaving: float = 2.0
     loose: float = 0.3
     degree: tuple[float, float] = (7.0, 0.8)
