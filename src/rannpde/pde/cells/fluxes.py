@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,6 +15,49 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.statement.interfaces import on_side
+
+
+ALIKE = 2.0
+"""Diffusion of two cells that are joined differs by less unless it jumps between them."""
+
+
+def strengths(diffusion: Mapping[int, float], pairs: Iterable[tuple[int, int]], held: Container[int]) -> dict[int, float]:
+    """Cell → its diffusion times the resistance between it and a cell where values are given, at least 1.
+
+    What an equation lacks in a region of strong diffusion that only weak ones join to the boundary flows through these,
+    and does there so many times the harm. The resistance of a way is that of the weakest region on it.
+
+    diffusion : by cell; pairs : of cells that are joined; held : cells in which values are given
+
+    >>> strengths({0: 1.0, 1: 1.0, 2: 500.0, 3: 0.1}, [(0, 1), (1, 2), (1, 3)], {0})
+    {0: 1.0, 1: 1.0, 2: 500.0, 3: 1.0}
+    """
+    apart, home = [], {cell: cell for cell in diffusion}
+
+    def root(cell: int) -> int:
+        while home[cell] != cell:
+            cell = home[cell]
+        return cell
+
+    for one, other in pairs:
+        ratio = diffusion[one] / max(diffusion[other], 1e-300)
+        if 1 / ALIKE < ratio < ALIKE:
+            home[root(one)] = root(other)
+        else:
+            apart.append((one, other))
+    regions: dict[int, list[int]] = {}
+    for cell in diffusion:
+        regions.setdefault(root(cell), []).append(cell)
+    resistance = {key: 0.0 if any(cell in held for cell in cells) else np.inf for key, cells in regions.items()}
+    if np.isinf(list(resistance.values())).all():
+        resistance[max(regions, key=lambda key: len(regions[key]))] = 0.0
+    own = {key: 1 / max(float(np.mean([diffusion[cell] for cell in cells])), 1e-300) for key, cells in regions.items()}
+    for _ in regions:
+        for one, other in [*apart, *(pair[::-1] for pair in apart)]:
+            here, there = root(one), root(other)
+            resistance[here] = min(resistance[here], max(resistance[there], own[there]))
+    found = {cell: diffusion[cell] * resistance[root(cell)] for cell in diffusion}
+    return {cell: max(1.0, value) if np.isfinite(value) else 1.0 for cell, value in found.items()}
 
 
 class Fluxes:

@@ -22,7 +22,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
-from rannpde.pde.cells.fluxes import Fluxes
+from rannpde.pde.cells.fluxes import Fluxes, strengths
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.rims import Rims
 from rannpde.pde.cells.ties import Ties, Through
@@ -178,11 +178,9 @@ class System:
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: Place, number: int) -> float:
+    def _weight(self, place: Place) -> float:
         factor = place.term.weight * self.factors.get(place.term.name, 1.0)
-        if place.term.kind == "interior":
-            return factor * self.strengths.get((number, place.term.name), 1.0)
-        return self.tuning.condition_weight * factor
+        return factor if place.term.kind == "interior" else self.tuning.condition_weight * factor
 
     def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
         """A cell's rows after the elimination of its weights."""
@@ -197,7 +195,8 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 _note_flow(flows, place, partials)
-            root = np.sqrt(place.weights) * (self._weight(place, number) / natural)
+            weight = self._weight(place) * self._strength(place, number)
+            root = np.sqrt(place.weights) * (weight / natural)
             root = root * self._entering(cell, place, flows) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
@@ -212,6 +211,17 @@ class System:
             trace = len(self.fluxes.beside) + stream.number
             through.append(Through(stream.joint, trace, basis.T @ rows, beyond.T @ rows))
         return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
+
+    def _held(self, number: int, fields: Sequence[str]) -> bool:
+        """Whether values of these fields are given in a cell."""
+        jets = [jet for place in self.places[number] if place.term.kind != "interior" for jet in place.term.expression.jets]
+        return any(jet.order == 0 and jet.field in fields for jet in jets)
+
+    def _strength(self, place: Place, number: int) -> float:
+        """By which the rows of a term in this cell weigh more than those in others."""
+        if place.term.kind == "interior":
+            return self.strengths.get((number, place.term.name), 1.0)
+        return max(self._firmness(number)[self.problem.fields.index(name)] for name in place.term.expression.fields)
 
     def _firmness(self, number: int) -> Array:
         """(fields,): how much more than others the joints of a cell of strong diffusion weigh: what leaks does harm."""
@@ -244,19 +254,19 @@ class System:
     def _scale(self, around: Around | Weights) -> None:
         """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a joint.
 
-        And the strength of cells: their diffusion over the least one. What an equation lacks in a cell of strong
-        diffusion flows through an interface into weak ones, and does there so many times the harm.
+        And the strengths of cells, see ``strengths``.
         """
         self.scales, self.strengths = {}, {}
-        for name in self.problem.jumping:
-            found = {}
+        for name, flux in self.fluxes.expressions.items():
+            diffusion = {}
             for number, cell in self.mesh.present:
                 place = next(one for one in self.places[number] if one.term.name == name)
                 partials = self._linear(cell, place, self._near(place, number, around))[1]
                 pairs = zip(place.term.expression.jets, partials, strict=True)
-                found[number] = sum(float(np.mean(np.abs(partial))) for jet, partial in pairs if jet.order == 2)
-            least = min(found.values())
-            self.strengths |= {(number, name): min(one / max(least, 1e-300), self.tuning.strongest) for number, one in found.items()}
+                diffusion[number] = sum(float(np.mean(np.abs(part))) for jet, part in pairs if jet.order == 2)
+            held = {number for number in diffusion if self._held(number, flux.fields)}
+            found = strengths(diffusion, [joint.cells for joint in self.mesh.joints], held)
+            self.strengths |= {(number, name): min(one, self.tuning.strongest) for number, one in found.items()}
         for number, cell in self.mesh.present:
             for stream in self.streams[number]:
                 natural = self._linear(cell, stream.place, self._near(stream.place, number, around))[2]
@@ -337,7 +347,7 @@ class System:
         for number, cell in self.mesh.present:
             for place in self.places[number]:
                 value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
-                square = place.weights * (value * (self._weight(place, number) / natural)) ** 2
+                square = place.weights * (value * (self._weight(place) / natural)) ** 2
                 if place.term.kind == "boundary" and isinstance(place.term.region, Side):
                     beside[number] += square @ place.term.region.normals(place.points) ** 2
                 else:
