@@ -18,7 +18,7 @@ from rannpde.pde.problem.problem import Problem
 GRADING = 0.25
 """Length of a cell over that of the next one away from a re-entrant corner."""
 LINES, TURN, SMALLEST = 24, 0.5, 1 / 128
-"""Lines along each axis on which an interface is looked for in a cell; the least cosine of the angle between its normals
+"""Lines along each axis on which an interface is looked for in a cell; least cosine of the angle between its normals
 and their mean in a first cell; the share of the domain below which cells are not cut for that."""
 SIDE_POINTS, FLAT = 200, 1e-9
 """Points of a side that show its extent; what is thinner, relative to the domain, is flat."""

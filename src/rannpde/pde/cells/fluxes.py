@@ -16,12 +16,13 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.statement.interfaces import on_side
 
-
 ALIKE = 2.0
 """Diffusion of two cells that are joined differs by less unless it jumps between them."""
 
 
-def strengths(diffusion: Mapping[int, float], pairs: Iterable[tuple[int, int]], held: Container[int]) -> dict[int, float]:
+def strengths(
+    diffusion: Mapping[int, float], pairs: Iterable[tuple[int, int]], held: Container[int]
+) -> dict[int, float]:
     """Cell → its diffusion times the resistance between it and a cell where values are given, at least 1.
 
     What an equation lacks in a region of strong diffusion that only weak ones join to the boundary flows through these,

@@ -1,4 +1,4 @@
-"""Interfaces of a problem: where its coefficients jump or have kinks. Flat ones are cuts of the tree, others are levels.
+"""Interfaces of a problem: where its coefficients jump or have kinks. Flat ones are cuts of trees, others are levels.
 
 Across an interface fields of an equation whose flux jumps are continuous, and so is the flux along the normal; other
 fields have as many continuous derivatives as inside a cell.
@@ -142,7 +142,7 @@ def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
         points[:, axis] = places
         return interface.value(points)
 
-    places = np.linspace(*bounds[axis], SCAN)
+    places = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN)
     positive = value(places) > 0
     found = []
     for k in np.flatnonzero(positive[1:] != positive[:-1]):
@@ -159,7 +159,9 @@ def _once(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tuple
     """Planes that differ by rounding as one, across which a flux jumps if it does across any of them."""
     found: list[tuple[int, float, bool]] = []
     for axis, place, flux in flat:
-        near = [k for k, one in enumerate(found) if one[0] == axis and abs(one[1] - place) < ALIKE * np.ptp(bounds[axis])]
+        near = [
+            k for k, one in enumerate(found) if one[0] == axis and abs(one[1] - place) < ALIKE * np.ptp(bounds[axis])
+        ]
         if near:
             found[near[0]] = (axis, found[near[0]][1], flux or found[near[0]][2])
         else:

@@ -13,8 +13,8 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Cell, Draw
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.first import first_tree
-from rannpde.pde.cells.march import March, Marched, Path
 from rannpde.pde.cells.interfaces import interfaces_of
+from rannpde.pde.cells.march import March, Marched, Path
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.passes import Solved, cell_network
 from rannpde.pde.cells.rows import measured_series

@@ -151,9 +151,7 @@ class Passes:
     def run(self, state: State, tree: Node | None = None) -> Found:
         """Passes until two of them agree, or time, cells or hope are used up."""
         graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
-        tree = tree or first_tree(
-            self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces
-        )
+        tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
         ending: Ending | None = None
         while ending is None:
             try:

@@ -9,23 +9,24 @@ cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
 from typing import cast
 
 import numpy as np
-import sympy
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
-from rannpde.pde.cells.fluxes import Fluxes, strengths
+from rannpde.pde.cells.fluxes import Fluxes
 from rannpde.pde.cells.mesh import Mesh
+from rannpde.pde.cells.places import Place
 from rannpde.pde.cells.rims import Rims
-from rannpde.pde.cells.ties import Ties, Through
+from rannpde.pde.cells.streams import Streams
+from rannpde.pde.cells.ties import Ties
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
@@ -33,26 +34,6 @@ from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
 Around = Mapping["Place", Mapping[Jet, Array]]
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Points (P, n) of one term in one cell, weights (P,), sum 1, what is known there, and ∂^index of the functions."""
-
-    term: Term
-    points: Array
-    weights: Array
-    known: Mapping[sympy.Symbol, Array]
-    tables: Mapping[MultiIndex, Array]
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """The flux of one jumping equation through one joint, on one side of it."""
-
-    joint: int
-    number: int
-    place: Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +72,14 @@ class System:
         self.rng = np.random.default_rng(seed)
         fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
         traces = [[(n, k) for n, name in fields for k in range(max(1, problem.order(name, a)))] for a in axes]
-        self.fluxes = Fluxes(problem)
-        self.ties = Ties(mesh, traces, sizes, self.fluxes.beside, len(self.fluxes))
+        fluxes = Fluxes(problem)
+        self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
+        self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
         self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
         self.places: list[list[Place]] = [[] for _ in mesh.cells]
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
-        self.streams: list[list[Stream]] = [[] for _ in mesh.cells]
-        self.scales: dict[tuple[int, int], float] = {}
-        self.strengths: dict[tuple[int, str], float] = {}
         for number, cell in mesh.present:
             self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
-            self.streams[number] = list(self._through(number, cell))
 
     # ------------------------------------------------------------------------------------------------------ places
 
@@ -121,23 +99,6 @@ class System:
                 found.append(Place(term, points, weights / weights.sum(), known, tables))
         return found
 
-    def _through(self, number: int, cell: Cell) -> Iterator[Stream]:
-        """Fluxes through the joints of a cell where they jump."""
-        for j in self.ties.own[number]:
-            joint = self.mesh.joints[j]
-            for side in (0, 1):
-                if not joint.flux or joint.cells[side] != number:
-                    continue
-                points = joint.sides[side]
-                axes = np.broadcast_to(np.arange(points.shape[1]) == joint.axis, points.shape)
-                normals = axes.astype(float) if joint.normals is None else joint.normals
-                for k in range(len(self.fluxes)):
-                    term = self.fluxes.term(k, cell.points)
-                    words = self.problem.vocabulary
-                    known = term.known(points, words) | dict(zip(words.normals, normals.T, strict=True))
-                    tables = cell.at(points, {jet.index for jet in term.expression.jets})
-                    yield Stream(j, k, Place(term, points, joint.weights, known, tables))
-
     def _points(self, term: Term, number: int) -> tuple[Array, Array, Array | None]:
         """Points of a condition in a leaf, weights, and data."""
         if term.points is not None:
@@ -156,7 +117,7 @@ class System:
     def _around(self, state: State) -> dict[Place, dict[Jet, Array]]:
         """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
         places = [place for own in self.places for place in own]
-        places += [stream.place for own in self.streams for stream in own]
+        places += self.streams.places
         if self.problem.linear:
             return {p: {jet: np.zeros(len(p.points)) for jet in p.term.expression.jets} for p in places}
         needed = dict.fromkeys(jet for place in places for jet in place.term.expression.jets)
@@ -195,42 +156,25 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 _note_flow(flows, place, partials)
-            weight = self._weight(place) * self._strength(place, number)
+            weight = self._weight(place) * self.streams.strength(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
             root = root * self._entering(cell, place, flows) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
         self.roots[number] = roots
         through = []
-        for stream in self.streams[number]:
-            place, jets = stream.place, self._near(stream.place, number, around)
-            value, partials, _ = self._linear(cell, place, jets)
-            root, basis, beyond = self.ties.split(stream.joint)
-            scaled = root[:, 0] / self.scales[stream.joint, stream.number]
-            rows = self._block(place, scaled, jets, value, partials, functions)
-            trace = len(self.fluxes.beside) + stream.number
-            through.append(Through(stream.joint, trace, basis.T @ rows, beyond.T @ rows))
-        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
+        for stream in self.streams.own[number]:
+            jets = self._near(stream.place, number, around)
+            value, partials, _ = self._linear(cell, stream.place, jets)
+            plain = np.ones(len(stream.place.points))
+            through.append(self.streams.row(stream, self._block(stream.place, plain, jets, value, partials, functions)))
+        return self.ties.eliminated(number, blocks, functions, through, self.streams.firmness(number))
 
-    def _held(self, number: int, fields: Sequence[str]) -> bool:
-        """Whether values of these fields are given in a cell."""
-        jets = [jet for place in self.places[number] if place.term.kind != "interior" for jet in place.term.expression.jets]
-        return any(jet.order == 0 and jet.field in fields for jet in jets)
-
-    def _strength(self, place: Place, number: int) -> float:
-        """By which the rows of a term in this cell weigh more than those in others."""
-        if place.term.kind == "interior":
-            return self.strengths.get((number, place.term.name), 1.0)
-        return max(self._firmness(number)[self.problem.fields.index(name)] for name in place.term.expression.fields)
-
-    def _firmness(self, number: int) -> Array:
-        """(fields,): how much more than others the joints of a cell of strong diffusion weigh: what leaks does harm."""
-        found = np.ones(len(self.sizes))
-        for name, flux in self.fluxes.expressions.items():
-            for jet in flux.jets:
-                column = self.problem.fields.index(jet.field)
-                found[column] = max(found[column], self.strengths[number, name] if jet.order == 1 else 1.0)
-        return found
+    def _coefficients(self, place: Place, number: int, around: Around | Weights) -> tuple[list[Array], float]:
+        """Partial derivatives of a term in a cell, and its size."""
+        cell = self.mesh.cells[number]
+        assert cell is not None
+        return self._linear(cell, place, self._near(place, number, around))[1:]
 
     def _near(self, place: Place, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
         """The jets at a place of a cell around which terms are linearised."""
@@ -250,28 +194,6 @@ class System:
             shift = shift + partial * jets[jet]
         block[:, -1] = shift * root
         return block
-
-    def _scale(self, around: Around | Weights) -> None:
-        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a joint.
-
-        And the strengths of cells, see ``strengths``.
-        """
-        self.scales, self.strengths = {}, {}
-        for name, flux in self.fluxes.expressions.items():
-            diffusion = {}
-            for number, cell in self.mesh.present:
-                place = next(one for one in self.places[number] if one.term.name == name)
-                partials = self._linear(cell, place, self._near(place, number, around))[1]
-                pairs = zip(place.term.expression.jets, partials, strict=True)
-                diffusion[number] = sum(float(np.mean(np.abs(part))) for jet, part in pairs if jet.order == 2)
-            held = {number for number in diffusion if self._held(number, flux.fields)}
-            found = strengths(diffusion, [joint.cells for joint in self.mesh.joints], held)
-            self.strengths |= {(number, name): min(one, self.tuning.strongest) for number, one in found.items()}
-        for number, cell in self.mesh.present:
-            for stream in self.streams[number]:
-                natural = self._linear(cell, stream.place, self._near(stream.place, number, around))[2]
-                key = (stream.joint, stream.number)
-                self.scales[key] = min(natural, self.scales.get(key, np.inf))
 
     def _entering(self, cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]]) -> float | Array:
         """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
@@ -298,7 +220,8 @@ class System:
     def solve(self, state: State | Weights, pause: Callable[[], None]) -> tuple[Weights, bool]:
         """Weights of the problem linearised at a state, and whether something is left free."""
         around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
-        self._scale(around)
+        if self.streams.places:
+            self.streams.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
 
         def leaf(number: int) -> tuple[Kept, Part] | None:
             pause()
@@ -322,15 +245,10 @@ class System:
             for place, root in zip(self.places[number], self.roots[number], strict=True):
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
-            firm = self._firmness(number)
-            for stream in self.streams[number]:
+            firm = self.streams.firmness(number)
+            for stream in self.streams.own[number]:
                 value = stream.place.term.expression.value(stream.place.known, self._jets(stream.place, own))
-                root, basis, beyond = self.ties.split(stream.joint)
-                flow = root[:, 0] * value / self.scales[stream.joint, stream.number]
-                first = (len(self.fluxes.beside) + stream.number) * basis.shape[1]
-                trace = weights.traces[stream.joint][first : first + basis.shape[1]]
-                gap = np.square(basis.T @ flow - trace).sum() + np.square(beyond.T @ flow).sum()
-                total += heavy**2 * float(gap)
+                total += heavy**2 * self.streams.gap(stream, value, weights.traces[stream.joint])
             for crossing in self.ties.crossings[number]:
                 traces = weights.traces[crossing.joint][: crossing.width].reshape(len(crossing.held), -1)
                 for (column, _), held, lost, trace in zip(

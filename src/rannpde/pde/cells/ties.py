@@ -86,7 +86,7 @@ class Ties:
         if joint.normals is None:
             return self.traces[joint.axis]
         steep = np.flatnonzero(np.abs(joint.normals).max(axis=0) > UPRIGHT)
-        return list(dict.fromkeys(trace for axis in steep for trace in self.traces[axis]))
+        return list(dict.fromkeys(trace for axis in steep.tolist() for trace in self.traces[axis]))
 
     def split(self, j: int) -> tuple[Array, Array, Array]:
         """Roots of the weights (P, 1) of a joint; its polynomials (P, t) and what they cannot hold (P, P - t)."""

@@ -98,9 +98,7 @@ class _Expansion:
             inner = self.step(inner, variable)
         return inner
 
-    def step(
-        self, inner: sympy.Expr, variable: sympy.Symbol, jumps: list[sympy.Expr] | None = None
-    ) -> sympy.Expr:
+    def step(self, inner: sympy.Expr, variable: sympy.Symbol, jumps: list[sympy.Expr] | None = None) -> sympy.Expr:
         more = _derivative_size(inner, {variable})
         self.work += more
         if more > SIZE_LIMIT or self.work > EXPANSION_LIMIT:

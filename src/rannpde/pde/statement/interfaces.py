@@ -1,4 +1,4 @@
-"""Where formulas of the coordinates jump or have kinks, as zeros of smooth expressions; formulas on one side of them."""
+"""Where formulas of the coordinates jump or have kinks, as zeros of smooth expressions; formulas beside them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def interface_places(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Sym
 
 def smooth_places(places: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
     """Smooth expressions in these symbols alone that have the zeros of all places; functions of the user's are none."""
-    known, found = set(symbols), {}
+    known = set(symbols)
+    found: dict[sympy.Expr, None] = {}
     for place in places:
         for smooth in branches(place):
             if smooth.free_symbols and smooth.free_symbols <= known and not smooth.has(AppliedUndef):
@@ -57,7 +58,8 @@ def _place(node: sympy.Expr) -> sympy.Expr:
 
 def branches(place: sympy.Expr) -> list[sympy.Expr]:
     """Smooth expressions whose zeros hold those of an expression with kinks, and the places where it jumps."""
-    open_, found = [place], []
+    open_: list[sympy.Expr] = [place]
+    found: list[sympy.Expr] = []
     while open_ and len(open_) + len(found) <= MOST_BRANCHES:
         one = open_.pop()
         kinks = [node for node in sympy.postorder_traversal(one) if isinstance(node, KINKED)]
