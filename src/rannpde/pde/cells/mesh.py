@@ -94,9 +94,11 @@ class MeshBuilder:
                 leaves, own = [tree.leaves[k] for k in face.cells], (*sides[face.cells[0]], *sides[face.cells[1]])
                 add(node, self._joints(face, shift, leaves, own, inner))
         for node, interface, pair in _all_levels(tree):
-            if all(cells[k] is not None for k in pair):
+            boxes = [cell.bounds for cell in (cells[k] for k in pair) if cell is not None]
+            if len(boxes) == 2:
                 others = [one for k in pair for one in sides[k] if one[0] is not interface]
-                add(node, self._curve(node.bounds, interface, pair, others))
+                length = float(node.lengths.min())
+                add(node, self._curve(_common(*boxes), length, interface, pair, others))
         return Mesh(tree, cells, tuple(joints), owners, np.array(homes), self.interfaces.curved)
 
     def _divided(self, tree: Node, sides: list[Sides], homes: list[int], numbers: Iterator[int]) -> Node:
@@ -164,8 +166,10 @@ class MeshBuilder:
             found.append(Joint(face.cells, face.axis, (points, other), weights, columns, length, flux=flux))
         return found
 
-    def _curve(self, bounds: Array, interface: Interface, cells: tuple[int, int], sides: Sides) -> list[Joint]:
-        """The part of an interface between two cells on the same box."""
+    def _curve(
+        self, bounds: Array, length: float, interface: Interface, cells: tuple[int, int], sides: Sides
+    ) -> list[Joint]:
+        """The part of an interface between two cells, in what their boxes share."""
         count = 2 * self.draw.nodes if len(bounds) == 2 else self.draw.nodes
         points, weights = interface.within(bounds, count)
         inside = self.extent.holds(points, sides)
@@ -176,7 +180,6 @@ class MeshBuilder:
         flat = box[:, 1] - box[:, 0] < THIN * (bounds[:, 1] - bounds[:, 0])
         box[flat, 1] = box[flat, 0]
         columns = self._traces(points, weights, box, self.draw.tuning.curve_cutoff)
-        length = float((bounds[:, 1] - bounds[:, 0]).min())
         normals = interface.normals(points)
         return [Joint(cells, 0, (points, points), weights, columns, length, normals, interface.flux)]
 
@@ -185,6 +188,10 @@ class MeshBuilder:
         root = np.sqrt(weights)[:, None]
         columns, sizes, _ = np.linalg.svd(polynomials(points, bounds, self.draw.degree) * root, full_matrices=False)
         return np.asarray(columns[:, sizes > cutoff * sizes[0]] / root)
+
+
+def _common(one: Array, other: Array) -> Array:
+    return np.stack([np.maximum(one[:, 0], other[:, 0]), np.minimum(one[:, 1], other[:, 1])], axis=1)
 
 
 def _all_faces(tree: Node, periodic: tuple[int, ...]) -> Iterator[tuple[Node, Face, float]]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sympy.core.function import AppliedUndef
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
@@ -20,7 +19,6 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess
-from rannpde.pde.statement.kinks import shown
 from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
@@ -67,9 +65,6 @@ class Cells:
             found.append(f"the domain has {problem.domain.dim} coordinates, more than three")
         if problem.bounds:
             found.append("fields have bounds")
-        hidden = [place for e in problem.expressions.values() for place in e.jumps if place.has(AppliedUndef)]
-        if hidden:
-            found.append(f"a flux jumps where {shown(hidden[0])} = 0, a function of yours; write it as a formula")
         if problem.pairings:
             found.append("some fields are periodic and others not")
         if self.guess is not None and self._marches(problem):

@@ -255,8 +255,9 @@ def settle(
             place = shown(delta.args[0])
             raise StatementError(
                 f"the derivative in {variable} of {shown(stated)} is a distribution: it jumps where {place} = 0, and "
-                f"an equation at points cannot hold δ({place}); write a flux that jumps as div(k*grad(u)), a smooth "
-                f"step such as tanh(({place})/width), or cut the domain there and join two problems by conditions"
+                f"an equation at points cannot hold δ({place}); write a flux that jumps where a formula of the "
+                f"coordinates vanishes as div(k*grad(u)), a smooth step such as tanh(({place})/width), or cut the "
+                "domain there and join two problems by conditions"
             )
         derivative = marked.xreplace({mark: sympy.Integer(0)})
     return derivative
