@@ -242,6 +242,16 @@ def test_flat_interfaces_are_found_at_their_places_once():
     assert found.curved == ()
 
 
+def test_crowded_interfaces_are_followed_only_where_a_flux_jumps():
+    sides = {"sides": rp.On("boundary", "u = 0")}
+    crowded, circle = "where(sin(60*x*y) < 0, 1, 2)", "where(x**2 + y**2 < 0.9, 1, 2)"
+    for equation, count in (
+        (f"laplace(u) = {crowded} + {circle}", 1),
+        (f"div({crowded}*grad(u)) = {circle}", 2),
+    ):
+        assert len(interfaces_of(rp.Problem(equation, SQUARE, sides)).curved) == count
+
+
 def divided():
     """Nine boxes of a square and the mesh of them that a circle divides."""
     problem = rp.Problem(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, log2, pi
+from math import ceil, log2, pi, prod
 
 import numpy as np
 
@@ -41,15 +41,15 @@ def first_tree(
     bounds = np.asarray(domain.bounds, dtype=float)
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
     tree = _at_sides(Node(bounds), domain)
-    for axis, place, _ in interfaces.flat:
+    for axis, place in _planes(interfaces, tuning.most_cells[len(bounds) - 1] // 4):
         tree = tree.cut_at(axis, place)
     if len(tree.leaves) == 1:
         axes = range(len(bounds)) if tuning.first_cuts[len(bounds) - 1] else ()
         tree = tree.refined_leaves(tuple(axes))
     tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
     tree = at_holes_and_corners(tree, domain, log2(1 / tol))
-    tree = _along(tree, interfaces)
     data, most = problem.variation, tuning.most_cells[len(bounds) - 1] // 4
+    tree = _along(tree, interfaces, most)
     if data is None:
         return tree
 
@@ -59,7 +59,14 @@ def first_tree(
     return _until_none(tree, changes, most)
 
 
-def _along(tree: Node, interfaces: Interfaces) -> Node:
+def _planes(interfaces: Interfaces, most: int) -> list[tuple[int, float]]:
+    """Axis and place of flat interfaces; without those where no flux jumps if they would make too many cells."""
+    planes = [(axis, place) for axis, place, _ in interfaces.flat]
+    cells = prod(1 + sum(own == axis for own, _ in planes) for axis in {own for own, _ in planes})
+    return planes if cells <= most else [(axis, place) for axis, place, flux in interfaces.flat if flux]
+
+
+def _along(tree: Node, interfaces: Interfaces, most: int) -> Node:
     """Cells in which curved interfaces turn little, found by looking at ever smaller boxes down to a least size."""
 
     def turning(leaf: Node) -> Array:
@@ -75,7 +82,7 @@ def _along(tree: Node, interfaces: Interfaces) -> Node:
                     return leaf.lengths > 0.6 * leaf.lengths.max()
         return none
 
-    return _until_none(tree, turning)
+    return _until_none(tree, turning, most)
 
 
 def _until_none(tree: Node, asked: Callable[[Node], Array], most: int = 10**6) -> Node:

@@ -25,6 +25,8 @@ HALVED, ALIKE = 45, 1e-11
 """Halvings of an interval of that scan, and the share of the axis by which two places may differ and be one."""
 HALVINGS, STEPS = 6, 6
 """Halvings of an interval and steps of Newton's method in it: a root to rounding."""
+CROWDED = 0.08
+"""Share of the edges of a coarse grid that an interface of no flux may cross, or it is left alone; a circle: 0.03."""
 ALONG = 33
 """Points of a line through a box among which it is seen to cross an interface."""
 
@@ -128,10 +130,19 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
         one = Interface(place, tuple(symbols), place in jumping)
         axes = [axis for axis, symbol in enumerate(symbols) if symbol in place.free_symbols]
         if len(axes) > 1:
-            curved.append(one)
+            curved += [one] if one.flux or _plain(one, bounds) else []
         else:
             flat += [(axes[0], root, one.flux) for root in _zeros(one, axes[0], bounds)]
     return Interfaces(_once(flat, bounds), tuple(curved))
+
+
+def _plain(interface: Interface, bounds: Array) -> bool:
+    """Whether an interface is seen on a coarse grid to be worth following: sign(sin(99*x*y)) divides all cells."""
+    count = {2: 65, 3: 33}.get(len(bounds), 9)
+    axes = np.meshgrid(*[np.linspace(lower, upper, count) for lower, upper in bounds], indexing="ij")
+    positive = (interface.value(np.stack([axis.ravel() for axis in axes], axis=1)) > 0).reshape(axes[0].shape)
+    changes = [np.mean(np.diff(positive, axis=axis)) for axis in range(len(bounds))]
+    return float(np.mean(changes)) < CROWDED
 
 
 def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
