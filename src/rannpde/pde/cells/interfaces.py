@@ -118,7 +118,7 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
     >>> square, walls = Box(x=(-1, 1), y=(-1, 1)), {"walls": On("boundary", "u = 0")}
     >>> found = interfaces_of(Problem("div(where(abs(x) < 0.5, 1, 9)*grad(u)) = where(y < x, 1, 2)", square, walls))
     >>> found.flat, [one.formula for one in found.curved]
-    (((0, 0.5, True), (0, -0.5, True)), [x - y])
+    (((0, -0.5, True), (0, 0.5, True)), [x - y])
     """
     symbols = problem.vocabulary.symbols[skipped:]
     bounds = np.asarray(problem.domain.bounds, dtype=float)[skipped:]

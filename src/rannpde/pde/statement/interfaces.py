@@ -19,7 +19,7 @@ def interface_places(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Sym
 
     >>> x, y = sympy.symbols("x y", real=True)
     >>> interface_places([Where(Larger(Absolute(x), y) - 2, 1, 3) * y], [x, y])
-    [x - 2, x + 2, y - 2]
+    [x + 2, x - 2, y - 2]
     """
     return smooth_places((place for formula in formulas for place in _kinks(own_kinks(formula))), symbols)
 
