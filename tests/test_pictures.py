@@ -102,7 +102,7 @@ def test_vectors_are_drawn_as_what_they_are():
 
 def test_colours_end_at_the_boundary():
     """The colours are cut along the outline itself, and reach it: every point of it has a known value nearby."""
-    view = View.of(PLATE, (0, 1), None)
+    view = View.of(PLATE, (0, 1))
     values = view.evaluate(lambda points: points[:, 0])
     cell = np.hypot(view.across[1] - view.across[0], view.up[1] - view.up[0])
     shown = np.isfinite(values.ravel())
@@ -119,7 +119,7 @@ def test_colours_end_at_the_boundary():
 
 def test_a_section_shows_the_boundary_where_it_is():
     """The plane z = ½ cuts a circle of radius 0.3 out of a square; y = 0.5 of a torus two circles."""
-    view = View.of(CUBE, (0, 1), None)
+    view = View.of(CUBE, (0, 1))
     circle = min(view.loops, key=len)
     np.testing.assert_allclose(np.linalg.norm(circle - 0.5, axis=1), 0.3, rtol=1e-9)
 

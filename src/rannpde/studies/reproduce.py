@@ -12,13 +12,14 @@ from rich.console import Console
 
 from rannpde.errors import FileError
 from rannpde.io import prepare_folder, write_whole
+from rannpde.plotting.style import style
 from rannpde.studies.paper.findings import findings
 from rannpde.studies.run.records import Record, Records
 from rannpde.studies.run.runner import missing_cells, run_cells
 from rannpde.studies.show import report
 from rannpde.studies.show.analysis import collect
 from rannpde.studies.show.chapter import Chapter, Table
-from rannpde.studies.show.figures import render, style, write_figure
+from rannpde.studies.show.figures import render, write_figure
 from rannpde.studies.show.progress import Display, title
 from rannpde.studies.study import Cell
 
