@@ -263,9 +263,9 @@ def test_bad_files_end_with_one_message_and_no_traceback(old, new, told, run, fi
 def test_wrong_settings_are_named_with_their_file_and_line(settings, line, run, file, tmp_path):
     file.write_text(SETTLED.replace("tol = 1e-6", "\n".join(settings)), encoding="utf-8")
     result = run("solve", file, "-o", tmp_path / "out")
-    assert f"{file}, line {line}: " in result.output
+    assert f"{file}, line {line}, column " in result.output
     blamed = run("solve", file.with_name("settled.toml"), "-o", tmp_path / "out", "--seed", -1)
-    assert f"{file}, line {line}: " in blamed.output  # the file is judged first
+    assert f"{file}, line {line}, column " in blamed.output  # the file is judged first
 
 
 def test_a_wrong_option_is_not_blamed_on_the_file(run, file, tmp_path):
