@@ -64,7 +64,7 @@ def test_every_example_goes_the_whole_way(name, run, tmp_path):
     file, out = copied(name, tmp_path), tmp_path / "out"
     result = run("solve", file, "--out", out)
     assert result.exit_code == 0, result.output
-    assert {path.name for path in out.iterdir()} == {f"{name}{suffix}" for suffix in (".npz", ".png", ".txt")}
+    assert {path.name for path in out.iterdir()} == {f"{name}{suffix}" for suffix in (".npz", ".png", ".txt", ".html")}
     report = (out / f"{name}.txt").read_text(encoding="utf-8")
     assert report.strip() in result.output
     assert ": converged (" in report
@@ -189,7 +189,7 @@ def test_a_failure_while_saving_loses_nothing(run, file, tmp_path, refuge, monke
     monkeypatch.setattr(rp.Solution, "save", full)
     result = run("solve", file, "-o", out)
     assert result.exit_code == 1
-    assert {path.suffix for path in out.iterdir()} == {".txt", ".png"}
+    assert {path.suffix for path in out.iterdir()} == {".txt", ".png", ".html"}
     (kept,) = refuge.rglob("settled.npz")
     assert f"{out / 'settled.npz'} could not be written" in result.output
     assert f"it was written to {kept} instead" in result.output
