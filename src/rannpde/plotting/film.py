@@ -60,6 +60,9 @@ class Film:
         given = dict(self.fixed)
         if self.axis is None:
             return [View.of(self.domain, self.plane, given, grid)]
+        if self.axis == 0 and isinstance(self.domain, SpaceTime):  # space is the same at all times
+            first = View.of(self.domain, self.plane, {**given, 0: float(self.positions[0])}, grid)
+            return [first.at(float(time)) for time in self.positions]
         return [View.of(self.domain, self.plane, {**given, self.axis: float(at)}, grid) for at in self.positions]
 
 

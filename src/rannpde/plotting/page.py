@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 GRID = 72
 """Points of a map along each axis: the browser smooths between them."""
-PROFILES, MAPS = 49, 25
-"""Pictures of a film of profiles, and of maps, which take more room."""
+PROFILES, MAPS, SLICES = 49, 25, 15
+"""Pictures of a film of profiles, of maps, which take more room, and of slices, whose outlines take time."""
 LIBRARIES = ("numpy", "scipy", "sympy", "matplotlib")
 
 
@@ -231,7 +231,8 @@ def _wide(inner: str, label: str) -> str:
 
 
 def _pictures(solution: Solution) -> str:
-    count = PROFILES if solution.dim == 2 else MAPS
+    timed = isinstance(solution.stated.domain, SpaceTime)
+    count = SLICES if not timed else PROFILES if solution.dim == 2 else MAPS
     moving = films(solution, count)
     shown = [_film(solution, film, number) for number, film in enumerate(moving)]
     if not moving:

@@ -18,7 +18,7 @@ from rannpde.arrays import Array
 from rannpde.plotting.style import COLOURS
 from rannpde.plotting.view import Scale, View
 
-WIDTH, LEFT, TOP, BOTTOM = 360.0, 50.0, 10.0, 40.0
+WIDTH, LEFT, TOP, BOTTOM = 360.0, 56.0, 10.0, 40.0
 """Pixels of a panel and around its axes: on a phone it is as wide as the page, so that letters keep their size."""
 RIGHT_OF_MAP, RIGHT_OF_PROFILE = 66.0, 12.0
 """Beside a map its scale of colours."""
@@ -76,7 +76,7 @@ class Axes:
             parts.append(f'<text x="{self.left - 6:g}" y="{at + 4:.1f}" text-anchor="end">{number(value)}</text>')
         middle = self.left + self.width / 2
         parts.append(f'<text x="{middle:g}" y="{bottom + 33:g}" text-anchor="middle">{name_in_svg(names[0])}</text>')
-        turned = f"translate(10 {self.top + self.height / 2:g}) rotate(-90)"
+        turned = f"translate(14 {self.top + self.height / 2:g}) rotate(-90)"
         parts.append(f'<text transform="{turned}" text-anchor="middle">{name_in_svg(names[1])}</text>')
         return "".join(parts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -94,6 +94,12 @@ class View:
             points[band] = _lifted(middle, plane, rim[nearest[band]])
             known |= band
         return cls(domain, plane, middle, across, up, loops, points, known, inside)
+
+    def at(self, time: float) -> View:
+        """The same plane of a space-time at another time."""
+        middle, points = self.middle.copy(), self.points.copy()
+        middle[0] = points[:, 0] = time
+        return replace(self, middle=middle, points=points)
 
     @property
     def size(self) -> tuple[float, float]:
