@@ -117,6 +117,14 @@ def test_colours_end_at_the_boundary():
     assert len(view.loops) == 2
 
 
+def test_where_faces_of_a_shape_and_of_what_was_taken_away_meet_nothing_is_drawn():
+    """The lower right corner of an L: the faces y = -1 of both boxes meet there, and the solution is not known."""
+    ell = rp.Box(x=(-1, 1), y=(-1, 1)) - rp.Box(x=(0, 1), y=(-1, 0))
+    view = View.of(ell, (0, 1))
+    assert not view.inside[(view.points[:, 0] > 0.1) & (view.points[:, 1] < -0.1)].any()
+    assert view.inside[(view.points[:, 0] < -0.1) & (view.points[:, 1] == -1)].all()
+
+
 def test_a_section_shows_the_boundary_where_it_is():
     """The plane z = ½ cuts a circle of radius 0.3 out of a square; y = 0.5 of a torus two circles."""
     view = View.of(CUBE, (0, 1))

@@ -2,9 +2,9 @@ r"""
 Spots that divide: Gray–Scott
 =============================
 
-Two substances, one fed and one that eats it: :math:`u_t = D_u \Delta u - u v^2 + F(1 - u)`, :math:`v_t = D_v \Delta
-v + u v^2 - (F + k)\, v`. From a few drops, spots and worms grow. Two coupled equations in two dimensions, periodic,
-stated in two lines.
+Two substances, one fed and one that eats it: :math:`u_t = 2 D \Delta u - u v^2 + F(1 - u)`,
+:math:`v_t = D \Delta v + u v^2 - (F + k)\, v`. From a few drops, spots and worms
+grow. Two coupled equations in two dimensions, periodic, stated in two lines.
 """
 
 import os

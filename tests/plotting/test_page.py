@@ -193,7 +193,8 @@ SLIDE = (
     slider.dispatchEvent(new Event("input"));
     shown.push({label: film.querySelector("output").textContent, state: state()});
   }
-  const letters = [...document.querySelectorAll("figure text")].map(t => t.getBoundingClientRect().height);
+  const letters = [...document.querySelectorAll("figure text")].map(t => t.getBoundingClientRect())
+    .map(box => Math.max(box.width, box.height));  // one of them is turned
   const sticks = (a, b) => a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
   const cut = [...document.querySelectorAll("figure svg")].flatMap(svg => [...svg.querySelectorAll("text, image")]
     .filter(t => sticks(t.getBoundingClientRect(), svg.getBoundingClientRect())).map(t => t.outerHTML.slice(0, 120)));
