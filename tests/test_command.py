@@ -204,7 +204,7 @@ def test_where_a_part_cannot_be_written_at_all_the_others_are(run, file, tmp_pat
     result = run("solve", file, "-o", tmp_path / "out", "--quiet")
     assert result.exit_code == 1
     assert result.output.count("no picture today") == 2
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".txt"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".txt", ".html"}
 
 
 # ---------------------------------------------------------------------------------------------------- refused

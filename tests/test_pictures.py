@@ -106,7 +106,7 @@ def test_colours_end_at_the_boundary():
     values = view.evaluate(lambda points: points[:, 0])
     cell = np.hypot(view.across[1] - view.across[0], view.up[1] - view.up[0])
     shown = np.isfinite(values.ravel())
-    assert shown[PLATE.contains(view.points)].all()
+    assert shown[PLATE.level(view.points) < -1e-6].all()  # on faces where the notch meets the rim nothing is known
     for loop in view.loops:
         corner = np.stack(np.meshgrid(view.across, view.up), axis=2).reshape(-1, 2)
         near = np.linalg.norm(corner[:, None] - loop[::20], axis=2) <= cell

@@ -30,7 +30,7 @@ problem = rp.Problem(
     },
     fields=("u", "v"),
 )
-solution = rp.solve(problem, tol=1e-2 if "RANNPDE_SMALL" in os.environ else 1e-5, seconds=90)
+solution = rp.solve(problem, tol=1e-2 if "RANNPDE_SMALL" in os.environ else 1e-5)
 print(f"{solution.reason}; estimated relative error {solution.estimate:.1e}")
 
 # %%

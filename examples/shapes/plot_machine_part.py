@@ -28,6 +28,6 @@ problem = rp.Problem(
     parameters={"h": 0.4},
     name="Heat in a machine part, degrees above the air",
 )
-solution = rp.solve(problem, tol=1e-2 if "RANNPDE_SMALL" in os.environ else 1e-4, seconds=90)
+solution = rp.solve(problem, tol=1e-2 if "RANNPDE_SMALL" in os.environ else 1e-4)
 print(f"{solution.reason}; estimated relative error {solution.estimate:.1e}")
 figure = solution.plot()

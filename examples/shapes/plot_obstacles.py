@@ -2,8 +2,8 @@ r"""
 Slow flow round obstacles
 =========================
 
-Stokes' equations :math:`-\Delta u + p_x = 0`, :math:`-\Delta v + p_y = 0`, :math:`u_x + v_y = 0` in a channel with round
-pillars. Shapes are added and subtracted; every piece of the boundary has a name.
+Stokes' equations :math:`-\Delta u + p_x = 0`, :math:`-\Delta v + p_y = 0`, :math:`u_x + v_y = 0` in a channel with
+round pillars. Shapes are added and subtracted; every piece of the boundary has a name.
 """
 
 import os
@@ -14,7 +14,7 @@ import numpy as np
 import rannpde as rp
 
 small = "RANNPDE_SMALL" in os.environ
-pillars = {"first": (0.7, 0.42, 0.2), "second": (1.45, 0.62, 0.16), "third": (1.5, 0.2, 0.09)}
+pillars = {"first": (0.7, 0.42, 0.2), "second": (1.45, 0.62, 0.16)}
 if small:
     pillars = {"first": (0.7, 0.42, 0.2)}
 channel = rp.Box(x=(0, 2.2), y=(0, 1))
@@ -31,7 +31,7 @@ problem = rp.Problem(
     },
     fields=("u", "v", "p"),
 )
-solution = rp.solve(problem, tol=3e-2 if small else 1e-3, seconds=120)
+solution = rp.solve(problem, tol=1e-1 if small else 1e-3)
 print(f"{solution.reason}; estimated relative error {solution.estimate:.1e}")
 
 x, y = np.linspace(0.001, 2.199, 220), np.linspace(0.001, 0.999, 100)
