@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-8
 """Relative L² error asked of the tiny problem."""
 SECONDS = 3.0
-"""Time above which something is wrong: one core of 2.5 GHz takes 0.1 to 0.3 s once everything is loaded."""
+"""Processor time above which something is wrong: a core of 2.5 GHz takes 0.1 to 0.5 s once everything is loaded."""
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +38,7 @@ def doctor() -> None:
 
 def solved() -> list[Check]:
     """Digits and speed of a heat equation with a known solution; the second of two solves counts, all being loaded."""
+    import time
     import warnings
 
     from rannpde.pde.solution import ConvergenceWarning
@@ -49,13 +50,15 @@ def solved() -> list[Check]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what is wrong is told below
         solve(problem, tol=TOLERANCE)
+        started = time.process_time()  # not by the clock: other programs may run
         solution = solve(problem, tol=TOLERANCE)
+        spent = time.process_time() - started
     error = max(solution.errors().values())
     good = solution.converged and error <= TOLERANCE
     digits = f"heat equation to {error:.1e}, {TOLERANCE:.0e} asked, {solution.estimate:.1e} estimated"
     lost = "digits are lost: the BLAS or its flags may be unsafe; reinstall numpy and scipy, then run the tests"
-    slow = "slow: the machine is busy, threads compete (see above), or the BLAS is not tuned"
+    slow = "slow: threads compete (see above), or the BLAS is not tuned"
     return [
         Check("digits", digits, "" if good else lost),
-        Check("speed", f"{solution.seconds:.2f} s", "" if solution.seconds <= SECONDS else slow),
+        Check("speed", f"{spent:.2f} s of processor time, {SECONDS:g} s allowed", "" if spent <= SECONDS else slow),
     ]
