@@ -21,4 +21,8 @@ problem = rp.Problem(
 solution = rp.solve(problem, tol=1e-2 if small else 1e-4)
 print(solution.to_html("heater.html"), f"estimated relative error {solution.estimate:.1e}")
 moving = solution.animate("heater.gif", frames=4 if small else 40)
+
+# %%
+# And the figure for print: three times, on one scale.
+
 figure = solution.plot()
