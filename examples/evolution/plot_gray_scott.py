@@ -1,10 +1,10 @@
 r"""
-Spots that divide: Gray–Scott
-=============================
+Drops that grow into rings: Gray–Scott
+======================================
 
 Two substances, one fed and one that eats it: :math:`u_t = 2 D \Delta u - u v^2 + F(1 - u)`,
-:math:`v_t = D \Delta v + u v^2 - (F + k)\, v`. From a few drops, spots and worms
-grow. Two coupled equations in two dimensions, periodic, stated in two lines.
+:math:`v_t = D \Delta v + u v^2 - (F + k)\, v`. From a few drops,
+rings grow and meet. Two coupled equations in two dimensions, periodic, stated in two lines.
 """
 
 import os
@@ -37,7 +37,9 @@ axis = np.linspace(-1, 1, 90)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharey=True)
 for place, t in zip(axes, (0, end / 3, end), strict=True):
     grid = np.stack(np.meshgrid([t], axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
-    image = place.pcolormesh(axis, axis, solution.field("v", grid).reshape(90, 90).T, cmap="magma", shading="gouraud")
+    image = place.pcolormesh(
+        axis, axis, solution.field("v", grid).reshape(90, 90).T, cmap="magma", vmin=0, vmax=0.4, shading="gouraud"
+    )
     place.grid(False)
     place.set(aspect="equal", title=f"$t = {t:.0f}$", xlabel="$x$")
 axes[0].set_ylabel("$y$")

@@ -39,7 +39,7 @@ u, v, p = (part.reshape(121, 121) for part in solution(grid).T)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.9))
 left.pcolormesh(axis, axis, np.hypot(u, v), cmap="viridis", shading="gouraud")
 left.streamplot(axis, axis, u, v, color="white", linewidth=0.7, arrowsize=0.7, density=1.4)
-left.set(title="speed and streamlines", xlabel="$x$", ylabel="$y$", aspect="equal")
+left.set(title="speed and streamlines", xlabel="$x$", ylabel="$y$", aspect="equal", xlim=(0, 1), ylim=(0, 1))
 right.contourf(axis, axis, np.clip(p, -0.1, 0.1), levels=np.linspace(-0.1, 0.1, 25), cmap="RdBu_r")
 right.set(title="pressure", xlabel="$x$", aspect="equal")
 for place in (left, right):

@@ -47,4 +47,4 @@ for across, up, radius in pillars.values():
     axes.add_patch(plt.Circle((across, up), radius, facecolor="#dddddd", edgecolor="black"))
 figure.colorbar(image, label="speed", shrink=0.8)
 axes.grid(False)
-axes.set(aspect="equal", xlabel="$x$", ylabel="$y$", title="speed and streamlines")
+axes.set(aspect="equal", xlabel="$x$", ylabel="$y$", title="speed and streamlines", xlim=(0, 2.2), ylim=(0, 1))
