@@ -1,6 +1,8 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
+# make docs  the site, with its gallery, in docs/_build/html (RANNPDE_SMALL=1: a small gallery)
+# make dist  the wheel, checked in an empty environment
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
 # Each creates .venv with known-good versions first; nothing but Python ≥ 3.11 and make is needed.
@@ -11,7 +13,7 @@ READY := .venv/.ready
 
 COUNT ?= 1000
 
-.PHONY: run test fuzz honesty lint format bench sensitivity clean
+.PHONY: run test fuzz honesty lint format bench sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
@@ -44,6 +46,24 @@ bench: $(READY)
 sensitivity: $(READY)
 	$(BIN)/python benchmarks/sensitivity.py
 
+docs: .venv/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+
+.venv/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch .venv/.docs
+
+# outside the source, so that what was installed is what runs: styles, scripts and examples must be in the wheel
+dist: $(READY)
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv dist/empty
+	dist/empty/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd dist/empty && bin/rannpde examples burgers && bin/rannpde solve burgers.toml --tol 1e-4 --quiet
+	cd dist/empty && test -s out/burgers.html && test -s out/burgers.npz && bin/python -c 'import rannpde; rannpde.zoo("heat")'
+	rm -rf dist/empty build
+	@ls dist
+
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "rannpde needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11"; exit 1; }
@@ -52,4 +72,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 clean:
-	rm -rf .venv out build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out build dist docs/_build docs/gallery src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -64,7 +64,7 @@ def test_every_example_goes_the_whole_way(name, run, tmp_path):
     file, out = copied(name, tmp_path), tmp_path / "out"
     result = run("solve", file, "--out", out)
     assert result.exit_code == 0, result.output
-    assert {path.name for path in out.iterdir()} == {f"{name}{suffix}" for suffix in (".npz", ".png", ".txt")}
+    assert {path.name for path in out.iterdir()} == {f"{name}{suffix}" for suffix in (".npz", ".png", ".txt", ".html")}
     report = (out / f"{name}.txt").read_text(encoding="utf-8")
     assert report.strip() in result.output
     assert ": converged (" in report
@@ -189,7 +189,7 @@ def test_a_failure_while_saving_loses_nothing(run, file, tmp_path, refuge, monke
     monkeypatch.setattr(rp.Solution, "save", full)
     result = run("solve", file, "-o", out)
     assert result.exit_code == 1
-    assert {path.suffix for path in out.iterdir()} == {".txt", ".png"}
+    assert {path.suffix for path in out.iterdir()} == {".txt", ".png", ".html"}
     (kept,) = refuge.rglob("settled.npz")
     assert f"{out / 'settled.npz'} could not be written" in result.output
     assert f"it was written to {kept} instead" in result.output
@@ -204,7 +204,7 @@ def test_where_a_part_cannot_be_written_at_all_the_others_are(run, file, tmp_pat
     result = run("solve", file, "-o", tmp_path / "out", "--quiet")
     assert result.exit_code == 1
     assert result.output.count("no picture today") == 2
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".txt"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".txt", ".html"}
 
 
 # ---------------------------------------------------------------------------------------------------- refused
@@ -263,9 +263,9 @@ def test_bad_files_end_with_one_message_and_no_traceback(old, new, told, run, fi
 def test_wrong_settings_are_named_with_their_file_and_line(settings, line, run, file, tmp_path):
     file.write_text(SETTLED.replace("tol = 1e-6", "\n".join(settings)), encoding="utf-8")
     result = run("solve", file, "-o", tmp_path / "out")
-    assert f"{file}, line {line}: " in result.output
+    assert f"{file}, line {line}, column " in result.output
     blamed = run("solve", file.with_name("settled.toml"), "-o", tmp_path / "out", "--seed", -1)
-    assert f"{file}, line {line}: " in blamed.output  # the file is judged first
+    assert f"{file}, line {line}, column " in blamed.output  # the file is judged first
 
 
 def test_a_wrong_option_is_not_blamed_on_the_file(run, file, tmp_path):

@@ -7,14 +7,25 @@ from typing import Annotated
 import typer
 
 from rannpde import __version__
-from rannpde.cli import reproduce, solve, theory
+from rannpde.cli import doctor, new, reproduce, solve, theory
+
+START = """\
+Three things to try:
+
+  rannpde examples burgers && rannpde solve burgers.toml   a ready-made equation; look at out/burgers.html
+  rannpde new                                              your own equation, question by question
+  rannpde reproduce --quick                                the paper's experiments, with a report
+
+rannpde --help lists the rest; rannpde doctor looks at the installation.
+"""
+"""What the command says when nothing is asked of it."""
 
 
 def build() -> typer.Typer:
     """The application with every command registered."""
-    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.callback()(rannpde)
-    for commands in (solve, reproduce, theory):
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.callback(invoke_without_command=True)(rannpde)
+    for commands in (new, solve, reproduce, theory, doctor):
         commands.register(app)
     return app
 
@@ -28,8 +39,10 @@ def _print_version(wanted: bool) -> None:
 Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")]
 
 
-def rannpde(version: Version = False) -> None:
+def rannpde(context: typer.Context, version: Version = False) -> None:
     """Random neural networks for functions and partial differential equations."""
+    if context.invoked_subcommand is None:
+        typer.echo(START, nl=False)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Commands that run studies (``reproduce``, ``study``) and look at the machine (``doctor``)."""
+"""Commands that run studies: ``reproduce``, ``study``."""
 
 from __future__ import annotations
 
@@ -35,11 +35,19 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(reproduce)
     app.command()(study)
-    app.command()(doctor)
+
+
+def _chapters() -> list[str]:
+    """For the shell to complete."""
+    from rannpde.studies.paper.catalogue import CHAPTERS
+
+    return list(CHAPTERS)
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Studies to run; all when none is given.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Studies to run; all when none is given.", autocompletion=_chapters)
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="All figures in under 5 minutes on 2 cores.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Widths up to 8,192: hours.")] = False,
     out: Out = Path("results"),
@@ -73,21 +81,6 @@ def study(
     with answered(KEPT):
         mine = read_study(file)
         _produce([plain_chapter(mine)], out / mine.name, mine.title or mine.name, workers, threads, scheduler)
-
-
-def doctor() -> None:
-    """Print versions, BLAS, threads and the dsyrk rate, and say what is wrong with them."""
-    from rannpde.studies.run.environment import examine
-
-    console, checks = Console(), examine()
-    for check in checks:
-        console.print(f"{check.name:>13}  {check.value}", markup=False, highlight=False, soft_wrap=True)
-        if check.problem:
-            console.print(f"{'':>13}  ! {check.problem}", style="red", markup=False, soft_wrap=True)
-    wrong = sum(bool(check.problem) for check in checks)
-    console.print("nothing is wrong" if not wrong else f"{wrong} to mend", style="green" if not wrong else "red")
-    if wrong:
-        raise typer.Exit(1)
 
 
 def _produce(

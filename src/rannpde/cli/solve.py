@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 NOT_WRITTEN, NOT_CONVERGED = 1, 3
 """Exit codes beside 2, which wrong input has."""
-PARTS = (".npz", ".txt", ".png")
-"""The solution, its report and its picture."""
+PARTS = (".npz", ".txt", ".png", ".html")
+"""The solution, its report, its picture and its page."""
 SHARED = ("tol", "seconds", "rng")
 """Settings that every method has."""
 
@@ -32,20 +33,37 @@ def register(app: typer.Typer) -> None:
     app.command("examples")(list_examples)
 
 
+def _methods() -> list[str]:
+    """For the shell to complete."""
+    from rannpde.pde.solve import METHODS
+
+    return sorted(METHODS)
+
+
+def _examples() -> list[str]:
+    """For the shell to complete."""
+    from rannpde.pde.problem.toml import examples
+
+    return list(examples())
+
+
 def solve_file(
     file: Annotated[
         Path, typer.Argument(help="A TOML file with equations, domain, conditions; see 'rannpde examples'.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the solution, the picture and the report.")] = (
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the solution, report, picture and page.")] = (
         Path("out")
     ),
     tol: Annotated[float | None, typer.Option(help="Relative L² error wanted; overrides the file.")] = None,
-    method: Annotated[str | None, typer.Option(help="lines or collocation; replaces the file's method.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="lines, cells or collocation, in place of the file's.", autocompletion=_methods),
+    ] = None,
     seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
-    """Solve a stated problem; write <name>.npz, <name>.png and <name>.txt.
+    """Solve a stated problem; write <name>.npz, <name>.txt, <name>.png and the page <name>.html.
 
     Exit code 3 means that the wanted error was not reached, 2 that the input is wrong, 1 that a part could not be
     written where it belongs. Ctrl-C writes the best found so far.
@@ -68,7 +86,9 @@ def solve_file(
         with _shown(console, quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
             solution = solve(problem, progress=progress, **settings)
-    written = _write(solution, folder / file.stem, console)
+    asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
+    command = shlex.join(["rannpde", "solve", str(file), *(str(part) for pair in asked.items() for part in pair)])
+    written = _write(solution, folder / file.stem, console, command)
     if not quiet:
         typer.echo(solution.report())
         typer.echo(f"written: {', '.join(map(str, written))}")
@@ -98,14 +118,15 @@ def _shown(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None]
         yield plain
 
 
-def _write(solution: Solution, stem: Path, console: Console) -> list[Path]:
-    """The solution first, then its report and picture; what cannot be written where it belongs loses nothing else."""
+def _write(solution: Solution, stem: Path, console: Console, command: str) -> list[Path]:
+    """The solution, its report, picture and page; what cannot be written where it belongs loses nothing else."""
     from rannpde.io import write_whole
 
     ways: tuple[Callable[[Path], object], ...] = (
         solution.save,
         lambda path: write_whole(path, f"{solution.report()}\n"),
         solution.plot,
+        lambda path: solution.to_html(path, command),
     )
     written = []
     for suffix, write in zip(PARTS, ways, strict=True):
@@ -126,7 +147,7 @@ def _write(solution: Solution, stem: Path, console: Console) -> list[Path]:
 
 
 def list_examples(
-    name: Annotated[str | None, typer.Argument(help="The example to copy.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The example to copy.", autocompletion=_examples)] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; the current folder by default.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:

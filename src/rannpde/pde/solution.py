@@ -270,6 +270,29 @@ class Solution:
 
         return plot_solution(self, path)
 
+    def to_html(self, path: PathLike, command: str = "") -> Path:
+        """One self-contained page, which needs no network: the problem typeset, pictures with a slider over time (in
+        3-D across slices), errors or estimate, residual map, passes, parameters, versions.
+
+        ``command`` is shown as what made the solution. Gives back the path.
+
+        >>> import rannpde as rp, tempfile
+        >>> problem = rp.Problem("u_xx = -u", rp.Interval(0, 1), {"ends": rp.On("boundary", "u = sin(x)")})
+        >>> solution = rp.solve(problem, tol=1e-6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     solution.to_html(f"{folder}/sine.html").read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+        """
+        from rannpde.plotting import write_page
+
+        return write_page(self, path, command)
+
+    def animate(self, path: PathLike, frames: int = 60, seconds: float = 5.0) -> Path:
+        """A GIF of ``frames`` pictures over time (in 3-D across slices) that takes ``seconds``; gives back the path."""
+        from rannpde.plotting import animate
+
+        return animate(self, path, frames, seconds)
+
     def save(self, path: PathLike) -> Path:
         """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
         header, arrays = self.pack()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,15 +13,19 @@ from rannpde.arrays import Array
 from rannpde.domains import Domain, SpaceTime
 from rannpde.io import PathLike
 from rannpde.pde.statement.expression import Jet
-from rannpde.plotting.view import Panel, View, limits_of, span
+from rannpde.plotting.style import COLOURS, ONE_SIGN, SIZES, style
+from rannpde.plotting.typeset import equations, inline, length, symbol
+from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Ensemble, Solution
 
 _LINE = 400
 _SNAPSHOTS = 5
-LETTERS = 12
-"""Letters of a title for each inch of a figure."""
+HEADING = 11
+"""Size of the letters of a heading."""
+EQUATIONS = 3
+"""Equations that a heading shows; more would be a page."""
 
 
 def plot_solution(solution: Solution, path: PathLike | None = None) -> Figure:
@@ -32,18 +35,28 @@ def plot_solution(solution: Solution, path: PathLike | None = None) -> Figure:
     draw = {(1, False): _interval, (1, True): _space_time}.get(
         (space_dim, isinstance(problem.domain, SpaceTime)), _planes
     )
-    figure = draw(solution, problem.domain)
-    figure.suptitle(fill(_title(solution), round(LETTERS * figure.get_figwidth())), fontsize=11)
-    if path is not None:
-        figure.savefig(path, dpi=150)
+    with style():
+        figure = draw(solution, problem.domain)
+        figure.suptitle(heading(solution, figure.get_figwidth()), fontsize=HEADING)
+        if path is not None:
+            figure.savefig(path, dpi=150)
     return figure
 
 
 def plot_ensemble(ensemble: Ensemble, path: PathLike | None = None) -> Figure:
     """Mean and spread of every field over the first two coordinates, or over the one, at the last time."""
     first = ensemble.members[0]
-    domain, fields = first.stated.domain, first.fields
-    figure, axes = _canvas(len(fields), 2, width=4.6, height=3.2)
+    with style():
+        figure = _ensemble(ensemble, first.stated.domain)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+    return figure
+
+
+def _ensemble(ensemble: Ensemble, domain: Domain) -> Figure:
+    first = ensemble.members[0]
+    fields = first.fields
+    figure, axes = canvas(len(fields), 2, width=4.6, height=3.2)
     view = _first_view(domain)
     shown: list[tuple[Callable[[Array], Array], str]] = [(ensemble, "mean"), (ensemble.spread, "spread")]
     for row, name in enumerate(fields):
@@ -52,14 +65,13 @@ def plot_ensemble(ensemble: Ensemble, path: PathLike | None = None) -> Figure:
             if view is None:
                 line = span(domain, 0, _LINE)
                 place.plot(line, np.reshape(function(line[:, None]), (_LINE, -1))[:, row])
-                place.set(xlabel=domain.names[0], ylabel=f"{label} of {name}")
+                place.set(xlabel=inline(domain.names[0]), ylabel=f"{label} of {inline(name)}")
                 continue
-            title = f"{label} of {name}"
-            panel = _logarithm(title, function, row) if column else Panel(title, _component(function, row))
+            title = f"{label} of {inline(name)}"
+            panel = logarithm(title, function, row) if column else Panel(title, component(function, row))
             _map(figure, place, view, panel)
-    figure.suptitle(f"{first.title}: {len(ensemble.members)} independent draws", fontsize=11)
-    if path is not None:
-        figure.savefig(path, dpi=150)
+    drawn = f"{len(ensemble.members)} independent draws"
+    figure.suptitle(f"{first.stated.name or 'Mean and spread'}: {drawn}", fontsize=HEADING)
     return figure
 
 
@@ -68,18 +80,36 @@ def _first_view(domain: Domain) -> View | None:
     if domain.dim == 1:
         return None
     if not isinstance(domain, SpaceTime):
-        return View.of(domain, (0, 1), None)
-    return View.of(domain, (1, 0), None) if domain.dim == 2 else View.of(domain, (1, 2), domain.time[1])
+        return View.of(domain, (0, 1))
+    return View.of(domain, (1, 0)) if domain.dim == 2 else View.of(domain, (1, 2), {0: domain.time[1]})
 
 
-def _title(solution: Solution) -> str:
+def heading(solution: Solution, width: float) -> str:
+    """Name, equations set as mathematics where they fit into that many inches, errors, and what went wrong."""
     problem = solution.stated
-    name = problem.name or "; ".join(str(equation) for equation in problem.equations.values())
-    errors = ", ".join(f"{name} {error:.1e}" for name, error in solution.errors().items())
-    verdict = "" if solution.converged else "   (DID NOT CONVERGE)"
-    return (
-        (name if len(name) < 80 else name[:77] + "…") + (f"   relative L² error: {errors}" if errors else "") + verdict
-    )
+    written = list(equations(problem).values())
+    fits = [(length(one, HEADING) or np.inf) < 0.95 * width for one in written]
+    lines = [problem.name] if problem.name else []
+    if all(fits) and len(written) <= EQUATIONS:
+        lines += _joined([f"${one}$" for one in written], width)
+    elif not lines:
+        lines = [", ".join(map(inline, solution.fields))]
+    errors = ", ".join(f"{inline(name)} {error:.1e}" for name, error in solution.errors().items())
+    if errors:
+        lines.append(f"relative $L^2$ error: {errors}")
+    return "\n".join([*lines, *([] if solution.converged else ["DID NOT CONVERGE"])])
+
+
+def _joined(written: list[str], width: float) -> list[str]:
+    """Formulas side by side as long as they fit."""
+    lines = [written[0]]
+    for one in written[1:]:
+        together = f"{lines[-1]},    {one}"
+        if (length(together.replace("$", ""), HEADING) or np.inf) + 0.4 < 0.95 * width:
+            lines[-1] = together
+        else:
+            lines.append(one)
+    return lines
 
 
 def _interval(solution: Solution, domain: Domain) -> Figure:
@@ -88,17 +118,17 @@ def _interval(solution: Solution, domain: Domain) -> Figure:
     line = span(domain, 0, _LINE)[:, None]
     values = solution.function(line)
     rows = 1 if exact is None else 2
-    figure, axes = _canvas(rows, len(solution.fields), width=5.0, height=2.6)
+    figure, axes = canvas(rows, len(solution.fields), width=5.0, height=2.6)
     for column, name in enumerate(solution.fields):
         axes[0, column].plot(line[:, 0], values[:, column], label="solution")
-        axes[0, column].set_ylabel(name)
+        axes[0, column].set_ylabel(inline(name), fontsize=LETTERS)
         if exact is not None:
             wanted = exact(line)[:, column]
             axes[0, column].plot(line[:, 0], wanted, "k:", label="exact")
-            axes[0, column].legend(frameon=False)
+            axes[0, column].legend()
             axes[1, column].semilogy(line[:, 0], np.maximum(np.abs(values[:, column] - wanted), 1e-17))
-            axes[1, column].set_ylabel(f"error of {name}")
-        axes[-1, column].set_xlabel(domain.names[0])
+            axes[1, column].set_ylabel(f"error of {inline(name)}")
+        axes[-1, column].set_xlabel(inline(domain.names[0]), fontsize=LETTERS)
     return figure
 
 
@@ -106,18 +136,19 @@ def _space_time(solution: Solution, domain: Domain) -> Figure:
     """One space dimension and time: snapshots, the space-time map, and the map of the error where it is known."""
     exact = solution.stated.exact_solution
     (start, end), (left, right) = domain.bounds
-    figure, axes = _canvas(len(solution.fields), 2 if exact is None else 3, width=4.2, height=3.2)
+    figure, axes = canvas(len(solution.fields), 2 if exact is None else 3, width=4.2, height=3.2)
     line = np.linspace(left, right, _LINE)
-    view = View.of(domain, (1, 0), None)
+    view = View.of(domain, (1, 0))
     for row, name in enumerate(solution.fields):
         for shade, time in enumerate(np.linspace(start, end, _SNAPSHOTS)):
             points = np.column_stack([np.full(_LINE, time), line])
-            colour = f"C{shade}"
-            axes[row, 0].plot(line, solution.function(points)[:, row], color=colour, label=f"t = {time:.3g}")
+            label = f"$t = {time:.3g}$"
+            axes[row, 0].plot(line, solution.function(points)[:, row], color=COLOURS[shade], label=label)
             if exact is not None:
                 axes[row, 0].plot(line, exact(points)[:, row], "k:", linewidth=1)
-        axes[row, 0].legend(frameon=False, fontsize=7)
-        axes[row, 0].set(xlabel=domain.names[1], ylabel=name)
+        axes[row, 0].legend()
+        axes[row, 0].set_xlabel(inline(domain.names[1]), fontsize=LETTERS)
+        axes[row, 0].set_ylabel(inline(name), fontsize=LETTERS)
         panels = [_fields(solution)[row], *_checks(solution, timed=True)[row : row + 1]]
         for column, panel in enumerate(panels, start=1):
             _map(figure, axes[row, column], view, panel)
@@ -132,21 +163,22 @@ def _planes(solution: Solution, domain: Domain) -> Figure:
     timed = isinstance(domain, SpaceTime)
     fields, checks = _fields(solution), _checks(solution, timed)
     if timed:
-        views = [View.of(domain, (1, 2), float(time)) for time in span(domain, 0, 3)]
-        titles = [f", t = {view.middle[0]:.3g}" for view in views]
+        views = [View.of(domain, (1, 2), {0: float(time)}) for time in span(domain, 0, 3)]
+        titles = [f", $t = {view.middle[0]:.3g}$" for view in views]
     elif domain.dim == 3:
-        views = [View.of(domain, plane, None) for plane in ((0, 1), (0, 2), (1, 2))]
-        titles = [f", {domain.names[k]} = {view.middle[k]:.3g}" for view, k in zip(views, (2, 1, 0), strict=True)]
+        views = [View.of(domain, plane) for plane in ((0, 1), (0, 2), (1, 2))]
+        across = zip(views, (2, 1, 0), strict=True)
+        titles = [f", ${symbol(domain.names[k])} = {view.middle[k]:.3g}$" for view, k in across]
     else:
-        return _one_plane(View.of(domain, (0, 1), None), fields, checks)
+        return _one_plane(View.of(domain, (0, 1)), fields, checks)
     panels = fields + checks
-    figure, axes = _canvas(len(panels), len(views), *views[0].size)
+    figure, axes = canvas(len(panels), len(views), *views[0].size)
     for row, panel in zip(axes, panels, strict=True):
         values = [view.evaluate(panel.values) for view in views]
-        limits = limits_of(np.concatenate([one.ravel() for one in values]), panel)  # one scale for the whole row
+        limits = scale_of(np.concatenate([one.ravel() for one in values]), panel)  # one scale for the whole row
         for place, view, title, one in zip(row, views, titles, values, strict=True):
             view.draw(figure, place, panel, one, limits)
-            place.set_title(panel.label + title, fontsize=9)
+            place.set_title(panel.label + title, fontsize=LETTERS - 1)
     _name_the_rest(figure, domain, 3)
     return figure
 
@@ -155,7 +187,7 @@ def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
     """Fields on the left, their errors or the residuals on the right."""
     columns = [fields, checks] if checks else [fields]
     rows = max(len(column) for column in columns)
-    figure, axes = _canvas(rows, len(columns), *view.size)
+    figure, axes = canvas(rows, len(columns), *view.size)
     for number, column in enumerate(columns):
         for row in range(rows):
             place = axes[row, number]
@@ -170,20 +202,20 @@ def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
 def _name_the_rest(figure: Figure, domain: Domain, shown: int) -> None:
     rest = domain.names[shown:]
     if rest:
-        figure.supxlabel(f"slice through the middle of {', '.join(rest)}", fontsize=8)
+        figure.supxlabel(f"slice through the middle of {', '.join(map(inline, rest))}", fontsize=8)
 
 
 def _fields(solution: Solution) -> list[Panel]:
     """The length of the vector with its direction, if there is one, and every field."""
     function, vector = solution.function, solution.vector
-    panels = [Panel(name, _component(function, k)) for k, name in enumerate(solution.fields)]
+    panels = [Panel(inline(name), component(function, k)) for k, name in enumerate(solution.fields)]
     if not vector:
         return panels
     size = len(vector)
-    label = f"|({', '.join(vector)})|"
+    label = f"$|({', '.join(map(symbol, vector))})|$"
     streams = any(_is_divergence(term.expression.jets, vector) for term in solution.stated.terms)
     speed = lambda points: np.linalg.norm(function(points)[:, :size], axis=1)  # noqa: E731
-    return [Panel(label, speed, "viridis", lambda points: function(points)[:, :size], streams), *panels]
+    return [Panel(label, speed, ONE_SIGN, lambda points: function(points)[:, :size], streams), *panels]
 
 
 def _is_divergence(jets: tuple[Jet, ...], vector: tuple[str, ...]) -> bool:
@@ -205,28 +237,31 @@ def _checks(solution: Solution, timed: bool) -> list[Panel]:
         kind, names, judged = "residual", tuple(problem.equations), residuals
     else:
         return []
-    return [_logarithm(f"{kind} of {name}", judged, number) for number, name in enumerate(names)]
+    return [
+        logarithm(f"{kind} of {inline(name) if kind == 'error' else name}", judged, number)
+        for number, name in enumerate(names)
+    ]
 
 
-def _component(function: Callable[[Array], Array], column: int) -> Callable[[Array], Array]:
+def component(function: Callable[[Array], Array], column: int) -> Callable[[Array], Array]:
     """One column of a function."""
     return lambda points: np.reshape(function(points), (len(points), -1))[:, column]
 
 
-def _logarithm(label: str, function: Callable[[Array], Array], column: int) -> Panel:
+def logarithm(label: str, function: Callable[[Array], Array], column: int) -> Panel:
     """The logarithm of the size of one column of a function."""
-    one = _component(function, column)
+    one = component(function, column)
     size = lambda points: np.log10(np.maximum(np.abs(one(points)), 1e-17))  # noqa: E731
-    return Panel(f"log10 {label}", size, "magma", logarithm=True)
+    return Panel(f"$\\log_{{10}}$ {label}", size, SIZES, logarithm=True)
 
 
 def _map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
     values = view.evaluate(panel.values)
-    view.draw(figure, axes, panel, values, limits_of(values, panel))
+    view.draw(figure, axes, panel, values, scale_of(values, panel))
     axes.set_aspect("auto" if isinstance(view.domain, SpaceTime) and view.plane == (1, 0) else "equal")
-    axes.set_title(panel.label, fontsize=9)
+    axes.set_title(panel.label, fontsize=LETTERS - 1)
 
 
-def _canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Array]:
+def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Array]:
     figure = Figure(figsize=(width * columns, height * rows + 0.4), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)

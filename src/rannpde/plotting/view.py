@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +14,8 @@ from scipy.spatial import cKDTree
 from rannpde.arrays import Array
 from rannpde.domains import Box, Domain, SpaceTime
 from rannpde.domains.outline import outlines, section_outlines
+from rannpde.plotting.style import ONE_SIGN, TWO_SIGNS
+from rannpde.plotting.typeset import inline
 
 GRID = 120
 """Points of a panel along each axis."""
@@ -23,13 +25,24 @@ ARROWS = 20
 """Arrows along each axis."""
 
 
+LETTERS = 11
+"""Size of symbols on axes: mathematics is set smaller than text of the same size."""
+NUDGE = 1e-9
+"""Part of the way to the middle by which points are moved before it is asked whether they are inside."""
+BOTH_SIGNS = 0.1
+"""The smaller extreme over the larger from which values count as being of both signs: less is an undershoot."""
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What one picture shows: a number at points (M, n), in colours, and arrows (M, d) or streamlines over it."""
+    """What one picture shows: a number at points (M, n), in colours, and arrows (M, d) or streamlines over it.
+
+    Without a colour map of its own, values of both signs are white at zero (see ``scale``).
+    """
 
     label: str
     values: Callable[[Array], Array]
-    colours: str = "viridis"
+    colours: str = ""
     arrows: Callable[[Array], Array] | None = None
     streams: bool = False
     logarithm: bool = False
@@ -54,14 +67,17 @@ class View:
     inside: Array
 
     @classmethod
-    def of(cls, domain: Domain, plane: tuple[int, int], time: float | None) -> View:
+    def of(
+        cls, domain: Domain, plane: tuple[int, int], at: Mapping[int, float] | None = None, grid: int = GRID
+    ) -> View:
+        """A plane of two coordinates; ``at`` gives others, the rest are in the middle; ``grid`` points each way."""
         space = domain.space if isinstance(domain, SpaceTime) else domain
         first = domain.dim - space.dim
         middle = domain.bounds.mean(axis=1)
-        if time is not None:
-            middle[0] = time
-        across, up = (span(domain, axis, GRID) for axis in plane)
-        grid = np.stack([mesh.ravel() for mesh in np.meshgrid(across, up)], axis=1)
+        for axis, value in (at or {}).items():
+            middle[axis] = value
+        across, up = (span(domain, axis, grid) for axis in plane)
+        flat = np.stack([mesh.ravel() for mesh in np.meshgrid(across, up)], axis=1)
         if isinstance(space, Box):
             loops: tuple[Array, ...] = ()
         elif space.dim == 2:
@@ -69,17 +85,24 @@ class View:
         else:
             inner = (plane[0] - first, plane[1] - first)
             loops = tuple(section_outlines(space, inner, middle[first:]))
-        points = _lifted(middle, plane, grid)
-        inside = domain.contains(points)
+        points = _lifted(middle, plane, flat)
+        # a point where faces of a shape and of what was taken from it meet counts as inside: look a little further in
+        inside = domain.contains(points + NUDGE * (domain.bounds.mean(axis=1) - points))
         known = inside.copy()
         if loops:
             rim = np.concatenate(loops)
-            distance, nearest = cKDTree(rim).query(grid)
+            distance, nearest = cKDTree(rim).query(flat)
             # two cells: the corners of each cell that the boundary crosses
             band = ~inside & (distance <= 2 * float(np.hypot(across[1] - across[0], up[1] - up[0])))
             points[band] = _lifted(middle, plane, rim[nearest[band]])
             known |= band
         return cls(domain, plane, middle, across, up, loops, points, known, inside)
+
+    def at(self, time: float) -> View:
+        """The same plane of a space-time at another time."""
+        middle, points = self.middle.copy(), self.points.copy()
+        middle[0] = points[:, 0] = time
+        return replace(self, middle=middle, points=points)
 
     @property
     def size(self) -> tuple[float, float]:
@@ -101,22 +124,25 @@ class View:
             values[self.known] = function(self.points[self.known])
         return values.reshape(len(self.up), len(self.across))
 
-    def draw(self, figure: Figure, axes: Axes, panel: Panel, values: Array, limits: tuple[float, float]) -> None:
+    def draw(self, figure: Figure, axes: Axes, panel: Panel, values: Array, scale: Scale) -> None:
         """Colours up to the boundary, the boundary, and arrows or streamlines."""
+        axes.grid(False)
         image = axes.pcolormesh(
-            self.across, self.up, values, cmap=panel.colours, shading="gouraud", rasterized=True,
-            vmin=limits[0], vmax=limits[1],
+            self.across, self.up, values, cmap=scale.colours, shading="gouraud", rasterized=True,
+            vmin=scale.least, vmax=scale.most,
         )  # fmt: skip
         if self.loops:
             closed = [Path(np.concatenate([loop, loop[:1]]), closed=True) for loop in self.loops]
             image.set_clip_path(Path.make_compound_path(*closed), transform=axes.transData)
-        figure.colorbar(image, ax=axes)
+        figure.colorbar(image, ax=axes).outline.set_visible(False)
         if panel.arrows is not None:
             self._arrows(axes, panel.arrows, panel.streams)
         axes.spines[:].set_visible(not self.loops)
         for loop in self.loops:
             axes.plot(*np.concatenate([loop, loop[:1]]).T, color="black", linewidth=0.8)
-        axes.set(xlabel=self.domain.names[self.plane[0]], ylabel=self.domain.names[self.plane[1]])
+        axes.set(
+            **{f"{side}label": inline(self.domain.names[axis]) for side, axis in zip("xy", self.plane, strict=True)}
+        )
         axes.set_aspect("equal")
         axes.set(xlim=_widened(self.across, bool(self.loops)), ylim=_widened(self.up, bool(self.loops)))
 
@@ -131,7 +157,8 @@ class View:
                 self.across, self.up, along, beside, color="white", linewidth=0.6, arrowsize=0.6, density=self._density
             )
             return
-        few = slice(GRID // (2 * ARROWS), None, GRID // ARROWS)
+        step = max(1, len(self.across) // ARROWS)
+        few = slice(step // 2, None, step)
         arrows = (self.across[few], self.up[few], along[few, few], beside[few, few])
         axes.quiver(*arrows, color="white", width=0.004, pivot="mid")
 
@@ -143,13 +170,29 @@ def _lifted(middle: Array, plane: tuple[int, int], flat: Array) -> Array:
     return points
 
 
-def limits_of(values: Array, panel: Panel) -> tuple[float, float]:
-    """The least and the largest of the values that are known; logarithms drop to nothing at zeros, which say little."""
+@dataclass(frozen=True)
+class Scale:
+    """What the colours of a panel mean: a map of matplotlib from the least value to the most."""
+
+    colours: str
+    least: float
+    most: float
+
+
+def scale_of(values: Array, panel: Panel) -> Scale:
+    """The values that are known, from the least to the largest; those of both signs around zero.
+
+    Logarithms drop to nothing at zeros, which say little.
+    """
     finite = values[np.isfinite(values)]
     if not len(finite):
-        return 0.0, 1.0
-    least = np.percentile(finite, 1.0) if panel.logarithm else finite.min()
-    return float(least), float(finite.max())
+        return Scale(panel.colours or ONE_SIGN, 0.0, 1.0)
+    least = float(np.percentile(finite, 1.0) if panel.logarithm else finite.min())
+    most = float(finite.max())
+    size = max(-least, most)
+    if not panel.colours and min(-least, most) > BOTH_SIGNS * size:
+        return Scale(TWO_SIGNS, -size, size)
+    return Scale(panel.colours or ONE_SIGN, least, most)
 
 
 def _widened(axis: Array, room: bool) -> tuple[float, float]:

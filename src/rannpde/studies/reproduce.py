@@ -12,13 +12,15 @@ from rich.console import Console
 
 from rannpde.errors import FileError
 from rannpde.io import prepare_folder, write_whole
+from rannpde.plotting.style import style
 from rannpde.studies.paper.findings import findings
 from rannpde.studies.run.records import Record, Records
 from rannpde.studies.run.runner import missing_cells, run_cells
 from rannpde.studies.show import report
 from rannpde.studies.show.analysis import collect
 from rannpde.studies.show.chapter import Chapter, Table
-from rannpde.studies.show.figures import render, style, write_figure
+from rannpde.studies.show.figures import render, write_figure
+from rannpde.studies.show.opening import opening
 from rannpde.studies.show.progress import Display, title
 from rannpde.studies.study import Cell
 
@@ -78,7 +80,11 @@ def reproduce(
         for drawing, formats in rendered:
             figures += write_figure(drawing.name, formats, folder / "figures")
         sections.append(report.Section(chapter, series, [(drawing, formats["svg"]) for drawing, formats in rendered]))
-    page = report.Page(heading, command, sections, failures, _environments(found, cells), findings(sections))
+    first = opening(sections, len(failures))
+    environments = _environments(found, cells)
+    page = report.Page(
+        heading, command, sections, failures, environments, findings(sections), first.sentences, first.figure
+    )
     slopes = report.slope_table(sections)
     write_whole(folder / "slopes.csv", _csv(slopes))
     path = write_whole(folder / "report.html", report.render(page))

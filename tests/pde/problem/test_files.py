@@ -99,47 +99,47 @@ def test_a_full_file_and_its_settings_as_they_stand(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "key", "line"),
+    ("old", "new", "key", "line", "column"),
     [
-        ('["u_t = nu*u_xx"]', "3", "equations is 3", 2),
-        ('["u_t = nu*u_xx"]', "[3]", "equations is", 2),
-        ('["u_t = nu*u_xx"]', '["u_t = nu*u_xx +"]', "equation 'equation'", 2),
-        ('name = "a"', "name = []", "name is", 1),
-        ('fields = ["u"]', "fields = [1]", "fields is", 3),
-        ('fields = ["u"]', 'fields = "u"', "fields is", 3),
-        ('fields = ["u"]', "incomplete = 1", "incomplete is 1", 3),
-        ("t = [0, 1]", "t = [0]", "domain.t", 5),
-        ("x = [0, 1]", "x = [0, [1]]", "domain.x", 6),
-        ("x = [0, 1]", 'x = [0, "u"]', "domain.x", 6),
-        ("x = [0, 1]", "ball = 3", "domain.ball", 6),
-        ("x = [0, 1]", "ball = {centre = [0, 0], radius = []}", "domain.ball", 6),
-        ("x = [0, 1]", "ball = {centre = 3, radius = 1}", "domain.ball.centre", 6),
-        ("nu = 0.5", 'nu = "0.5"', "parameters.nu", 8),
-        ("nu = 0.5", "nu = true", "parameters.nu", 8),
-        ("nu = 0.5", "nu = nan", "parameters.nu", 8),
-        ("nu = 0.5", "nu = 1" + "0" * 400, "parameters.nu", 8),
-        ("nu = 0.5", "nu = 1979-05-27", "parameters.nu is 'date'", 8),
-        ('on = "t=0"', "on = 0", "conditions.start: on is 0", 9),
-        ('on = "t=0"', 'on = "t=0"\nfields = ["u"]', "unknown", 9),
-        ('on = "t=0"', 'periodic = ["x"]', "conditions.start", 9),
-        ('equation = "u = 0"', "equation = {}", "conditions.ends: equation is", 12),
-        ('equation = "u = 0"', 'equation = "u = zero"', "condition 'ends'", 12),
-        ("weight = 2", "weight = -2", "conditions.ends: weight", 12),
-        ("weight = 2", "weight = inf", "conditions.ends.weight", 15),
-        ('u = [0, "None"]', "u = 0", "bounds.u", 17),
-        ('u = [0, "None"]', "u = [1, 0]", "lower < upper", 17),
-        ('u = "exp(-nu*pi**2*t)*sin(pi*x)"', "u = {}", "exact.u", 19),
-        ("[conditions.start]", "[[conditions]]", "unknown|conditions", 9),
-        ("width = 40", "width = 1" + "0" * 30, "solve.width", 21),
-        ("width = 40", "width = " + "[" * 12 + "]" * 12, "nested at most", 21),
+        ('["u_t = nu*u_xx"]', "3", "equations is 3", 2, 13),
+        ('["u_t = nu*u_xx"]', "[3]", "equations is", 2, 13),
+        ('["u_t = nu*u_xx"]', '["u_t = nu*u_xx +"]', "equation 'equation'", 2, 30),
+        ('name = "a"', "name = []", "name is", 1, 8),
+        ('fields = ["u"]', "fields = [1]", "fields is", 3, 10),
+        ('fields = ["u"]', 'fields = "u"', "fields is", 3, 11),
+        ('fields = ["u"]', "incomplete = 1", "incomplete is 1", 3, 14),
+        ("t = [0, 1]", "t = [0]", "domain.t", 5, 5),
+        ("x = [0, 1]", "x = [0, [1]]", "domain.x", 6, 5),
+        ("x = [0, 1]", 'x = [0, "u"]', "domain.x", 6, 10),
+        ("x = [0, 1]", "ball = 3", "domain.ball", 6, 8),
+        ("x = [0, 1]", "ball = {centre = [0, 0], radius = []}", "domain.ball", 6, 8),
+        ("x = [0, 1]", "ball = {centre = 3, radius = 1}", "domain.ball.centre", 6, 8),
+        ("nu = 0.5", 'nu = "0.5"', "parameters.nu", 8, 7),
+        ("nu = 0.5", "nu = true", "parameters.nu", 8, 6),
+        ("nu = 0.5", "nu = nan", "parameters.nu", 8, 6),
+        ("nu = 0.5", "nu = 1" + "0" * 400, "parameters.nu", 8, 6),
+        ("nu = 0.5", "nu = 1979-05-27", "parameters.nu is 'date'", 8, 6),
+        ('on = "t=0"', "on = 0", "conditions.start: on is 0", 10, 6),
+        ('on = "t=0"', 'on = "t=0"\nfields = ["u"]', "unknown", 11, 1),
+        ('on = "t=0"', 'periodic = ["x"]', "conditions.start", 11, 1),
+        ('equation = "u = 0"', "equation = {}", "conditions.ends: equation is", 14, 12),
+        ('equation = "u = 0"', 'equation = "u = zero"', "condition 'ends'", 14, 17),
+        ("weight = 2", "weight = -2", "conditions.ends: weight", 15, 10),
+        ("weight = 2", "weight = inf", "conditions.ends.weight", 15, 10),
+        ('u = [0, "None"]', "u = 0", "bounds.u", 17, 5),
+        ('u = [0, "None"]', "u = [1, 0]", "lower < upper", 17, 5),
+        ('u = "exp(-nu*pi**2*t)*sin(pi*x)"', "u = {}", "exact.u", 19, 5),
+        ("[conditions.start]", "[[conditions]]", "unknown|conditions", 0, 0),
+        ("width = 40", "width = 1" + "0" * 30, "solve.width", 21, 9),
+        ("width = 40", "width = " + "[" * 12 + "]" * 12, "nested at most", 21, 9),
     ],
 )
-def test_wrong_entries_are_named_with_their_line(old, new, key, line, tmp_path):
+def test_wrong_entries_are_named_with_their_line_and_column(old, new, key, line, column, tmp_path):
     assert old in FULL
     with pytest.raises(InputError, match=key) as caught:
         read_problem(write(tmp_path, FULL.replace(old, new, 1)))
     if not key.startswith("unknown|"):
-        assert f"problem.toml, line {line}:" in str(caught.value)
+        assert f"problem.toml, line {line}, column {column}: " in str(caught.value)
 
 
 @pytest.mark.parametrize(

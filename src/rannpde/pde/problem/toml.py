@@ -28,9 +28,8 @@ wording, and is one more dependency.)
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from rannpde.errors import InputError, choose, reject, require
 from rannpde.io import PathLike, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
 from rannpde.pde.problem.entries import each, formula, known, real, table_of, text, texts, truth
+from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.problem import Bounds, Problem
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
 from rannpde.pde.statement.build import number
@@ -65,7 +65,7 @@ _KINDS = {
 def read_problem(path: PathLike) -> tuple[Problem, Settings]:
     """The problem in a TOML file, and its table ``solve`` as it stands there, for the solver to judge.
 
-    An InputError says what is wrong and, where it can be found, in which line.
+    An InputError says what is wrong and, where it can be found, in which line and column.
     """
     table = read_toml(path)
     with in_file(path):
@@ -76,12 +76,13 @@ def read_problem(path: PathLike) -> tuple[Problem, Settings]:
 
 @contextmanager
 def in_file(path: PathLike, *tables: str) -> Iterator[None]:
-    """Errors within name the file and, where it can be found, the line, of an entry of those nested tables."""
+    """Errors within name the file and, where it can be found, line and column, of an entry of those nested tables."""
     try:
         yield
     except InputError as error:
-        line = _line(str(error), tables, Path(path).read_text(encoding="utf-8"))
-        raise type(error)(f"{path}{f', line {line}' if line else ''}: {error}") from None
+        found = locate(str(error), tables, Path(path).read_text(encoding="utf-8"))
+        place = f", line {found[0]}, column {found[1]}" if found else ""
+        raise type(error)(f"{path}{place}: {error}") from None
 
 
 def from_table(table: Mapping[str, Any]) -> Problem:
@@ -201,47 +202,6 @@ def _bound(key: str, value: Any) -> Bounds:
     with naming(key):
         lower, upper = (None if entry in (None, "None") else number(entry, {}) for entry in value)
     return lower, upper
-
-
-# ------------------------------------------------------------------------------------------------ lines and tables
-
-
-def _line(message: str, tables: Sequence[str], text: str) -> int | None:
-    """The line of a file that a message is about, by the entry that it names; None where that cannot be said."""
-    unknown = re.match(r"(?:[\w.-]+ has the key|setting of \w+ is) '([^']+)'", message)
-    named = re.search(r"(equation|condition) '([^']+)'", message)
-    dotted = re.match(r"([\w-]+(?:\.[\w-]+)*)", message)
-    key = re.match(r"(\w+)\['([^']+)'\]", message)
-    if unknown and tables:
-        path = [*tables, unknown[1]]
-    elif key:
-        path = [*tables, key[1], key[2]]
-    elif named:
-        path = [f"{named[1]}s", named[2]]
-    else:
-        path = [*tables, *(dotted[1].split(".") if dotted else [])]
-    with suppress(StopIteration):
-        return next(line for n in range(len(path), -1, -1) if (line := _place(path[:n], path[n:], text)))
-    return None
-
-
-def _place(header: list[str], rest: list[str], text: str) -> int | None:
-    """The line of ``rest[0] =`` below ``[header]``, or of the header itself."""
-    start = 0
-    if header:
-        inside = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in header)
-        found = re.search(rf"^\s*\[\s*{inside}\s*\]", text, re.MULTILINE)
-        if found is None:
-            return None
-        start = found.end()
-    if rest:
-        end = re.search(r"^\s*\[", text[start:], re.MULTILINE)
-        section = text[start : start + end.start()] if end else text[start:]
-        found = re.search(rf"^\s*[\"']?{re.escape(rest[0])}[\"']?\s*[=.]", section, re.MULTILINE)
-        if found is None:
-            return text.count("\n", 0, start) + 1 if header else None
-        start += found.end()
-    return text.count("\n", 0, start) + 1 if start else None
 
 
 def _condition_table(condition: Condition) -> dict[str, Any]:

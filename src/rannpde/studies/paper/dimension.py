@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rannpde.plotting.style import COLOURS, MARKERS
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, seeds
-from rannpde.studies.show.figures import COLOURS, ERROR, MARKERS, Drawing, log_scale, panels
+from rannpde.studies.show.figures import ERROR, Drawing, log_scale, panels
 from rannpde.studies.study import Curve, Sampling, Study
 from rannpde.studies.target import GaussianBump
 

@@ -9,11 +9,12 @@ from itertools import product
 import numpy as np
 
 from rannpde.pde.zoo.travelling_wave import TravellingWave
+from rannpde.plotting.style import COLOURS, MARKERS
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper import navier_stokes, porous_medium
 from rannpde.studies.show.analysis import Ratio, Series, paired_ratio
 from rannpde.studies.show.chapter import Chapter, Size, Table
-from rannpde.studies.show.figures import COLOURS, MARKERS, Drawing, log_scale, panels
+from rannpde.studies.show.figures import Drawing, log_scale, panels
 from rannpde.studies.study import Curve, Sampling, Study
 from rannpde.studies.target import NavierStokes, PorousMedium, Target
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from rannpde.plotting.style import COLOURS
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size
-from rannpde.studies.show.figures import COLOURS, Drawing, comparison_drawing, cost_drawing, error_drawings, panels
+from rannpde.studies.show.figures import Drawing, comparison_drawing, cost_drawing, error_drawings, panels
 from rannpde.studies.study import Curve, Sampling, Study
 from rannpde.studies.target import NavierStokes
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from rannpde.plotting.style import COLOURS, MARKERS
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling, seeds
-from rannpde.studies.show.figures import COLOURS, ERROR, MARKERS, WIDTH, Drawing, error_curve, log_axes, panels
+from rannpde.studies.show.figures import ERROR, WIDTH, Drawing, error_curve, log_axes, panels
 from rannpde.studies.study import Curve, Sampling, Study, UnbiasedCurve
 from rannpde.studies.target import SmoothBump
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,42 +12,18 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from rannpde.io import write_whole
+from rannpde.plotting.style import COLOURS, MARKERS, style
 from rannpde.studies.show.analysis import Series
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, which readers with any colour vision tell apart; markers differ as well."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ERROR, WIDTH = "relative L² error", "width N"
 """Labels in plain text: TeX parsing would take longer than all the rest of the drawing."""
 PANEL = (3.5, 2.7)
 """Inches of one panel."""
-
-STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica", "sans-serif"],
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.prop_cycle": cycler(color=COLOURS),
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.0,
-    "legend.frameon": False,
-    "legend.fontsize": 8.0,
-    "savefig.dpi": 160,
-    "svg.fonttype": "none",
-    "figure.constrained_layout.use": True,
-}
 
 
 @dataclass(frozen=True)
@@ -59,11 +34,6 @@ class Drawing:
     caption: str
     alternative: str
     figure: Figure
-
-
-def style() -> AbstractContextManager[None]:
-    """The style as a context: for drawing and for saving."""
-    return mpl.rc_context(STYLE)
 
 
 def panels(count: int, columns: int = 3, height: float = PANEL[1]) -> tuple[Figure, list[Axes]]:

@@ -44,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """All that the report shows."""
+    """All that the report shows; it opens with the sentences and the figure (``show.opening``)."""
 
     title: str
     command: str
@@ -52,6 +52,8 @@ class Page:
     failures: Sequence[tuple[str, str]]
     environments: Sequence[Mapping[str, Any]]
     findings: Sequence[str] = ()
+    sentences: Sequence[str] = ()
+    figure: tuple[Drawing, bytes] | None = None
 
 
 def slope_table(sections: Sequence[Section]) -> Table:
@@ -108,7 +110,7 @@ def reading(one: Series) -> str:
 def render(page: Page) -> str:
     """The whole page; nothing in it points outside."""
     style = files("rannpde.studies.show").joinpath("report.css").read_text(encoding="utf-8")
-    body = [_head(page), _failures(page), _summary(page), *map(_section, page.sections), _machine(page)]
+    body = [_head(page), _opening(page), _failures(page), _summary(page), *map(_section, page.sections), _machine(page)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
@@ -133,6 +135,20 @@ def _head(page: Page) -> str:
     )
 
 
+def _opening(page: Page) -> str:
+    if not page.sentences:
+        return ""
+    figure = "" if page.figure is None else _shown(*page.figure)
+    return f'<section><h2 id="found">What was found</h2><p>{escape(" ".join(page.sentences))}</p>{figure}</section>'
+
+
+def _shown(drawing: Drawing, svg: bytes) -> str:
+    return (
+        f'<figure><div class="wide" tabindex="0" role="group" aria-label="{escape(drawing.name)}">'
+        f"{inline(drawing, svg)}</div><figcaption>{escape(drawing.caption)}</figcaption></figure>"
+    )
+
+
 def _failures(page: Page) -> str:
     if not page.failures:
         return ""
@@ -154,11 +170,7 @@ def _summary(page: Page) -> str:
 def _section(section: Section) -> str:
     chapter = section.chapter
     title = chapter.study.title or chapter.name
-    figures = "".join(
-        f'<figure><div class="wide" tabindex="0" role="group" aria-label="{escape(d.name)}">{inline(d, svg)}</div>'
-        f"<figcaption>{escape(d.caption)}</figcaption></figure>"
-        for d, svg in section.figures
-    )
+    figures = "".join(_shown(*one) for one in section.figures)
     series = section.series
     parts = [
         f'<section><h2 id="{escape(chapter.name)}">{escape(title)}</h2>',

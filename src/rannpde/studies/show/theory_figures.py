@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from rannpde.arrays import Array
 from rannpde.domains import Domain
 from rannpde.network.laws import Gaussian
-from rannpde.studies.show.figures import COLOURS, MARKERS, WIDTH, Drawing, log_axes, log_scale, panels, style
+from rannpde.plotting.style import COLOURS, MARKERS, style
+from rannpde.studies.show.figures import WIDTH, Drawing, log_axes, log_scale, panels
 from rannpde.theory import (
     Estimator,
     best_decay,

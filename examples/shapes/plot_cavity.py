@@ -1,0 +1,46 @@
+r"""
+Stirred by its lid: the cavity
+==============================
+
+The stationary Navier–Stokes equations in a square whose lid moves. Velocity and pressure are three fields, and
+:math:`u_x + v_y = 0` is an equation like the others.
+"""
+
+import os
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import rannpde as rp
+
+small = "RANNPDE_SMALL" in os.environ
+problem = rp.Problem(
+    {
+        "momentum x": "u*u_x + v*u_y + p_x = nu*laplace(u)",
+        "momentum y": "u*v_x + v*v_y + p_y = nu*laplace(v)",
+        "mass": "u_x + v_y = 0",
+    },
+    rp.Box(x=(0, 1), y=(0, 1)),
+    {
+        "lid": rp.On("y=1", "u = 16*x**2*(1 - x)**2"),
+        "walls": rp.On(("x=0", "x=1", "y=0"), "u = 0"),
+        "all sides": rp.On("boundary", "v = 0"),
+        "level": rp.Data([[0.5, 0.5]], [0.0], "p"),
+    },
+    parameters={"nu": 0.05 if small else 0.01},
+    fields=("u", "v", "p"),
+)
+solution = rp.solve(problem, tol=3e-2 if small else 1e-3)
+print(f"{solution.method}; estimated relative error {solution.estimate:.1e}")
+
+axis = np.linspace(0, 1, 121)
+grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+u, v, p = (part.reshape(121, 121) for part in solution(grid).T)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.9))
+left.pcolormesh(axis, axis, np.hypot(u, v), cmap="viridis", shading="gouraud")
+left.streamplot(axis, axis, u, v, color="white", linewidth=0.7, arrowsize=0.7, density=1.4)
+left.set(title="speed and streamlines", xlabel="$x$", ylabel="$y$", aspect="equal", xlim=(0, 1), ylim=(0, 1))
+right.contourf(axis, axis, np.clip(p, -0.1, 0.1), levels=np.linspace(-0.1, 0.1, 25), cmap="RdBu_r")
+right.set(title="pressure", xlabel="$x$", aspect="equal")
+for place in (left, right):
+    place.grid(False)

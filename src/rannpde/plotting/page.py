@@ -1,0 +1,212 @@
+"""One self-contained HTML page of a solution: the problem set as mathematics, pictures that move, how far to trust it.
+
+Nothing on the page points outside. The slider exchanges attributes of the SVG panels; without scripts the first picture
+is shown.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rannpde.domains import Box, Domain, SpaceTime
+from rannpde.errors import InputError
+from rannpde.io import PathLike, write_whole
+from rannpde.pde.problem.conditions import Condition, Data, Periodic
+from rannpde.pde.problem.problem import Problem
+from rannpde.plotting.shown import figure, pictures, residuals, wide
+from rannpde.plotting.svg import greek
+from rannpde.plotting.typeset import as_svg, equations, symbol, tex
+
+if TYPE_CHECKING:
+    from rannpde.pde.solution import Solution
+
+LIBRARIES = ("numpy", "scipy", "sympy", "matplotlib")
+
+
+def write_page(solution: Solution, path: PathLike, command: str = "") -> Path:
+    """Write the page; ``command`` is what made the solution, where it was a command."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
+    return write_whole(path, page(solution, command))
+
+
+def page(solution: Solution, command: str = "") -> str:
+    """The whole page as text."""
+    problem, home = solution.stated, files("rannpde.plotting")
+    style, script = (home.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    parts = [
+        _head(solution),
+        _statement(problem),
+        pictures(solution),
+        residuals(solution),
+        _found(solution),
+        _passes(solution),
+        figure(solution),
+        _made(solution, command),
+    ]
+    title = escape(solution.title)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + f"\n<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+# ------------------------------------------------------------------------------------------------- words and numbers
+
+
+def _head(solution: Solution) -> str:
+    good = solution.converged
+    known = f"{solution.estimate:.1e}" if isfinite(solution.estimate) else "unknown"
+    facts = [("estimated relative L² error", known)]
+    facts += [(f"relative L² error of {name}", f"{error:.1e}") for name, error in solution.errors().items()]
+    facts += [("time", f"{solution.seconds:.2f} s"), ("method", solution.method.name)]
+    listed = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    verdict = f'<span class="verdict{"" if good else " failed"}">{"Converged" if good else "Did not converge"}</span>'
+    return (
+        f"<header><h1>{escape(solution.stated.name or f'Solution: {solution.title}')}</h1>\n<p>{verdict}: "
+        f'{escape(solution.reason)}.</p>\n<dl class="facts">{listed}</dl></header>'
+    )
+
+
+def _statement(problem: Problem) -> str:
+    """Equations, domain, conditions and parameters, typeset."""
+    rows = [
+        wide(as_svg(written, f"{name}: {problem.equations[name]}"), f"equation {name}")
+        for name, written in equations(problem).items()
+    ]
+    conditions = [
+        (escape(name), escape(_place(condition)), _condition(condition, problem))
+        for name, condition in problem.conditions.items()
+    ]
+    table = _table(("condition", "where", ""), conditions) if conditions else ""
+    return (
+        f'<section><h2 id="problem">Problem</h2>{"".join(rows)}<div class="domain wide"><span>on</span>'
+        f"{_domain(problem.domain)}{_bounds(problem)}</div>{table}</section>"
+    )
+
+
+def _domain(domain: Domain) -> str:
+    space = domain.space if isinstance(domain, SpaceTime) else domain
+    if isinstance(space, Box):
+        ends = zip(domain.names, domain.bounds, strict=True)
+        written = r",\ \ ".join(rf"{symbol(name)} \in ({low:.6g},\, {high:.6g})" for name, (low, high) in ends)
+        return as_svg(written, repr(domain))
+    return f"<code>{escape(repr(domain))}</code>"
+
+
+def _bounds(problem: Problem) -> str:
+    ends = [
+        f"{'' if low is None else f'{low:g} ≤ '}{name}{'' if high is None else f' ≤ {high:g}'}"
+        for name, (low, high) in problem.bounds.items()
+    ]
+    return f"<span>with {escape(', '.join(ends))}</span>" if ends else ""
+
+
+def _place(condition: Condition) -> str:
+    if isinstance(condition, Periodic):
+        return f"{condition.coordinate}, periodic"
+    if isinstance(condition, Data):
+        return f"{len(np.asarray(condition.values))} points"
+    if callable(condition.where):
+        return "a part of the boundary"
+    return condition.where if isinstance(condition.where, str) else ", ".join(condition.where)
+
+
+def _condition(condition: Condition, problem: Problem) -> str:
+    if isinstance(condition, Periodic):
+        return escape("all fields" if condition.fields is None else ", ".join(condition.fields))
+    statement = condition.quantity if isinstance(condition, Data) else condition.equation
+    words = str(statement)
+    shown = (
+        as_svg(tex(words, problem.vocabulary), words) if isinstance(statement, str) else f"<code>{escape(words)}</code>"
+    )
+    return f"measured values of {shown}" if isinstance(condition, Data) else shown
+
+
+def _found(solution: Solution) -> str:
+    """Parameters with intervals where they were found, given ones, and the residual of every term."""
+    parts = []
+    found: Mapping[str, Any] = getattr(solution, "parameters", None) or {}
+    if found:
+        rows = [(escape(greek(name)), *_interval(value)) for name, value in found.items()]
+        parts.append("<h3>Found</h3>" + _table(("parameter", "value", "95 % interval"), rows))
+    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items() if k not in found]
+    if given:
+        parts.append(_table(("parameter", "value"), given))
+    names = dict.fromkeys([*solution.losses, *solution.held_out])
+    tables = (solution.losses, solution.integrals, solution.held_out)
+    terms = [(escape(name), *(_number(table.get(name)) for table in tables)) for name in names]
+    heads = ("term", "mean square of the residual", "its integral", "relative, on fresh points")
+    parts.append(_table(heads, terms) if terms else "")
+    return f'<section><h2 id="numbers">Parameters and residuals</h2>{"".join(parts)}</section>'
+
+
+def _interval(value: Any) -> tuple[str, str]:
+    """A parameter that was found, with its interval where it has one."""
+    ends = getattr(value, "interval", None)
+    middle = getattr(value, "value", value)
+    return f"{float(middle):.8g}", "" if ends is None else f"{float(ends[0]):.8g} … {float(ends[1]):.8g}"
+
+
+def _passes(solution: Solution) -> str:
+    passes: Sequence[Any] = getattr(solution.story, "passes", ())
+    table = ""
+    if passes and all(is_dataclass(one) for one in passes):
+        names = [one.name for one in fields(passes[0])]
+        rows = [(str(k), *(_number(getattr(one, name)) for name in names)) for k, one in enumerate(passes, start=1)]
+        table = _table(("pass", *names), rows)
+    told = [line for line in solution.story.lines() if not (table and line.startswith("pass "))]
+    listed = "".join(f"<li>{escape(line)}</li>" for line in told)
+    total = f"{solution.seconds:.2f} s altogether"
+    spent = sum(float(getattr(one, "seconds", 0.0)) for one in passes)
+    timing = f"{total}, {spent:.2f} s of it in the passes" if spent else total
+    return (
+        f'<section><h2 id="passes">Passes and time</h2><p>{escape(str(solution.method))}</p>{table}'
+        f"<p>{escape(timing)}.</p>{f'<ul>{listed}</ul>' if listed else ''}</section>"
+    )
+
+
+def _made(solution: Solution, command: str) -> str:
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    how = command or f"rp.solve(problem, method={solution.method.name!r}, …) in Python"
+    listed = [f"rannpde {_version('rannpde')}", f"Python {platform.python_version()}"]
+    listed += [f"{name} {_version(name)}" for name in LIBRARIES]
+    listed.append(f"{platform.system()} {platform.machine()}")
+    return (
+        f'<section><h2 id="made">How it was made</h2><pre>{escape(how)}</pre>'
+        f'<p class="quiet">{escape(", ".join(listed))}; {made}.</p></section>'
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed as a package"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if isfinite(value) else "–"
+    return "" if value is None else escape(str(value))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells are HTML; the caller escapes what is text."""
+    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return wide(f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>", f"table of {head[0]}s")

@@ -1,0 +1,111 @@
+"""How the report opens: what was found, in five sentences and one figure, before its tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rannpde.plotting.style import COLOURS, MARKERS, style
+from rannpde.studies.show.analysis import Series
+from rannpde.studies.show.figures import Drawing, error_curve, log_axes, panels, render
+from rannpde.studies.show.report import RATE, Section, reading
+
+SHOWN = 7
+"""Curves of the figure: as many as there are colours."""
+_KINDS = (("covers", "cover it"), ("steeper", "fall faster"), ("flatter", "fall more slowly"), ("flat:", "are flat"))
+_OPEN = "cannot be told"
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Sentences, and a figure as a drawing with its SVG; no figure where no curve has two widths."""
+
+    sentences: tuple[str, ...]
+    figure: tuple[Drawing, bytes] | None
+
+
+def opening(sections: Sequence[Section], failures: int) -> Opening:
+    """Read from the finished curves; empty where there are none."""
+    curves = [(section, one) for section in sections for one in section.series]
+    if not curves:
+        return Opening((), None)
+    sloped = [(s, one) for s, one in curves if s.chapter.with_slopes and one.slope is not None]
+    told = (_work(sections, curves, failures), _best(curves), *(_rates(sloped) if sloped else ()))
+    return Opening(told, _figure(sloped[:SHOWN]) if sloped else None)
+
+
+def _work(sections: Sequence[Section], curves: Sequence[tuple[Section, Series]], failures: int) -> str:
+    cells = sum(len(one.results) for _, one in curves)
+    lost = "none failed" if not failures else f"{failures} failed"
+    return f"{cells} random networks were computed for {len(curves)} curves in {_many(len(sections), 'study')}; {lost}."
+
+
+def _best(curves: Sequence[tuple[Section, Series]]) -> str:
+    section, one = min(curves, key=lambda pair: float(pair[1].mean().min()))
+    least = int(one.mean().argmin())
+    return (
+        f"The smallest mean error is {one.mean()[least]:.2g}, of {section.chapter.name} ({one.label}) with "
+        f"N = {one.widths[least]} neurons."
+    )
+
+
+def _rates(sloped: Sequence[tuple[Section, Series]]) -> tuple[str, ...]:
+    counts = Counter(_kind(one) for _, one in sloped)
+    parts = [f"{counts[word]} {word}" for word in (*(word for _, word in _KINDS), _OPEN) if counts[word]]
+    rate = (
+        f"The theorem promises an error of the order 1/√N; of {_many(len(sloped), 'curve')} with a slope, "
+        f"{_listed(parts)}."
+    )
+    values = [(float(one.slope.value), section, one) for section, one in sloped if one.slope is not None]
+    steep, flat = min(values, key=lambda v: v[0]), max(values, key=lambda v: v[0])
+    extremes = (
+        f"Slopes lie between {steep[0]:.2f} ({steep[1].chapter.name}, {steep[2].label}) and {flat[0]:.2f} "
+        f"({flat[1].chapter.name}, {flat[2].label})."
+    )
+    late = sum(one.straight_slope is None or one.straight_slope.first > one.widths[0] for _, one in sloped)
+    bend = (
+        f"{late} of them bend: a straight line in the logarithms begins after the first width or not at all, so that "
+        "their overall slope is no asymptotic rate."
+        if late
+        else "All of them are straight lines in the logarithms from the first width on."
+    )
+    return rate, extremes, bend
+
+
+def _kind(one: Series) -> str:
+    told = reading(one).removeprefix("bends up to the last width; overall ")
+    return next((word for start, word in _KINDS if told.startswith(start)), _OPEN)
+
+
+def _figure(sloped: Sequence[tuple[Section, Series]]) -> tuple[Drawing, bytes]:
+    """Errors against width on the left; on the right each slope with its interval, and the theorem's rate."""
+    with style():
+        figure, (left, right) = panels(2, height=3.4)
+        figure.set_figwidth(9.5)
+        for number, (_, one) in enumerate(sloped):
+            error_curve(left, one, number, band=False)
+            assert one.slope is not None
+            low, high, value = one.slope.low, one.slope.high, one.slope.value
+            look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+            right.errorbar(value, -number, xerr=[[value - low], [high - value]], capsize=2, **look)
+        log_axes(left)
+        left.set(xlabel="width N", ylabel="relative L² error")
+        right.axvline(RATE, color="black", linestyle="--", linewidth=1)
+        right.set(xlabel="slope with its 95 % interval; dashed: -1/2", ylim=(-len(sloped) + 0.5, 0.5))
+        right.set_yticks([-k for k in range(len(sloped))], [f"{s.chapter.name}: {one.label}" for s, one in sloped])
+        right.grid(visible=False, axis="y")
+    words = " ".join(f"{s.chapter.name}, {one.label}: slope {one.slope.value:.2f}." for s, one in sloped if one.slope)
+    caption = "Error against width, and the slope of each curve with its 95 % interval beside the theorem's -1/2."
+    drawing = Drawing("opening", caption, words, figure)
+    return drawing, render(drawing, ["svg"])["svg"]
+
+
+def _many(count: int, noun: str) -> str:
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + f" and {parts[-1]}"
