@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from rannpde import __version__
-from rannpde.cli import reproduce, solve, theory
+from rannpde.cli import bench, reproduce, solve, theory
 
 
 def build() -> typer.Typer:
     """The application with every command registered."""
     app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(rannpde)
-    for commands in (solve, reproduce, theory):
+    for commands in (solve, reproduce, theory, bench):
         commands.register(app)
     return app
 
