@@ -1,5 +1,6 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
+# make pinnacle  the field's public benchmark: every case, half an hour, bench/pinnacle/report.html
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
@@ -11,7 +12,7 @@ READY := .venv/.ready
 
 COUNT ?= 1000
 
-.PHONY: run test fuzz honesty lint format bench sensitivity clean
+.PHONY: run test fuzz honesty lint format bench pinnacle sensitivity clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
@@ -40,6 +41,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/solve.py
 	$(BIN)/python benchmarks/evolve.py
+
+pinnacle: $(READY)
+	$(BIN)/rannpde bench pinnacle
 
 sensitivity: $(READY)
 	$(BIN)/python benchmarks/sensitivity.py

@@ -21,12 +21,13 @@ HEAD = (
     "classical solver", "its error", "its seconds", "wins",
 )  # fmt: skip
 METHOD = (
-    "Every case is solved by solve(problem, tol=goal, seconds=budget) and nothing else, in a process of its own; the budget "
-    "is one and a half of the goal's seconds, 20 s at least. Errors are relative L² at points that no solver saw, the largest "
-    "over the fields that count, against the exact solution or the truth of an independent solver. Seconds are those of the "
-    "clock, with the reading of the statement, after one small solve that loads the libraries; MiB are the peak of the "
-    "process. The classical solver was given its grid by hand. Who reached the goal's error wins, of both the faster, of "
-    "neither the more accurate. “Best published” is the lowest relative L² error of trained networks, found up to now."
+    "Every case is solved by solve(problem, tol=goal, seconds=budget) and nothing else, in a process of its own; the "
+    "budget is one and a half of the goal's seconds, 20 s at least. Errors are relative L² at points that no solver "
+    "saw, the largest over the fields that count, against the exact solution or the truth of an independent solver. "
+    "Seconds are those of the clock, with the reading of the statement, after one small solve that loads the "
+    "libraries; MiB are the peak of the process. The classical solver was given its grid by hand. Who reached the "
+    "goal's error wins, of both the faster, of neither the more accurate. “Best published” is the lowest relative L² "
+    "error of trained networks found up to now."
 )
 
 
@@ -74,16 +75,24 @@ def render(cases: Sequence[Case], records: Sequence[Record], folder: Path, comma
     met = sum(verdict(*pair).startswith(("met", "accurate")) for pair in pairs)
     beaten = [c for c, r in pairs if r.error is not None and c.published is not None and r.error < c.published]
     head = (
-        f"<header><h1>{escape(title)}</h1>\n<p>{met} of {len(pairs)} cases reach the goal's error; {len(beaten)} are below "
-        f"the best published error of trained networks.</p>\n"
+        f"<header><h1>{escape(title)}</h1>\n<p>{met} of {len(pairs)} cases reach the goal's error; {len(beaten)} are "
+        f"below the best published error of trained networks.</p>\n"
         f'<p class="facts">{made}. Made by <code>{escape(command)}</code></p></header>\n'
-        '<nav aria-label="Sections"><ul><li><a href="#table">Table</a></li><li><a href="#references">References</a></li>'
-        '<li><a href="#cases">Cases</a></li><li><a href="#machine">Versions</a></li></ul></nav>'
+        '<nav aria-label="Sections"><ul><li><a href="#table">Table</a></li>'
+        '<li><a href="#references">References</a></li><li><a href="#cases">Cases</a></li>'
+        '<li><a href="#machine">Versions</a></li></ul></nav>'
     )
-    table = f'<section><h2 id="table">Table</h2>{table_of(result_table(cases, records))}<p class="facts">{METHOD}</p></section>'
+    rows = table_of(result_table(cases, records))
+    table = f'<section><h2 id="table">Table</h2>{rows}<p class="facts">{METHOD}</p></section>'
     details = "".join(_section(case, record, folder) for case, record in pairs)
     environments = list({repr(record.environment): record.environment for record in records}.values())
-    body = [head, table, _faults(cases), f'<section><h2 id="cases">Cases</h2>{details}</section>', machine(environments)]
+    body = [
+        head,
+        table,
+        _faults(cases),
+        f'<section><h2 id="cases">Cases</h2>{details}</section>',
+        machine(environments),
+    ]
     return document(title, body)
 
 
@@ -98,8 +107,12 @@ def _section(case: Case, record: Record, folder: Path) -> str:
     allowed = f"tol {record.settings['tol']:.0e}, {record.settings['seconds']:g} s allowed"
     known = f"the truth is known to {record.accuracy:.0e}" if record.accuracy else ""
     told = [text for text in (case.remark, record.told, known, allowed, record.rival_told) if text]
-    stated = "" if case.statement is None else f"<pre>{escape(_stated(case.problem(bool(record.settings['small']))))}</pre>"
-    return f'<h3 id="{escape(case.name)}">{escape(case.title)}</h3>{stated}{bullets("", told)}{_picture(record, case, folder)}'
+    stated = (
+        "" if case.statement is None else f"<pre>{escape(_stated(case.problem(bool(record.settings['small']))))}</pre>"
+    )
+    heading = f'<h3 id="{escape(case.name)}">{escape(case.title)}</h3>'
+    items = "".join(f"<li>{escape(text)}</li>" for text in told)
+    return f"{heading}{stated}<ul>{items}</ul>{_picture(record, case, folder)}"
 
 
 def _stated(problem: Problem) -> str:

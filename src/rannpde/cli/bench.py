@@ -32,11 +32,15 @@ def register(app: typer.Typer) -> None:
 def pinnacle(
     cases: Annotated[list[str] | None, typer.Argument(help="Cases to solve; all when none is given.")] = None,
     out: Out = Path("bench/pinnacle"),
-    tol: Annotated[float | None, typer.Option(help="Relative L² error wanted; the goal of each case unless given.")] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Relative L² error wanted; the goal of each case unless given.")
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(help="Time allowed to each solve; 1.5 times the goal's, at least 20, unless given.")
     ] = None,
-    small: Annotated[bool, typer.Option("--small", help="Small versions and loose tolerances, to see that it runs.")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Small versions and loose tolerances, to see that it runs.")
+    ] = False,
     again: Again = False,
 ) -> None:
     """Solve the PINNacle cases, the field's public table; finished cases are kept."""
@@ -45,7 +49,9 @@ def pinnacle(
     console = Console(highlight=False)
 
     def tell(record: Record, kept: bool) -> None:
-        shown = f"error {record.error:.1e} in {record.seconds:.1f} s" if record.error and record.seconds else record.told
+        shown = (
+            f"error {record.error:.1e} in {record.seconds:.1f} s" if record.error and record.seconds else record.told
+        )
         console.print(f"{record.case:<22}{record.outcome:<9}{shown[:100]}{' (kept)' if kept else ''}", markup=False)
 
     with answered(KEPT):
@@ -55,7 +61,7 @@ def pinnacle(
 
 
 def paper(out: Out = Path("bench/paper")) -> None:
-    """The paper's Navier–Stokes study: this package against plain NumPy, side by side, and the whole of it in seconds."""
+    """The paper's Navier–Stokes study: this package against plain NumPy, side by side."""
     from rannpde.bench.paper import run_paper
 
     with answered("nothing was written"):

@@ -21,7 +21,13 @@ def discs_elements(spacing: float, order: int) -> Function:
 def uneven_elements(spacing: float, order: int) -> Function:
     """2d-CG by finite elements."""
     mesh = meshes.plate(((-1.0, 1.0),) * 2, poisson.UNEVEN, spacing, order)
-    return elements.scalar(mesh, order, poisson.LOAD_2D, {"outside": 0.2} | dict.fromkeys(poisson.discs_of(poisson.UNEVEN), 1.0), {"all": 64.0})
+    return elements.scalar(
+        mesh,
+        order,
+        poisson.LOAD_2D,
+        {"outside": 0.2} | dict.fromkeys(poisson.discs_of(poisson.UNEVEN), 1.0),
+        {"all": 64.0},
+    )
 
 
 def balls_elements(spacing: float, order: int) -> Function:
@@ -57,9 +63,9 @@ def cavity_elements(spacing: float, order: int, levels: int) -> Function:
     return elements.flow(mesh, order, flow.VISCOSITY, ("lid", "4*x*(1 - x)"), enclosed=True)
 
 
-def channel_elements(spacing: float, order: int, steps: int) -> Function:
+def channel_elements(along: int, across: int, order: int, steps: int) -> Function:
     """The channel by finite elements, an implicit Runge–Kutta method in time."""
-    mesh = meshes.rectangle(((0, 2), (0, 1)), spacing, order)
+    mesh = meshes.channel(2.0, along, across)
     beat = lambda t: float(np.sin(pi * t) + np.sin(3 * pi * t) + np.sin(5 * pi * t))  # noqa: E731
     push = lambda t: -float(np.sin(pi * t))  # noqa: E731
     inflow, force = ("sin(pi*y)", beat), ("sin(pi*x)*sin(pi*y)", push)

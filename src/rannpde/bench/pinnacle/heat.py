@@ -89,8 +89,10 @@ def two_scales(nodes: tuple[int, int]) -> Function:
 
 def long_time(size: int, steps: int) -> Function:
     """2d-LT by sines and ETDRK4: continued as an odd function, the solution is smooth on the whole plane."""
-    wave = lambda x, y: np.sin(4 * pi * x) * np.sin(2 * pi * y)  # noqa: E731
-    force = lambda u, t, x, y: 5 * np.sin(u**2) * (1 + 2 * np.sin(pi * t / 4)) * wave(x, y)  # noqa: E731
+
+    def force(u: Array, t: float, x: Array, y: Array) -> Array:
+        return 5 * np.sin(u**2) * (1 + 2 * np.sin(pi * t / 4)) * np.sin(4 * pi * x) * np.sin(2 * pi * y)
+
     start = lambda x, y: np.sin(4 * pi * x) * np.sin(3 * pi * y)  # noqa: E731
     return fourier.sines(size, steps, MOMENTS_LT, 0.001, force, start)
 
@@ -108,8 +110,8 @@ CASES = (
     ),
     Case(
         "heat-2d-cg", "Heat 2d-CG", heat_2d_cg, 1e-4, 60, 1.6e-2,
-        Rival("NGSolve, order 5", later(BY_ELEMENTS, "plate", 1.5, 5, 6), NGSOLVE), times=MOMENTS_CG, truth="heat-2d-cg",
-        small={"duration": 3 / 32},
+        Rival("NGSolve, order 5", later(BY_ELEMENTS, "plate", 1.5, 5, 6), NGSOLVE), times=MOMENTS_CG,
+        truth="heat-2d-cg", small={"duration": 3 / 32},
     ),
     Case(
         "heat-2d-lt", "Heat 2d-LT", heat_2d_lt, 1e-4, 120, 1.0,

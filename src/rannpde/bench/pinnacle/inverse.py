@@ -23,10 +23,10 @@ def load_of_pinv() -> sympy.Expr:
     return -sum(sympy.diff(a * sympy.diff(u, axis), axis) for axis in (X, Y))
 
 
-def coded_load_of_pinv() -> sympy.Expr:
-    """What the benchmark codes: the slopes of 1/a with 2x + 1 and 2y + 1 for 2x - 1 and 2y - 1."""
+def coded_load_of_pinv(shift: int = 1) -> sympy.Expr:
+    """What the benchmark codes: the slopes of 1/a with 2x + 1 and 2y + 1; a shift of -1 makes it right."""
     u = sympy.sin(sympy.pi * X) * sympy.sin(sympy.pi * Y)
-    slopes = sum(2 * (2 * axis + 1) * sympy.diff(u, axis) for axis in (X, Y))
+    slopes = sum(2 * (2 * axis + shift) * sympy.diff(u, axis) for axis in (X, Y))
     return 2 * sympy.pi**2 * u / BULGE + slopes / BULGE**2
 
 

@@ -90,7 +90,10 @@ def poisson_nd(dim: int = 5) -> Problem:
 
 def five_sines(nodes: int) -> Function:
     """PNd by Chebyshev collocation."""
-    exact = lambda points: np.sin(pi * points / 2).sum(axis=1)  # noqa: E731
+
+    def exact(points: Array) -> Array:
+        return np.sin(pi * points / 2).sum(axis=1)
+
     return chebyshev.poisson(5, nodes, lambda points: pi**2 / 4 * exact(points), exact)
 
 
@@ -102,7 +105,8 @@ CASES = (
     ),
     Case(
         "poisson-2d-cg", "Poisson 2d-CG", poisson_2d_cg, 1e-5, 30, 4.1e-3,
-        Rival("NGSolve, order 9", later(BY_ELEMENTS, "uneven_elements", 0.25, 9), NGSOLVE), truth="poisson-2d-cg", small_tol=1e-1,
+        Rival("NGSolve, order 9", later(BY_ELEMENTS, "uneven_elements", 0.25, 9), NGSOLVE), truth="poisson-2d-cg",
+        small_tol=1e-1,
     ),
     Case(
         "poisson-3d-cg", "Poisson 3d-CG", poisson_3d_cg, 1e-3, 120, 5.7e-2,

@@ -47,7 +47,7 @@ def run_suite(
     again: bool = False,
     tell: Callable[[Record, bool], None] = lambda record, kept: None,
 ) -> Product:
-    """Run the missing cases and write ``report.html`` and ``table.md``; Ctrl-C writes them of what is done, then goes on."""
+    """Run the missing cases and write ``report.html`` and ``table.md``; Ctrl-C writes them of what is done."""
     cases, folder = chosen(names), prepare_folder(folder)
     for case in cases:  # wrong settings are refused before any work
         settings_for(case, tol, seconds, small)

@@ -86,9 +86,7 @@ def _marched(
     nodes: Array, weights: Array, rate: Callable[..., Array], jacobian: Callable[..., Array], start: Array, rtol: float
 ) -> Function:
     """SciPy's Radau from t = 0 to 1 for the inner nodes, first of what may be a longer state; zero at both ends."""
-    path = solve_ivp(
-        rate, (0, 1), start, method="Radau", jac=jacobian, rtol=rtol, atol=1e-2 * rtol, dense_output=True
-    )
+    path = solve_ivp(rate, (0, 1), start, method="Radau", jac=jacobian, rtol=rtol, atol=1e-2 * rtol, dense_output=True)
 
     def evaluate(points: Array) -> Array:
         values = np.zeros((len(nodes), len(points)))
@@ -175,7 +173,7 @@ def modal(
     modes = reduce(lambda part, k: along(np.linalg.inv(pairs[k][1]), part, k), range(dim), first)
 
     def evaluate(points: Array) -> Array:
-        moments = np.unique(points[:, 0])
+        moments = np.unique(points[:, 0]).tolist()
 
         def at(k: int, places: Array) -> Array:
             rows = [

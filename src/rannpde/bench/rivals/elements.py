@@ -8,12 +8,12 @@ from functools import reduce
 from operator import add, mul
 from typing import Any
 
-import ngsolve as ng
 import numpy as np
 import sympy
 
 from rannpde.arrays import Array
 from rannpde.bench.rivals.chebyshev import Function, at_moments
+from rannpde.bench.rivals.extra import ng
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
@@ -95,7 +95,7 @@ def block_poisson(mesh: Any, order: int, mean: Array, wave: Array) -> Elements:
     space = ng.H1(mesh, order=order)
     u, v = space.TnT()
     form = ng.BilinearForm(space, symmetric=True, condense=True)
-    form += ng.grad(u) * ng.grad(v) * ng.dx + u * v * ng.ds
+    form += ng.grad(u) * ng.grad(v) * ng.dx + u * v * ng.ds("outside")
     parts = [{f"block{i}{j}": float(value) for (i, j), value in np.ndenumerate(table)} for table in (mean, wave)]
     waves = ng.sin(np.pi * (ng.x + 10) / 4) * ng.sin(np.pi * (ng.y + 10) / 4)
     sign = {f"block{i}{j}": (-1.0) ** (i + j) for i, j in np.ndindex(mean.shape)}
@@ -169,7 +169,11 @@ def heated(mesh: Any, order: int, outer: Mapping[str, float], moments: Sequence[
     """
     space, end = ng.H1(mesh, order=order), max(moments)
     u, v = space.TnT()
-    mass, stiff, load = ng.BilinearForm(space, symmetric=True), ng.BilinearForm(space, symmetric=True), ng.LinearForm(space)
+    mass, stiff, load = (
+        ng.BilinearForm(space, symmetric=True),
+        ng.BilinearForm(space, symmetric=True),
+        ng.LinearForm(space),
+    )
     mass += u * v * ng.dx
     stiff += ng.grad(u) * ng.grad(v) * ng.dx + u * v * ng.ds
     load += mesh.BoundaryCF(dict(outer)) * v * ng.ds
@@ -214,11 +218,13 @@ AHEAD = {1: (1.0,), 2: (2.0, -1.0), 3: (3.0, -3.0, 1.0)}
 def unsteady_flow(
     mesh: Any, order: int, viscosity: float, inflow: Swinging, force: Swinging, moments: Sequence[float], steps: int
 ) -> Function:
-    """Flow from rest, from ``left`` to ``right``; the force acts in y. Stokes implicit, what is carried extrapolated.
+    """Flow from rest, from ``left`` to ``right`` between walls; the force acts in y.
+
+    Stokes' part is implicit, what is carried is extrapolated.
 
     steps : between two of the moments, which are evenly spaced
     """
-    space = _taylor_hood(mesh, order, "left|wall")
+    space = _taylor_hood(mesh, order, "left|top|bottom")
     trial, test = space.TnT()
     h, now = moments[0] / steps, ng.GridFunction(space)
     mass, slow = ng.BilinearForm(space), ng.BilinearForm(space)
@@ -235,7 +241,8 @@ def unsteady_flow(
         matrix.AsVector().data = slow.mat.AsVector() + weights[0] / h * mass.mat.AsVector()
         inverses[level] = (matrix.Inverse(space.FreeDofs(), "umfpack"), matrix)
         matrix = slow.mat.CreateMatrix()
-    states, pushes, kept = [now.vec.CreateVector(copy=True)], [], []
+    pushes: list[Any] = []
+    states, kept = [now.vec.CreateVector(copy=True)], []
     rest = now.vec.CreateVector()
     for step in range(1, steps * len(moments) + 1):
         shape.Assemble()

@@ -144,15 +144,19 @@ def sines(
 def reflected_wave(size: int, moments: Sequence[float], factor: Plane, start: Plane) -> Function:
     """u_tt = c Δu on (-1, 1)² from rest, ∂_n u = 0: cosines in space; exact in time for the grid's equations.
 
-    u(t) = cos(t √-A) u_0 with A = cΔ, whose spectrum lies in (-S², 0): cos(tσ) = J_0(tS) + 2 Σ (-1)^k J_2k(tS) T_2k(σ/S),
-    and T_2k(σ/S) = T_k(2σ²/S² - 1) follows by Chebyshev's recurrence in A (Tal-Ezer 1986).
+    u(t) = cos(t √-A) u_0 with A = cΔ, whose spectrum lies in (-S², 0):
+    cos(tσ) = J_0(tS) + 2 Σ (-1)^k J_2k(tS) T_2k(σ/S), and T_2k(σ/S) = T_k(2σ²/S² - 1)
+    follows by Chebyshev's recurrence in A (Tal-Ezer 1986).
     """
     place = -1 + (2 * np.arange(size) + 1) / size
     x, y = np.meshgrid(place, place, indexing="ij")
     c, k = factor(x, y), np.pi / 2 * np.arange(size)
     waves = -np.add.outer(k**2, k**2)
     top = 1.01 * float(c.max() * -waves.min())
-    turned = lambda u: -2 / top * c * fft.idctn(waves * fft.dctn(u)) - u  # noqa: E731
+
+    def turned(u: Array) -> Array:
+        return -2 / top * c * fft.idctn(waves * fft.dctn(u)) - u
+
     reach = np.sqrt(top) * np.asarray(moments)
     before = start(x, y)
     now = turned(before)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import cos, pi
 from typing import Any
 
-import ngsolve as ng
-from netgen import occ
+from rannpde.bench.rivals.extra import ng, occ, structured
 
 Bounds = Sequence[Sequence[float]]
 GRADING = 0.15
@@ -42,12 +42,10 @@ def cornered(bounds: Bounds, notch: Bounds, spacing: float, order: int, levels: 
     return _plane(shape, spacing, order, levels)
 
 
-def rectangle(bounds: Bounds, spacing: float, order: int) -> Any:
-    """A rectangle with boundaries ``left``, ``right`` and ``wall``."""
-    (left, right), (low, high) = bounds
-    shape = occ.MoveTo(left, low).Rectangle(right - left, high - low).Face()
-    _name_ends(shape, left, right)
-    return _plane(shape, spacing, order)
+def channel(length: float, along: int, across: int) -> Any:
+    """(0, length) × (0, 1) in quadrilaterals, thinner at the walls ``top`` and ``bottom``."""
+    graded = lambda x, y: (length * x, (1 - cos(pi * y)) / 2)  # noqa: E731
+    return structured(quads=True, nx=along, ny=across, mapping=graded)
 
 
 def lidded(spacing: float, order: int, levels: int) -> Any:
@@ -60,7 +58,10 @@ def lidded(spacing: float, order: int, levels: int) -> Any:
 
 
 def chequered(half: float, count: int, spacing: float, order: int, levels: int) -> Any:
-    """The square (-half, half)² in count × count blocks ``block00``, …, refined to their corners inside."""
+    """The square (-half, half)² in count × count blocks ``block00``, …, refined to their corners inside.
+
+    Edges between blocks are boundaries to the mesher too: those of the square are called ``outside``.
+    """
     side, faces = 2 * half / count, []
     for i in range(count):
         for j in range(count):
@@ -68,6 +69,9 @@ def chequered(half: float, count: int, spacing: float, order: int, levels: int) 
             face.faces.name = f"block{i}{j}"
             faces.append(face)
     shape = occ.Glue(faces)
+    for edge in shape.edges:
+        rim = max(abs(edge.center.x), abs(edge.center.y)) > half - 1e-9
+        edge.name = "outside" if rim else "between"
     for vertex in shape.vertices:
         if max(abs(vertex.p.x), abs(vertex.p.y)) < half - 1e-9:
             vertex.hpref = 1

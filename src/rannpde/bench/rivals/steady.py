@@ -12,7 +12,11 @@ from rannpde.bench.rivals.chebyshev import Function, differentiation, grid, inte
 
 
 def navier_stokes(
-    bounds: Sequence[tuple[float, float]], viscosity: float, velocity: Function, pin: tuple[float, float, float], nodes: int
+    bounds: Sequence[tuple[float, float]],
+    viscosity: float,
+    velocity: Function,
+    pin: tuple[float, float, float],
+    nodes: int,
 ) -> Function:
     """Steady incompressible flow on a rectangle: Chebyshev P_N velocity, P_(N-2) pressure, Newton.
 
