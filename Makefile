@@ -1,6 +1,6 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
-# make pinnacle  the field's public benchmark: every case, half an hour, bench/pinnacle/report.html
+# make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?

@@ -39,7 +39,7 @@ def by_elements(name: str) -> Callable[..., Function]:
 LEVELS: dict[str, tuple[str, Callable[[], Callable[..., Function]], Sequence[tuple]]] = {
     "burgers-2d": (
         "Fourier, ETDRK4: modes a side of the unit cell, steps", lambda: waves_on_a_cell,
-        [(128, 400), (192, 800), (256, 1200)],
+        [(192, 800), (256, 1200), (384, 1600)],
     ),
     "poisson-2d-c": (
         "NGSolve: spacing, order", lambda: by_elements("discs_elements"), [(0.15, 9), (0.12, 11), (0.1, 13)]

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def pinnacle(
     cases: Annotated[list[str] | None, typer.Argument(help="Cases to solve; all when none is given.")] = None,
-    out: Out = Path("bench/pinnacle"),
+    out: Out = Path("results/pinnacle"),
     tol: Annotated[
         float | None, typer.Option(help="Relative L² error wanted; the goal of each case unless given.")
     ] = None,
@@ -60,7 +60,7 @@ def pinnacle(
         console.print(f"written: {product.page}, {product.markdown}", markup=False, soft_wrap=True)
 
 
-def paper(out: Out = Path("bench/paper")) -> None:
+def paper(out: Out = Path("results/paper")) -> None:
     """The paper's Navier–Stokes study: this package against plain NumPy, side by side."""
     from rannpde.bench.paper import run_paper
 
@@ -73,7 +73,7 @@ def peers(
     names: Annotated[list[str] | None, typer.Argument(help="Problems to run; all when none is given.")] = None,
     python: Annotated[str, typer.Option("--python", help="The Python that has the peers installed.")] = sys.executable,
     seconds: Annotated[float, typer.Option(help="Time allowed to each peer on each problem.")] = 120.0,
-    out: Out = Path("bench/peers"),
+    out: Out = Path("results/peers"),
     again: Again = False,
 ) -> None:
     """DeepXDE, pyRFM, py-pde and scikit-learn beside this package, each in a process of its own."""
