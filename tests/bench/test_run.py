@@ -50,6 +50,9 @@ def test_a_damaged_record_is_refused(tmp_path, text):
         ({"seconds": 1.5}, "accurate, late"),
         ({"error": 1e-9}, "MISSED"),
         ({"error": None}, "not judged"),
+        ({"accuracy": 1e-12}, "met"),
+        ({"accuracy": 1e-3}, "open: the truth is known to 1e-03"),  # 1e-11 from a truth that is 1e-3 off proves nothing
+        ({"accuracy": 1e-3, "error": 2e-2}, "MISSED"),
         ({"outcome": "crashed"}, "CRASHED"),
         ({"outcome": "overran"}, "OVERRAN"),
     ],

@@ -6,16 +6,24 @@ from rannpde.bench.case import Case
 from rannpde.bench.record import Record
 
 OURS = "rannpde"
+CLEARLY = 3.0
+"""Distances beyond this many times the accuracy of a truth are errors of ours, not of the truth."""
 
 
 def verdict(case: Case, record: Record) -> str:
-    """``met``, ``accurate, late``, ``MISSED``, or what happened instead."""
+    """``met``, ``accurate, late``, ``MISSED``, or what happened instead.
+
+    A truth that is coarser than the goal can prove a miss, never a success.
+    """
     if record.outcome == "waits":
         return f"waits for {case.waits_for}"
     if record.outcome != "solved":
         return record.outcome.upper()
     if record.error is None:
         return "not judged"
+    accuracy = record.accuracy or 0.0
+    if accuracy > case.goal and record.error <= case.goal + CLEARLY * accuracy:
+        return f"open: the truth is known to {accuracy:.0e}"
     if record.error > case.goal:
         return "MISSED"
     return "met" if record.seconds is not None and record.seconds <= case.seconds else "accurate, late"

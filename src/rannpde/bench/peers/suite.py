@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ from rannpde.pde.zoo.cole_hopf import ColeHopf
 from rannpde.studies.run.environment import facts
 
 FRESH = 4000
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""The same for all: libraries that spin on several threads lose most of their time where cores are shared."""
 GRACE = 90.0
 """Seconds for imports and compilation beyond the time allowed."""
 
@@ -73,7 +76,7 @@ def run_peers(
 
 def _record(program: str, task: Task, folder: Path, python: str, seconds: float, again: bool) -> Record:
     case = program.replace(" ", "-").lower()
-    settings = {"seconds": seconds, "python": python}
+    settings = {"seconds": seconds, "python": python, "threads": 1}
     record = None if again else read_record(folder, case)
     if record is None or record.settings != settings:
         record = apart(program, case, task, settings)
@@ -92,7 +95,9 @@ def apart(program: str, case: str, task: Task, settings: dict[str, object]) -> R
         np.save(points, task.points)
         command = [interpreter, programs.__file__, program, str(points), str(values), str(seconds)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + GRACE, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=seconds + GRACE, check=False, env=os.environ | THREADS
+            )
         except subprocess.TimeoutExpired:
             return replace(row, outcome="overran", told=f"no end after {seconds + GRACE:.0f} s")
         except OSError as refusal:
