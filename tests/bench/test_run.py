@@ -4,18 +4,20 @@ import json
 import subprocess
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from rannpde.bench import run as harness
 from rannpde.bench.case import Case, Rival
-from rannpde.bench.child import peak_memory, with_rival
+from rannpde.bench.child import _unknown, peak_memory, with_rival
 from rannpde.bench.judge import verdict, winner
 from rannpde.bench.page import markdown, number, result_table
 from rannpde.bench.pinnacle.suite import run_suite
 from rannpde.bench.pinnacle.table import CASES
 from rannpde.bench.record import Record, read_record
 from rannpde.bench.settings import Settings, settings_for
+from rannpde.bench.truth import Truth
 from rannpde.cli import build
 from rannpde.errors import FileError, InputError
 
@@ -49,7 +51,7 @@ def test_a_damaged_record_is_refused(tmp_path, text):
         ({}, "met"),
         ({"seconds": 1.5}, "accurate, late"),
         ({"error": 1e-9}, "MISSED"),
-        ({"error": None}, "not judged"),
+        ({"error": None}, "MISSED"),
         ({"accuracy": 1e-12}, "met"),
         ({"accuracy": 1e-3}, "open: the truth is known to 1e-03"),  # 1e-11 from a truth that is 1e-3 off proves nothing
         ({"accuracy": 1e-3, "error": 2e-2}, "MISSED"),
@@ -170,6 +172,14 @@ def test_a_rival_that_is_missing_or_fails_is_told():
     assert with_rival(replace(WAVE, rival=Rival("x", fail)), SOLVED, truth).rival_told == "ZeroDivisionError: a pivot"
     assert with_rival(replace(WAVE, rival=None), SOLVED, truth) == SOLVED
     assert peak_memory() is None or peak_memory() > 10
+
+
+def test_a_march_that_ended_early_says_what_it_knows():
+    truth = Truth(np.zeros((4, 2)), np.ones((4, 1)), "exact")
+    assert _unknown(np.ones((4, 1)), truth, WAVE) == ""
+    partly = np.array([[1.1], [np.nan], [1.1], [np.nan]])
+    assert _unknown(partly, truth, WAVE) == "; it is known at 50% of the points, where its error is 1.0e-01"
+    assert "0% of the points" in _unknown(np.full((4, 1), np.nan), truth, WAVE)
 
 
 def test_the_table_says_what_is_not_known():

@@ -15,6 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from rannpde.arrays import Array
 from rannpde.bench.case import Case, relative_error
 from rannpde.bench.pinnacle.table import CASES
 from rannpde.bench.record import Record
@@ -26,6 +29,8 @@ from rannpde.pde.solve import solve
 from rannpde.pde.zoo import zoo
 from rannpde.studies.run.environment import facts
 
+PICTURE = 80
+"""Dots per inch: twenty pictures are part of one page."""
 LONGEST = 2000
 """Characters of a message that a record keeps."""
 
@@ -70,16 +75,26 @@ def solved(case: Case, settings: Settings, folder: Path) -> tuple[Record, Truth 
         columns=sum(solution.widths),
     )
     truth = case.judged_at(problem)
-    error = relative_error(solution.function(truth.points), truth.values, case.fields)
-    record = replace(record, error=error, accuracy=truth.accuracy)
+    values = solution.function(truth.points)
+    error = relative_error(values, truth.values, case.fields)
+    record = replace(record, error=error, accuracy=truth.accuracy, told=solution.reason + _unknown(values, truth, case))
     record.write(folder)
     return replace(record, picture=_drawn(solution, folder, case.name)), truth
+
+
+def _unknown(values: Array, truth: Truth, case: Case) -> str:
+    """What a march that ended early knows; nothing where it knows all."""
+    known = np.isfinite(values).all(axis=1)
+    if known.all():
+        return ""
+    part = relative_error(values[known], truth.values[known], case.fields) if known.any() else float("nan")
+    return f"; it is known at {known.mean():.0%} of the points, where its error is {part:.1e}"
 
 
 def _drawn(solution: Solution, folder: Path, name: str) -> str:
     """The file name of the picture; empty where it could not be drawn."""
     try:
-        solution.plot(folder / f"{name}.png")
+        solution.plot().savefig(folder / f"{name}.png", dpi=PICTURE)
     except Exception:  # a picture is worth less than the row
         return ""
     return f"{name}.png"

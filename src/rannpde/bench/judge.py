@@ -19,8 +19,8 @@ def verdict(case: Case, record: Record) -> str:
         return f"waits for {case.waits_for}"
     if record.outcome != "solved":
         return record.outcome.upper()
-    if record.error is None:
-        return "not judged"
+    if record.error is None:  # not known on most of the domain; ``told`` says where it is
+        return "MISSED"
     accuracy = record.accuracy or 0.0
     if accuracy > case.goal and record.error <= case.goal + CLEARLY * accuracy:
         return f"open: the truth is known to {accuracy:.0e}"
