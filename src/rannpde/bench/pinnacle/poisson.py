@@ -118,7 +118,7 @@ CASES = (
         remark="a multiplies Δu, so only the curvature jumps; the flux does not",
     ),
     Case(
-        "poisson-nd", "PNd", poisson_nd, 1e-12, 3, 1.3e-4, Rival("Chebyshev, 11⁵ nodes", lambda: five_sines(10)),
+        "poisson-nd", "PNd", poisson_nd, 1e-12, 3, 1.3e-4, Rival("Chebyshev, 13⁵ nodes", lambda: five_sines(12)),
         small={"dim": 4}, small_tol=1e-4, remark="plain extreme learning machines: 2e-8",
     ),
 )  # fmt: skip

@@ -141,7 +141,7 @@ CASES = (
     ),
     Case(
         "kuramoto-sivashinsky", "Kuramoto–Sivashinsky", kuramoto_sivashinsky, 1e-6, 5, 9.5e-1,
-        Rival("Fourier ETDRK4, 96 modes", lambda: chaotic(96, 4000)), times=MOMENTS_KS,
+        Rival("Fourier ETDRK4, 128 modes", lambda: chaotic(128, 8000)), times=MOMENTS_KS,
         truth="kuramoto-sivashinsky", small={"duration": 0.05}, small_tol=1e-4,
         remark="the benchmark codes no condition at the ends: periodic",
     ),
