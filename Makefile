@@ -1,5 +1,6 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
+# make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
 # make docs  the site, with its gallery, in docs/_build/html (RANNPDE_SMALL=1: a small gallery)
 # make dist  the wheel, checked in an empty environment
@@ -13,7 +14,7 @@ READY := .venv/.ready
 
 COUNT ?= 1000
 
-.PHONY: run test fuzz honesty lint format bench sensitivity docs dist clean
+.PHONY: run test fuzz honesty lint format bench pinnacle sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
@@ -42,6 +43,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/solve.py
 	$(BIN)/python benchmarks/evolve.py
+
+pinnacle: $(READY)
+	$(BIN)/rannpde bench pinnacle
 
 sensitivity: $(READY)
 	$(BIN)/python benchmarks/sensitivity.py

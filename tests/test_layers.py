@@ -34,7 +34,8 @@ BELOW = {
     "plotting": {"network", "domains", "fitting", "pde"},
     "sklearn": {"network", "domains", "fitting"},
     "studies": {"network", "domains", "fitting", "pde", "theory", "plotting"},
-    "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies"},
+    "bench": {"network", "domains", "fitting", "pde", "plotting", "studies"},
+    "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies", "bench"},
 }
 STATED = {"statement", "functions", "residual", "problem"}
 BELOW_IN_PDE = {

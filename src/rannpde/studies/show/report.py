@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from rannpde.studies.show.analysis import Series, Slope
 from rannpde.studies.show.chapter import Chapter, Table
 from rannpde.studies.show.figures import Drawing, inline
+from rannpde.studies.show.markup import bullets, compact, document, machine, table_of
 from rannpde.studies.study import as_data
 
 RATE = -0.5
@@ -109,15 +108,8 @@ def reading(one: Series) -> str:
 
 def render(page: Page) -> str:
     """The whole page; nothing in it points outside."""
-    style = files("rannpde.studies.show").joinpath("report.css").read_text(encoding="utf-8")
-    body = [_head(page), _opening(page), _failures(page), _summary(page), *map(_section, page.sections), _machine(page)]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(page.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in body if part)
-        + "\n</body>\n</html>\n"
-    )
+    head = [_head(page), _opening(page), _failures(page), _summary(page)]
+    return document(page.title, [*head, *map(_section, page.sections), machine(page.environments)])
 
 
 def _head(page: Page) -> str:
@@ -160,9 +152,9 @@ def _summary(page: Page) -> str:
     table = slope_table(page.sections)
     if not table.rows:
         return ""
-    found = _list("The paper's curves, and what holds them", page.findings)
+    found = bullets("The paper's curves, and what holds them", page.findings)
     return (
-        f'<section><h2 id="slopes">Slopes</h2>{found}<h3>Every curve</h3>{_table(table)}'
+        f'<section><h2 id="slopes">Slopes</h2>{found}<h3>Every curve</h3>{table_of(table)}'
         f'<p class="facts">{escape(_METHOD)}</p></section>'
     )
 
@@ -176,9 +168,9 @@ def _section(section: Section) -> str:
         f'<section><h2 id="{escape(chapter.name)}">{escape(title)}</h2>',
         f"<p>{escape(chapter.question)}</p>" if chapter.question else "",
         figures,
-        "".join(_table(table) for table in (chapter.tables(series) if series else [])),
-        _list("What was measured", chapter.remarks(series) if series else []),
-        _list("What differs from the paper, and why", chapter.deviations),
+        "".join(table_of(table) for table in (chapter.tables(series) if series else [])),
+        bullets("What was measured", chapter.remarks(series) if series else []),
+        bullets("What differs from the paper, and why", chapter.deviations),
         f"<details><summary>Every parameter</summary><pre>{escape(_parameters(chapter))}</pre></details></section>",
     ]
     return "\n".join(part for part in parts if part)
@@ -186,37 +178,9 @@ def _section(section: Section) -> str:
 
 def _parameters(chapter: Chapter) -> str:
     parameters: dict[str, Any] = as_data(chapter.study)
-    lines = [f"{name}: {_compact(value)}" for name, value in parameters.items() if name not in ("kind", "curves")]
+    lines = [f"{name}: {compact(value)}" for name, value in parameters.items() if name not in ("kind", "curves")]
     lines.append("curves (what is not given is as above):")
     for curve in parameters["curves"]:
         changes = {k: v for k, v in curve.items() if v is not None and k not in ("kind", "label")}
-        lines.append(f"  {curve['label']}: {_compact(changes)}")
+        lines.append(f"  {curve['label']}: {compact(changes)}")
     return "\n".join(lines)
-
-
-def _machine(page: Page) -> str:
-    blocks = "".join(f"<pre>{escape(_facts(e))}</pre>" for e in page.environments)
-    plural = "" if len(page.environments) == 1 else " (records of several environments were used)"
-    return f'<section><h2 id="machine">Versions and machine{plural}</h2>{blocks}</section>'
-
-
-def _facts(environment: Mapping[str, Any]) -> str:
-    return "\n".join(f"{name}: {_compact(value)}" for name, value in environment.items())
-
-
-def _compact(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _list(heading: str, sentences: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f"<h3>{escape(heading)}</h3><ul>{items}</ul>" if items else ""
-
-
-def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(table.caption)}"><table>'
-        f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )

@@ -1,0 +1,102 @@
+"""A case of a benchmark: what is stated, what is wanted, what others reached, and who stands beside us."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.bench.truth import Truth, read_truth
+from rannpde.pde.problem.problem import Problem
+
+Function = Callable[[Array], Array]
+"""Points (M, n) to values (M, fields)."""
+FRESH = 4000
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A classical solver, its grid chosen by hand for the goal.
+
+    label : what it is; make : solves, and gives a function of points; needs : the package it cannot do without
+    """
+
+    label: str
+    make: Callable[[], Function]
+    needs: str = ""
+
+
+def later(module: str, name: str, *arguments: float) -> Callable[[], Function]:
+    """A call of a function of a module that is loaded only then: finite elements are an extra.
+
+    >>> later("math", "hypot", 3.0, 4.0)()
+    5.0
+    """
+    return lambda: getattr(import_module(module), name)(*arguments)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem of the benchmark.
+
+    statement : makes the problem; of evolution problems it takes a shorter ``duration``
+    goal, seconds : the relative L² error to reach, the largest over the fields that count, and within which time
+    published : the lowest relative L² error published for trained networks, None where none is valid
+    fields : how many of the fields count; None for all
+    times : at which the error of an evolution is looked at; empty: at any time
+    truth : name of the truth file, empty where the problem knows its exact solution
+    small : arguments of the statement for a quick look; small_tol : the error wanted then
+    remark : what a reader of the row must know
+    waits_for : what the library cannot state yet; such a case is a row that says so
+    """
+
+    name: str
+    title: str
+    statement: Callable[..., Problem] | None
+    goal: float
+    seconds: float
+    published: float | None
+    rival: Rival | None = None
+    fields: int | None = None
+    times: tuple[float, ...] = ()
+    truth: str = ""
+    small: Mapping[str, Any] = field(default_factory=dict)
+    small_tol: float = 1e-2
+    remark: str = ""
+    waits_for: str = ""
+
+    def problem(self, small: bool = False) -> Problem:
+        """The problem, or its small version."""
+        assert self.statement is not None, f"{self.name} waits for {self.waits_for}"
+        return self.statement(**self.small) if small else self.statement()
+
+    def judged_at(self, problem: Problem) -> Truth:
+        """Points of this problem's domain (a small one has fewer) with the true values (M, fields) there."""
+        if self.truth:
+            return read_truth(self.truth).within(problem.domain)
+        points = problem.domain.sample(FRESH, rng=99)
+        end = problem.domain.bounds[0, 1]
+        moments = [moment for moment in self.times if moment <= end]
+        if moments:
+            points[:, 0] = np.resize(moments, len(points))
+        exact = problem.exact_solution
+        assert exact is not None, f"{self.name} has neither a truth file nor an exact solution"
+        return Truth(points, exact(points), "exact")
+
+
+def relative_error(found: Array, wanted: Array, fields: int | None = None) -> float:
+    """Relative L² of values (M, fields), the largest over the first fields; NaN where one tenth is not known.
+
+    >>> relative_error(np.array([[1.1], [2.2]]), np.array([[1.0], [2.0]])).__round__(12)
+    0.1
+    """
+    found, wanted = (np.reshape(part, (len(part), -1))[:, :fields] for part in (found, wanted))
+    known = np.isfinite(found).all(axis=1) & np.isfinite(wanted).all(axis=1)
+    if known.mean() < 0.9:
+        return float("nan")
+    gap, size = (np.linalg.norm(part[known], axis=0) for part in (found - wanted, wanted))
+    return float((gap / size).max())

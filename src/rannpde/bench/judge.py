@@ -1,0 +1,43 @@
+"""Verdicts on rows: was the goal met, and who of the two wins."""
+
+from __future__ import annotations
+
+from rannpde.bench.case import Case
+from rannpde.bench.record import Record
+
+OURS = "rannpde"
+CLEARLY = 3.0
+"""Distances beyond this many times the accuracy of a truth are errors of ours, not of the truth."""
+
+
+def verdict(case: Case, record: Record) -> str:
+    """``met``, ``accurate, late``, ``MISSED``, or what happened instead.
+
+    A truth that is coarser than the goal can prove a miss, never a success.
+    """
+    if record.outcome == "waits":
+        return f"waits for {case.waits_for}"
+    if record.outcome != "solved":
+        return record.outcome.upper()
+    if record.error is None:  # not known on most of the domain; ``told`` says where it is
+        return "MISSED"
+    accuracy = record.accuracy or 0.0
+    if accuracy > case.goal and record.error <= case.goal + CLEARLY * accuracy:
+        return f"open: the truth is known to {accuracy:.0e}"
+    if record.error > case.goal:
+        return "MISSED"
+    return "met" if record.seconds is not None and record.seconds <= case.seconds else "accurate, late"
+
+
+def winner(case: Case, record: Record) -> str:
+    """Who reached the goal's error; of both the faster, of neither the more accurate; empty where nobody knows."""
+    ours, theirs = record.error if record.outcome == "solved" else None, record.rival_error
+    classical = record.rival.partition(",")[0]
+    if ours is None or theirs is None:
+        return classical if ours is None and theirs is not None else OURS if ours is not None and record.rival else ""
+    reached = ours <= case.goal, theirs <= case.goal
+    if reached[0] != reached[1]:
+        return OURS if reached[0] else classical
+    if all(reached) and record.seconds is not None and record.rival_seconds is not None:
+        return OURS if record.seconds < record.rival_seconds else classical
+    return OURS if ours < theirs else classical

@@ -1,0 +1,92 @@
+"""Run cases one after the other, each in a process of its own, and keep what was done."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rannpde.bench.case import Case
+from rannpde.bench.record import Outcome, Record, read_record
+from rannpde.bench.settings import Settings, settings_for
+from rannpde.errors import FileError
+from rannpde.studies.run.environment import facts
+
+GRACE = 240.0
+"""Seconds beyond twice the time allowed after which a case is ended: the classical solver takes some of them."""
+TAIL = 1500
+"""Characters of a crash's last words that are kept."""
+
+
+def run_cases(
+    cases: Sequence[Case],
+    folder: Path,
+    *,
+    tol: float | None = None,
+    seconds: float | None = None,
+    small: bool = False,
+    again: bool = False,
+    tell: Callable[[Record, bool], None] = lambda record, kept: None,
+) -> list[Record]:
+    """The records of all cases; those that are in the folder with the same settings are not run again.
+
+    again : run all; tell : called with every record, and whether it was there before
+    """
+    found = []
+    for case in cases:
+        settings = settings_for(case, tol, seconds, small)
+        record = None if again else known(case, settings, folder)
+        tell_kept = record is not None
+        if record is None:
+            record = _waiting(case, settings, folder) if case.statement is None else apart(case, settings, folder)
+        tell(record, tell_kept)
+        found.append(record)
+    return found
+
+
+def known(case: Case, settings: Settings, folder: Path) -> Record | None:
+    """The record in the folder, if it is whole and was made with these settings."""
+    try:
+        record = read_record(folder, case.name)
+    except FileError:
+        return None
+    return record if record is not None and record.settings == settings.told else None
+
+
+def _waiting(case: Case, settings: Settings, folder: Path) -> Record:
+    record = Record(case.name, settings.told, "waits", f"waits for {case.waits_for}", environment=facts())
+    record.write(folder)
+    return record
+
+
+def apart(case: Case, settings: Settings, folder: Path, grace: float = GRACE) -> Record:
+    """Run a case in a process of its own; one that crashes or does not end leaves a record that says so.
+
+    What the process had written before it ended, our part of the row, is kept.
+    """
+    (folder / f"{case.name}.json").unlink(missing_ok=True)
+    table = {"case": case.name, "folder": str(folder)} | settings.told
+    command = [sys.executable, "-m", "rannpde.bench.child", json.dumps(table)]
+    limit = 2 * settings.seconds + grace
+    outcome: Outcome = "crashed"
+    # a session of its own: Ctrl-C reaches us alone, and we end it
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, last_words = process.communicate(timeout=limit)
+            fault = f"ended with code {process.returncode}: {last_words[-TAIL:].strip()}"
+        except subprocess.TimeoutExpired:
+            outcome, fault = "overran", f"no end after {limit:.0f} s, of which {settings.seconds:.0f} s were allowed"
+            process.kill()
+        except BaseException:  # Ctrl-C: what was done is kept, this case is not
+            process.kill()
+            (folder / f"{case.name}.json").unlink(missing_ok=True)
+            raise
+    record = known(case, settings, folder)
+    if record is None:
+        record = Record(case.name, settings.told, outcome, fault, environment=facts())
+        record.write(folder)
+    return record

@@ -1,0 +1,55 @@
+"""Truth files: values of an independent solver at a few thousand points, with how far they can be trusted.
+
+A file ``<name>.npz`` has the float64 arrays ``points`` (M, n), ``values`` (M, fields) and ``accuracy`` (one number: the
+relative L² distance between the two finest computations); no pickle. How it was made, and its convergence table, stand
+in ``<name>.txt`` beside the script that made it (benchmarks/truth).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.domain import Domain
+from rannpde.errors import FileError
+from rannpde.io import read_limited
+
+LARGEST = 200_000
+"""Bytes of a truth file at most: they are part of the package."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """points (M, n) and values (M, fields); accuracy: relative L² of the values themselves; source: what it is."""
+
+    points: Array
+    values: Array
+    source: str
+    accuracy: float = 0.0
+
+    def within(self, domain: Domain) -> Truth:
+        """The part of it that lies in this domain, which may be shorter in time."""
+        inside = domain.contains(self.points)
+        return Truth(self.points[inside], self.values[inside], self.source, self.accuracy)
+
+
+def read_truth(name: str) -> Truth:
+    """The truth of that name; FileError where it is missing or damaged.
+
+    >>> truth = read_truth("poisson-2d-c")
+    >>> truth.points.shape[1], truth.values.shape[1], truth.accuracy < 1e-7
+    (2, 1, True)
+    """
+    with as_file(files("rannpde.bench").joinpath("data", f"{name}.npz")) as path:
+        read_limited(path, LARGEST)  # refuses what is missing or too large to be one of ours
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                points, values, accuracy = (np.asarray(arrays[key], float) for key in ("points", "values", "accuracy"))
+        except (KeyError, ValueError, OSError) as error:
+            raise FileError(f"{path} is no truth file: {error}; compute it again with benchmarks/truth") from None
+    if points.ndim != 2 or values.ndim != 2 or len(points) != len(values) or not np.isfinite(values).all():
+        raise FileError(f"{path} holds points {points.shape} and values {values.shape}; compute it again")
+    return Truth(points, values, "computed by an independent solver", float(accuracy))

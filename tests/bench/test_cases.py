@@ -1,0 +1,160 @@
+"""The cases: stated in a few lines, with truths that are small and finer than the goals, solved in small."""
+
+import inspect
+import warnings
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rannpde as rp
+from rannpde.bench.case import relative_error
+from rannpde.bench.coefficients import blocks, random_field, random_field_values, read_numbers
+from rannpde.bench.pinnacle import burgers, poisson, waves
+from rannpde.bench.pinnacle.table import CASES, ORDER
+from rannpde.bench.truth import LARGEST, read_truth
+from rannpde.errors import FileError
+from rannpde.pde.functions import ExactSolution
+from rannpde.pde.problem.checks import ConditionWarning
+from rannpde.pde.residual import term_residual
+
+STATED = [case for case in CASES.values() if case.statement is not None]
+COMPUTED = [case for case in STATED if case.truth]
+TABLES = Path(__file__).parents[2] / "benchmarks" / "truth"
+QUICK = (
+    "burgers-1d", "poisson-2d-c", "heat-2d-vc", "heat-2d-ms", "wave-1d", "wave-2d-cg", "wave-2d-ms",
+    "kuramoto-sivashinsky", "poisson-nd",
+)  # fmt: skip
+"""Whose small versions take a second or two; the others are stated, and their truths are checked."""
+COARSE = {
+    "burgers-2d": "fronts of width 0.002 on a square of 4",
+    "gray-scott": "as Heat 2d-LT",
+    "heat-2d-cg": "1.3e-6, a third more than asked",
+    "heat-2d-lt": "the last two grids differ mostly by their steps, which the finest halved: its own error is less",
+    "ns-2d-c": "finite elements of order 10 take minutes already",
+    "ns-2d-cg": "the same, around a corner",
+    "ns-2d-lt": "the same, in time",
+    "poisson-3d-cg": "elements of order 7 in space",
+    "wave-2d-cg": "a kink travels for ever: only algebraic convergence",
+}
+"""Cases whose truth is less than two orders finer than the goal, with the reason; the page tells each accuracy."""
+
+
+def stated(case, small=False):
+    """The problem; starts of the benchmark that do not agree with the sides are its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConditionWarning)
+        return case.problem(small)
+
+
+def test_every_case_of_the_table_is_there():
+    assert tuple(CASES) == ORDER
+    assert len(CASES) == 22
+    assert [case.name for case in CASES.values() if case.statement is None] == ["poisson-inverse", "heat-inverse"]
+
+
+@pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
+def test_a_statement_has_fifteen_lines_at_most(case):
+    lines = inspect.getsource(case.statement).splitlines()
+    assert len(lines) - 2 <= 15  # beside its name and its docstring
+
+
+@pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
+def test_a_case_is_stated_and_knows_its_truth(case):
+    problem = stated(case)
+    truth = case.judged_at(problem)
+    assert problem.domain.contains(truth.points).all()
+    assert truth.points.shape == (len(truth.points), problem.domain.dim)
+    assert truth.values.shape[1] == (case.fields or len(problem.fields))
+    assert len(truth.points) >= 1000
+    if case.times:
+        assert set(np.round(truth.points[:, 0], 9)) == set(np.round(case.times, 9))
+    small = case.judged_at(stated(case, small=True))
+    assert len(small.points) >= 50
+
+
+@pytest.mark.parametrize("case", COMPUTED, ids=lambda case: case.name)
+def test_a_truth_is_small_and_has_its_table(case):
+    assert len(files("rannpde.bench").joinpath("data", f"{case.truth}.npz").read_bytes()) <= LARGEST
+    lines = (TABLES / f"{case.truth}.txt").read_text("utf-8").splitlines()
+    assert lines[0].startswith(case.title)
+    finest = float(lines[-1].split()[-2])
+    assert read_truth(case.truth).accuracy == pytest.approx(finest, rel=0.01)  # the table has three digits
+    if case.name not in COARSE:
+        assert finest <= 0.01 * case.goal
+
+
+def test_a_truth_that_is_missing_is_named():
+    with pytest.raises(FileError, match=r"no-such-case\.npz does not exist"):
+        read_truth("no-such-case")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_small_version_is_solved(name):
+    case = CASES[name]
+    problem = stated(case, small=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConditionWarning)
+        solution = rp.solve(problem, tol=case.small_tol)
+    truth = case.judged_at(problem)
+    assert solution.converged
+    assert relative_error(solution.function(truth.points), truth.values, case.fields) <= case.small_tol
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"), [(burgers.burgers_2d, burgers.start_values), (waves.gray_scott, waves.start_values)]
+)
+def test_the_start_of_a_rival_is_the_one_that_is_stated(statement, values):
+    problem = statement()
+    points = problem.domain.sample(200, rng=5)
+    points[:, 0] = 0.0
+    state = ExactSolution({n: lambda p, k=k: values(p[:, 1], p[:, 2])[k] for k, n in enumerate(problem.fields)})
+    starts = [term for term in problem.constraints if term.kind == "initial"]
+    assert len(starts) == 2
+    for term in starts:
+        # 32 waves of phases up to 80: rounding of the phases, not of the sum, is what is left
+        assert np.abs(term_residual(term, state, problem.vocabulary, points)).max() < 1e-12
+
+
+def test_the_start_of_burgers_repeats_itself_on_the_unit_cell_and_has_the_height_that_is_stated():
+    x, y = np.meshgrid(np.arange(200) / 200, np.arange(200) / 200)
+    values = burgers.start_values(x, y)
+    assert np.abs(burgers.start_values(x + 3, y + 1) - values).max() < 1e-12
+    offsets = read_numbers("burgers_2d_c")[:, 33]
+    assert values.max(axis=(1, 2)) - offsets == pytest.approx([2.0, 2.0], abs=0.01)  # the grid misses the top a little
+
+
+def test_blocks_of_2d_ms_are_those_of_the_files():
+    """With u = x²/2 the residual is a + f; in the middle of a block both sines are 1."""
+    problem = poisson.poisson_2d_ms()
+    middles = np.array([-8.0, -4.0, 0.0, 4.0, 8.0])
+    points = np.array([(x, y) for x in middles for y in middles])
+    known = rp.Problem(
+        "laplace(u) = 1", problem.domain, {"sides": rp.On("boundary", "u = x**2/2")}, exact={"u": "x**2/2"}
+    ).exact_solution
+    mean, wave = poisson.block_loads()
+    wanted = (read_numbers("poisson_2d_ms_a") + mean + wave).ravel()
+    assert problem.residual(known, points)["equation"] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_blocks_are_nested_where():
+    table = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError, match="shorter"):
+        blocks(table, np.array([0.0, 1.0]))
+
+
+def test_a_random_field_is_the_same_in_text_and_in_numbers():
+    points = np.random.default_rng(0).random((50, 2))
+    formula = random_field("wave_2d_cg", "x", "y")
+    sides = {"sides": rp.On("boundary", f"u = {formula}")}
+    problem = rp.Problem("laplace(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), sides, exact={"u": formula})
+    values = random_field_values("wave_2d_cg", *points.T)
+    assert problem.exact_solution(points)[:, 0] == pytest.approx(values, rel=1e-13)
+    assert 0.2 < values.min() < values.max() < 5
+
+
+def test_a_relative_error_that_is_mostly_unknown_is_no_number():
+    values = np.ones((10, 1))
+    assert np.isnan(relative_error(np.full((10, 1), np.nan), values))
+    assert relative_error(np.array([[1.0, 5.0]]), np.array([[1.0, 1.0]]), fields=1) == 0.0

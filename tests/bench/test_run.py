@@ -1,0 +1,210 @@
+"""The harness: processes that crash or overrun leave rows, what is done is kept, the page holds everything."""
+
+import json
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from rannpde.bench import run as harness
+from rannpde.bench.case import Case, Rival
+from rannpde.bench.child import _unknown, peak_memory, with_rival
+from rannpde.bench.judge import verdict, winner
+from rannpde.bench.page import markdown, number, result_table
+from rannpde.bench.pinnacle.suite import run_suite
+from rannpde.bench.pinnacle.table import CASES
+from rannpde.bench.record import Record, read_record
+from rannpde.bench.settings import Settings, settings_for
+from rannpde.bench.truth import Truth
+from rannpde.cli import build
+from rannpde.errors import FileError, InputError
+
+WAVE = CASES["wave-1d"]
+SOLVED = Record("wave-1d", {"tol": 1e-10}, "solved", error=1e-11, estimate=2e-11, converged=True, seconds=0.5)
+
+
+def test_a_record_comes_back_as_it_was(tmp_path):
+    record = replace(SOLVED, told="ünd “so”", columns=7)
+    record.write(tmp_path)
+    assert read_record(tmp_path, "wave-1d") == record
+    assert read_record(tmp_path, "heat-nd") is None
+
+
+def test_numbers_that_are_none_are_not_known(tmp_path):
+    replace(SOLVED, error=float("nan"), estimate=float("inf")).write(tmp_path)
+    found = read_record(tmp_path, "wave-1d")
+    assert (found.error, found.estimate) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"case": "wave-1d"}', "\x00"])
+def test_a_damaged_record_is_refused(tmp_path, text):
+    (tmp_path / "wave-1d.json").write_text(text)
+    with pytest.raises(FileError, match="no record of a case"):
+        read_record(tmp_path, "wave-1d")
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({}, "met"),
+        ({"seconds": 1.5}, "accurate, late"),
+        ({"error": 1e-9}, "MISSED"),
+        ({"error": None}, "MISSED"),
+        ({"accuracy": 1e-12}, "met"),
+        ({"accuracy": 1e-3}, "open: the truth is known to 1e-03"),  # 1e-11 from a truth that is 1e-3 off proves nothing
+        ({"accuracy": 1e-3, "error": 2e-2}, "MISSED"),
+        ({"outcome": "crashed"}, "CRASHED"),
+        ({"outcome": "overran"}, "OVERRAN"),
+    ],
+)
+def test_verdicts(change, wanted):
+    assert verdict(WAVE, replace(SOLVED, **change)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "wanted"),
+    [
+        ((1e-11, 0.5), (1e-9, 0.1), "rannpde"),  # only we reach 1e-10
+        ((1e-9, 0.5), (1e-11, 5.0), "Chebyshev"),
+        ((1e-11, 0.5), (1e-12, 0.6), "rannpde"),  # both do: the faster
+        ((1e-11, 0.5), (1e-11, 0.4), "Chebyshev"),
+        ((1e-8, 0.5), (1e-7, 0.1), "rannpde"),  # neither: the more accurate
+        ((None, None), (1e-7, 0.1), "Chebyshev"),
+        ((1e-8, 0.5), (None, None), "rannpde"),
+    ],
+)
+def test_winners(ours, theirs, wanted):
+    record = replace(
+        SOLVED,
+        error=ours[0],
+        seconds=ours[1],
+        rival="Chebyshev, 41 nodes",
+        rival_error=theirs[0],
+        rival_seconds=theirs[1],
+    )
+    assert winner(WAVE, record) == wanted
+    assert winner(WAVE, replace(record, rival="", error=None, rival_error=None)) == ""
+
+
+def test_settings_are_the_goal_unless_given():
+    assert settings_for(CASES["heat-2d-lt"], None, None, False) == Settings(1e-4, 180.0)
+    assert settings_for(WAVE, 1e-3, 7.0, True) == Settings(1e-3, 7.0, True)
+    for wrong in ({"tol": 2.0}, {"tol": -1.0}, {"seconds": 0.0}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            Settings(**({"tol": 0.1, "seconds": 1.0} | wrong))
+
+
+def test_a_case_runs_in_a_process_of_its_own_and_is_kept(tmp_path):
+    """The small wave: solved, judged, drawn; the second time nothing runs, and other settings are another record."""
+    told = []
+    listen = lambda record, kept: told.append((record.case, record.outcome, kept))  # noqa: E731
+    names = ["wave-1d", "poisson-inverse"]
+    product = run_suite(names, tmp_path, command="rannpde <bench>", small=True, tell=listen)
+    again = run_suite(names, tmp_path, command="rannpde <bench>", small=True, tell=listen)
+    assert told == [
+        ("wave-1d", "solved", False), ("poisson-inverse", "waits", False),
+        ("wave-1d", "solved", True), ("poisson-inverse", "waits", True),
+    ]  # fmt: skip
+    record = product.records[0]
+    assert record == again.records[0]
+    assert record.converged
+    assert record.error <= WAVE.small_tol
+    assert record.method == "lines"
+    assert record.memory > 50
+    assert record.processor_seconds > 0
+    assert harness.known(WAVE, Settings(1e-9, 20.0), tmp_path) is None
+    page = product.page.read_text("utf-8")
+    for text in ("Wave 1d-C", "rannpde &lt;bench&gt;", "data:image/png;base64,", "u_tt = 4*u_xx", "scipy", "waits for"):
+        assert text in page
+    assert 'src="http' not in page
+    assert 'href="http' not in page
+    assert "wrong sign" in page  # of PInv, which is among the cases
+    assert "Cole–Hopf" not in page  # of a case that is not
+    assert product.markdown.read_text("utf-8").count("\n") == 4
+
+
+def test_a_case_that_crashes_leaves_a_row(tmp_path):
+    nameless = replace(WAVE, name="no-such-case")  # the process does not know it
+    record = harness.apart(nameless, Settings(1e-3, 5.0), tmp_path)
+    assert record.outcome == "crashed"
+    assert "KeyError" in record.told
+    assert json.loads((tmp_path / "no-such-case.json").read_text("utf-8"))["outcome"] == "crashed"
+    assert verdict(nameless, record) == "CRASHED"
+
+
+def test_a_case_that_does_not_end_is_ended(tmp_path):
+    """Python alone takes longer to load than the time that is left."""
+    record = harness.apart(WAVE, Settings(1e-3, 1e-4, True), tmp_path, grace=0.05)
+    assert record.outcome == "overran"
+    assert "no end after" in record.told
+
+
+def test_ctrl_c_ends_the_process_and_keeps_what_is_done(tmp_path, monkeypatch):
+    SOLVED.write(tmp_path)
+    ended = []
+
+    class Interrupted(subprocess.Popen):
+        def communicate(self, *arguments, **settings):
+            raise KeyboardInterrupt
+
+        def kill(self):
+            ended.append(True)
+            super().kill()
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        harness.apart(CASES["heat-nd"], Settings(1e-3, 5.0), tmp_path)
+    assert ended
+    assert not (tmp_path / "heat-nd.json").exists()
+    assert read_record(tmp_path, "wave-1d") == SOLVED
+
+
+def test_a_rival_that_is_missing_or_fails_is_told():
+    truth = WAVE.judged_at(WAVE.problem())
+
+    def fail():
+        raise ZeroDivisionError("a pivot")
+
+    missing = replace(WAVE, rival=Rival("elements", fail, "no_such_package"))
+    assert with_rival(missing, SOLVED, truth).rival_told == "needs pip install no_such_package"
+    assert with_rival(replace(WAVE, rival=Rival("x", fail)), SOLVED, truth).rival_told == "ZeroDivisionError: a pivot"
+    assert with_rival(replace(WAVE, rival=None), SOLVED, truth) == SOLVED
+    assert peak_memory() is None or peak_memory() > 10
+
+
+def test_a_march_that_ended_early_says_what_it_knows():
+    truth = Truth(np.zeros((4, 2)), np.ones((4, 1)), "exact")
+    assert _unknown(np.ones((4, 1)), truth, WAVE) == ""
+    partly = np.array([[1.1], [np.nan], [1.1], [np.nan]])
+    assert _unknown(partly, truth, WAVE) == "; it is known at 50% of the points, where its error is 1.0e-01"
+    assert "0% of the points" in _unknown(np.full((4, 1), np.nan), truth, WAVE)
+
+
+def test_the_table_says_what_is_not_known():
+    waiting = CASES["heat-inverse"]
+    table = result_table([WAVE, waiting], [SOLVED, Record("heat-inverse", {"small": True}, "waits")])
+    assert {len(row) for row in table.rows} == {len(table.head)}
+    assert table.rows[1][2:4] == ("–", "–")
+    assert "small" in table.caption
+    assert number(None) == "–"
+    assert "a \\| b" in markdown(replace(table, rows=(("a | b",),)))
+
+
+def test_the_command_answers_wrong_names_and_settings(tmp_path):
+    runner = CliRunner()
+    wrong = runner.invoke(build(), ["bench", "pinnacle", "wave-1", "--out", str(tmp_path)])
+    assert wrong.exit_code == 2
+    assert "did you mean 'wave-1d'" in wrong.stderr
+    assert runner.invoke(build(), ["bench", "pinnacle", "--tol", "3", "--out", str(tmp_path)]).exit_code == 2
+    assert runner.invoke(build(), ["bench", "peers", "chess", "--out", str(tmp_path)]).exit_code == 2
+    waits = runner.invoke(build(), ["bench", "pinnacle", "heat-inverse", "--out", str(tmp_path)])
+    assert waits.exit_code == 0, waits.output
+    assert "report.html" in waits.stdout
+
+
+def test_a_case_without_statement_cannot_be_stated():
+    case = Case("x", "X", None, 1e-2, 1, None, waits_for="a thing")
+    with pytest.raises(AssertionError, match="waits for a thing"):
+        case.problem()
