@@ -120,7 +120,7 @@ def test_doctor_solves_and_judges(run, monkeypatch):
     assert "digits are lost" in run("doctor").output
 
 
-@pytest.mark.parametrize(("line", "completed"), [("examples bur", {"burgers"}), ("doc", {"doctor"})])
+@pytest.mark.parametrize(("line", "completed"), [("examples bur", {"burgers", "burgers_inverse"}), ("doc", {"doctor"})])
 def test_the_shell_completes(line, completed):
     words = f"rannpde {line}"
     asked = {"_RANNPDE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -38,11 +38,15 @@ if TYPE_CHECKING:
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.functions import PointFunction
+    from rannpde.pde.inverse.design import Sensitivity
+    from rannpde.pde.inverse.estimates import Parameter
+    from rannpde.pde.inverse.identified import Identified
     from rannpde.pde.lines.method import Lines
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
+    from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
-    from rannpde.pde.solve import ensemble, solve
+    from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
     from rannpde.pde.statement.grammar import StatementError
     from rannpde.pde.watch import Ending, Progress
     from rannpde.pde.zoo import zoo
@@ -73,9 +77,13 @@ _HOMES = {
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
+    "pde.problem.unknown": ("Unknown", "UnknownFunction"),
+    "pde.inverse.design": ("Sensitivity",),
+    "pde.inverse.estimates": ("Parameter",),
+    "pde.inverse.identified": ("Identified",),
     "pde.solution": ("ConvergenceWarning", "Ensemble", "Solution"),
     "pde.lines.method": ("Lines",),
-    "pde.solve": ("ensemble", "solve"),
+    "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.watch": ("Ending", "Progress"),
     "pde.statement.grammar": ("StatementError",),
     "pde.zoo": ("zoo",),
@@ -103,6 +111,8 @@ __all__ = [
     "Gaussian",
     "HalfSpace",
     "HeavyTailed",
+    "Identified",
+    "Identify",
     "Implicit",
     "InputError",
     "Interval",
@@ -111,16 +121,20 @@ __all__ = [
     "NormalEquations",
     "On",
     "OrthogonalEquations",
+    "Parameter",
     "Periodic",
     "PointFunction",
     "Polygon",
     "Problem",
     "Progress",
     "RandomFeatures",
+    "Sensitivity",
     "Solution",
     "SpaceTime",
     "StatementError",
     "Uniform",
+    "Unknown",
+    "UnknownFunction",
     "WeightLaw",
     "ensemble",
     "fit",
@@ -131,6 +145,7 @@ __all__ = [
     "mesh",
     "mixture",
     "relative_l2",
+    "sensitivity",
     "sobolev_norm",
     "solve",
     "zoo",

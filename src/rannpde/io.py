@@ -12,12 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from rannpde.arrays import Array
 from rannpde.errors import FileError, InputError
 
 PathLike = str | os.PathLike[str]
 
 TOML_LIMIT = 2**20
 """Bytes of a TOML file at most: a problem or a study is a few pages, more is a mistake or an attack."""
+CSV_LIMIT = 64 * 2**20
+"""Bytes of a file of measurements: about a million rows."""
 ROOM = 64 * 2**20
 """Bytes that must be free in an output folder: records, figures and page of a full study take a third of it."""
 
@@ -70,6 +75,20 @@ def write_whole(path: PathLike, content: str | bytes) -> Path:
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def read_csv(path: PathLike) -> Array:
+    """The numbers (rows, columns) of a file of comma-separated values, with or without a line of names above them."""
+    lines = [line for line in read_limited(path, CSV_LIMIT).decode("utf-8", "replace").splitlines() if line.strip()]
+    for first in (0, 1):
+        try:
+            rows = [[float(part) for part in line.split(",")] for line in lines[first:]]
+        except ValueError:
+            continue
+        if not rows or len({len(row) for row in rows}) > 1:
+            raise FileError(f"{path} has no rows, or rows of different lengths")
+        return np.array(rows)
+    raise FileError(f"{path} holds something that is no number below its first line")
 
 
 def read_limited(path: PathLike, limit: int) -> bytes:

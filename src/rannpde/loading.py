@@ -13,15 +13,21 @@ from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
+from rannpde.network.storage import floats
 from rannpde.pde.cells.evolved import unpack_marched
 from rannpde.pde.cells.method import CellsStory
 from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.collocation.method import CollocationStory
 from rannpde.pde.collocation.pieces import unpack_pieces
+from rannpde.pde.inverse.estimates import Parameter, unpack_function
+from rannpde.pde.inverse.identified import Identified
+from rannpde.pde.inverse.models import Response
+from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_evolved
 from rannpde.pde.lines.method import LinesStory
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
+from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Ensemble, Solution, SolvedFunction
 from rannpde.pde.watch import Ending
 
@@ -63,10 +69,12 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     method = Choice(*map(str, header["method"]))
     residuals = {key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]}
     estimate = header["estimate"]
-    solution = Solution(
+    known = _identified(header["identified"], arrays, problem) if "identified" in header else {}
+    plain = _at_values(problem, known) if problem is not None and known else problem
+    solution = (Identified if known else Solution)(
         problem=problem,
         fields=tuple(map(str, header["fields"])),
-        function=_function(header["function"], arrays, problem),
+        function=_function(header["function"], arrays, plain),
         method=method,
         ending=Ending[header["ending"]],
         detail=str(header["detail"]),
@@ -74,9 +82,50 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         story=choose("method", method.name, STORIES).from_table(header["story"]),
         seconds=float(header["seconds"]),
         **residuals,
+        **known,
     )
     _check(solution)
     return solution
+
+
+def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> dict[str, Any]:
+    """What a solution of a problem with unknowns has beside the others."""
+    if problem is None:
+        raise FileError("the file holds no problem made of text; pass problem=… to load")
+    parameters = {}
+    for name, value, std, (lower, upper), confidence, note in header["parameters"]:
+        ends = float(lower), float(upper)
+        parameters[str(name)] = Parameter(str(name), float(value), float(std), ends, float(confidence), str(note))
+    functions = {}
+    for number, about in enumerate(header["functions"]):
+        prefix = f"identified.{number}."
+        own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        unknown = problem.unknown.get(str(about["name"]))
+        if not isinstance(unknown, UnknownFunction):
+            raise FileError(f"the function {about['name']!r} of the file is no unknown of its problem")
+        functions[str(about["name"])] = unpack_function(about, own, unknown)
+    count = len(parameters)
+    spread = floats(arrays, "identified.spread", (None, None))
+    found: dict[str, Any] = {
+        "parameters": parameters, "functions": functions, "spread": spread,
+        "covariance": floats(arrays, "identified.covariance", (count, count)),
+        "noise": {str(n): float(v) for n, v in header["noise"].items()},
+        "misfit": {str(n): float(v) for n, v in header["misfit"].items()},
+        "factor": float(header["factor"]), "told": tuple(map(str, header["told"])),
+    }  # fmt: skip
+    if "response" in header:
+        own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}
+        evolved = header["response"]["function"] == "evolved"
+        values = {name: one.value for name, one in parameters.items()}
+        both = with_sensitivities(problem, values) if evolved else problem
+        found["response"] = Response(_function(header["response"], own, both), len(problem.fields))
+    return found
+
+
+def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
+    """The problem at what was identified."""
+    numbers = {name: one.value for name, one in known["parameters"].items()}
+    return problem.at(numbers | {name: one.expanded for name, one in known["functions"].items()})
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:

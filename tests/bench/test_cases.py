@@ -19,7 +19,7 @@ from rannpde.pde.functions import ExactSolution
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.residual import term_residual
 
-STATED = [case for case in CASES.values() if case.statement is not None]
+STATED = list(CASES.values())
 COMPUTED = [case for case in STATED if case.truth]
 TABLES = Path(__file__).parents[2] / "benchmarks" / "truth"
 QUICK = (
@@ -51,7 +51,6 @@ def stated(case, small=False):
 def test_every_case_of_the_table_is_there():
     assert tuple(CASES) == ORDER
     assert len(CASES) == 22
-    assert [case.name for case in CASES.values() if case.statement is None] == ["poisson-inverse", "heat-inverse"]
 
 
 @pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
@@ -64,8 +63,9 @@ def test_a_statement_has_fifteen_lines_at_most(case):
 def test_a_case_is_stated_and_knows_its_truth(case):
     problem = stated(case)
     truth = case.judged_at(problem)
-    assert problem.domain.contains(truth.points).all()
-    assert truth.points.shape == (len(truth.points), problem.domain.dim)
+    if not case.function:
+        assert problem.domain.contains(truth.points).all()
+        assert truth.points.shape == (len(truth.points), problem.domain.dim)
     assert truth.values.shape[1] == (case.fields or len(problem.fields))
     assert len(truth.points) >= 1000
     if case.times:

@@ -422,3 +422,12 @@ def test_contacts_that_another_shape_covers_are_allowed():
     refuse_touching_solids((CUBE | Box(x=(1, 2), y=(0, 1), z=(0, 1))).tree, 2.0)  # a whole face is no point
     with pytest.raises(InputError, match="touch"):
         refuse_touching_solids((BALL | Ball((2, 0, 0), 1)).tree, 4.0)
+
+
+def test_faces_that_two_shapes_share_bound_nothing():
+    """What a smaller box takes from a larger one up to its rim leaves no face there."""
+    corner = Box(x=(-1, 1), y=(-1, 1)) - Box(x=(0, 1), y=(-1, 0))
+    inside = [(-0.5, -1), (0, -0.5), (0, 0), (1, 0.5), (0, -1), (0.5, 0)]
+    outside = [(0.27, -1), (1, -0.5), (1, -1)]
+    assert corner.contains(np.array(inside)).all()
+    assert not corner.contains(np.array(outside)).any()

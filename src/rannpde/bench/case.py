@@ -11,7 +11,10 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.bench.truth import Truth, read_truth
+from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.unknown import UnknownFunction
+from rannpde.pde.solution import Solution
 
 Function = Callable[[Array], Array]
 """Points (M, n) to values (M, fields)."""
@@ -51,12 +54,12 @@ class Case:
     truth : name of the truth file, empty where the problem knows its exact solution
     small : arguments of the statement for a quick look; small_tol : the error wanted then
     remark : what a reader of the row must know
-    waits_for : what the library cannot state yet; such a case is a row that says so
+    function : the unknown function that is judged in the place of the fields
     """
 
     name: str
     title: str
-    statement: Callable[..., Problem] | None
+    statement: Callable[..., Problem]
     goal: float
     seconds: float
     published: float | None
@@ -67,17 +70,22 @@ class Case:
     small: Mapping[str, Any] = field(default_factory=dict)
     small_tol: float = 1e-2
     remark: str = ""
-    waits_for: str = ""
+    function: str = ""
 
     def problem(self, small: bool = False) -> Problem:
         """The problem, or its small version."""
-        assert self.statement is not None, f"{self.name} waits for {self.waits_for}"
         return self.statement(**self.small) if small else self.statement()
 
     def judged_at(self, problem: Problem) -> Truth:
         """Points of this problem's domain (a small one has fewer) with the true values (M, fields) there."""
         if self.truth:
             return read_truth(self.truth).within(problem.domain)
+        if self.function:
+            unknown = problem.unknown[self.function]
+            chosen = [problem.domain.names.index(name) for name in unknown.of]
+            points = problem.domain.sample(FRESH, rng=99)[:, chosen]
+            formula = UnknownFunction(unknown.of, problem.exact[self.function]).formula
+            return Truth(points, formula(points)[:, None], "exact")
         points = problem.domain.sample(FRESH, rng=99)
         end = problem.domain.bounds[0, 1]
         moments = [moment for moment in self.times if moment <= end]
@@ -86,6 +94,16 @@ class Case:
         exact = problem.exact_solution
         assert exact is not None, f"{self.name} has neither a truth file nor an exact solution"
         return Truth(points, exact(points), "exact")
+
+
+def judged(case: Case, solution: Solution, points: Array) -> tuple[Array, float]:
+    """What a case is judged by at points, and our estimate of its relative error."""
+    if not case.function:
+        return solution.function(points), solution.estimate
+    assert isinstance(solution, Identified)
+    found = solution.functions[case.function]
+    values, std = found(points)[:, None], found.std(points)
+    return values, float(np.linalg.norm(std) / np.linalg.norm(values))
 
 
 def relative_error(found: Array, wanted: Array, fields: int | None = None) -> float:

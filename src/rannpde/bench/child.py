@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.bench.case import Case, relative_error
+from rannpde.bench.case import Case, judged, relative_error
 from rannpde.bench.pinnacle.table import CASES
 from rannpde.bench.record import Record
 from rannpde.bench.settings import Settings
@@ -75,9 +75,15 @@ def solved(case: Case, settings: Settings, folder: Path) -> tuple[Record, Truth 
         columns=sum(solution.widths),
     )
     truth = case.judged_at(problem)
-    values = solution.function(truth.points)
+    values, estimate = judged(case, solution, truth.points)
     error = relative_error(values, truth.values, case.fields)
-    record = replace(record, error=error, accuracy=truth.accuracy, told=solution.reason + _unknown(values, truth, case))
+    record = replace(
+        record,
+        error=error,
+        estimate=estimate,
+        accuracy=truth.accuracy,
+        told=solution.reason + _unknown(values, truth, case),
+    )
     record.write(folder)
     return replace(record, picture=_drawn(solution, folder, case.name)), truth
 

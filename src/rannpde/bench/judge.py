@@ -15,8 +15,6 @@ def verdict(case: Case, record: Record) -> str:
 
     A truth that is coarser than the goal can prove a miss, never a success.
     """
-    if record.outcome == "waits":
-        return f"waits for {case.waits_for}"
     if record.outcome != "solved":
         return record.outcome.upper()
     if record.error is None:  # not known on most of the domain; ``told`` says where it is

@@ -107,9 +107,7 @@ def _section(case: Case, record: Record, folder: Path) -> str:
     allowed = f"tol {record.settings['tol']:.0e}, {record.settings['seconds']:g} s allowed"
     known = f"the truth is known to {record.accuracy:.0e}" if record.accuracy else ""
     told = [text for text in (case.remark, record.told, known, allowed, record.rival_told) if text]
-    stated = (
-        "" if case.statement is None else f"<pre>{escape(_stated(case.problem(bool(record.settings['small']))))}</pre>"
-    )
+    stated = f"<pre>{escape(_stated(case.problem(bool(record.settings['small']))))}</pre>"
     heading = f'<h3 id="{escape(case.name)}">{escape(case.title)}</h3>'
     items = "".join(f"<li>{escape(text)}</li>" for text in told)
     return f"{heading}{stated}<ul>{items}</ul>{_picture(record, case, folder)}"
@@ -117,7 +115,8 @@ def _section(case: Case, record: Record, folder: Path) -> str:
 
 def _stated(problem: Problem) -> str:
     """Equations and domain as they were given, cut where formulas are long."""
-    lines = [*map(str, problem.equations.values()), repr(problem.domain)]
+    unknown = [f"find {name}({', '.join(one.of)})" for name, one in problem.unknown.items()]
+    lines = [*map(str, problem.equations.values()), *unknown, repr(problem.domain)]
     return "\n".join(line if len(line) <= 300 else line[:297] + "…" for line in lines)
 
 

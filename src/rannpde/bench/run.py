@@ -40,7 +40,7 @@ def run_cases(
         record = None if again else known(case, settings, folder)
         tell_kept = record is not None
         if record is None:
-            record = _waiting(case, settings, folder) if case.statement is None else apart(case, settings, folder)
+            record = apart(case, settings, folder)
         tell(record, tell_kept)
         found.append(record)
     return found
@@ -53,12 +53,6 @@ def known(case: Case, settings: Settings, folder: Path) -> Record | None:
     except FileError:
         return None
     return record if record is not None and record.settings == settings.told else None
-
-
-def _waiting(case: Case, settings: Settings, folder: Path) -> Record:
-    record = Record(case.name, settings.told, "waits", f"waits for {case.waits_for}", environment=facts())
-    record.write(folder)
-    return record
 
 
 def apart(case: Case, settings: Settings, folder: Path, grace: float = GRACE) -> Record:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, combinations
 from rannpde.domains.base import Domain
 from rannpde.domains.cut import planar_rule
 from rannpde.domains.naming import side_names
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 LEAST = 1e-12
 """Area or volume, relative to that of the bounds, below which a set is called empty."""
+
+NEAR = 1e-7
+"""How far beside a point of the rim points inside are looked for, as a share of the size of the shape."""
 
 
 class Cut(Domain):
@@ -89,7 +92,14 @@ class Cut(Domain):
         return tree_level(self.tree, finite_points("points", points, self.dim))
 
     def contains(self, points: Array) -> Array:
-        inside: Array = self.level(points) <= SLACK * self.size
+        level = self.level(points)
+        inside: Array = level <= SLACK * self.size
+        rim = np.flatnonzero(inside & (level >= -SLACK * self.size))
+        if len(rim):  # faces that two shapes share bound nothing: a point of the rim has points inside beside it
+            ways = combinations([np.array([-1.0, 0.0, 1.0])] * self.dim)
+            beside = points[rim, None] + NEAR * self.size * ways
+            deep = self.level(beside.reshape(-1, self.dim)).reshape(len(rim), -1) < -SLACK * self.size
+            inside[rim] = deep.any(axis=1)
         return inside
 
     def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:

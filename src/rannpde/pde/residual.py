@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 DATA_SYMBOL = sympy.Symbol("measured value", real=True)
+NOTHING = 1e-9
+"""A field that is smaller than another by more is zero up to rounding: that is no size to compare with."""
 HELD_OUT = 1000
 """Fresh points per term for the held-out residual."""
 
@@ -118,9 +120,12 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     plain = {Jet(name, (0,) * problem.domain.dim) for name in problem.fields}
     needed = plain.union(*(term.expression.jets for term in problem.terms))
     everywhere = jets_of(state, problem.fields, interior, needed)
+    still = (0,) * problem.domain.dim
+    plainly = np.array([root_mean_square(everywhere[Jet(name, still)]) for name in problem.fields])
+    sizes = dict(zip(problem.fields, field_sizes(plainly).tolist(), strict=True))
     found: dict[str, tuple[float, float]] = {}
     for term in problem.terms:
-        residual, size = _measured(term, state, problem, interior, everywhere, generator)
+        residual, size = _measured(term, state, problem, interior, everywhere, sizes, generator)
         before = found.get(term.name, (0.0, 0.0))
         found[term.name] = (before[0] + residual**2, before[1] + size**2)
     ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in found.items()}
@@ -128,7 +133,7 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     if len(focus):
         near = jets_of(state, problem.fields, focus, needed)
         for term in problem.interior:
-            residual, size = _measured(term, state, problem, focus, near, generator)
+            residual, size = _measured(term, state, problem, focus, near, sizes, generator)
             ratios[term.name] = max(ratios[term.name], residual / max(size, 1e-300))
     return ratios
 
@@ -139,6 +144,7 @@ def _measured(
     problem: Problem,
     interior: Array,
     everywhere: Mapping[Jet, Array],
+    sizes: Mapping[str, float],
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Root mean squares of the residual and of Σ |summand|; of conditions at least the quantity's size inside."""
@@ -156,15 +162,24 @@ def _measured(
     zero = np.zeros(len(points))
     residual, size = root_mean_square(sum(parts, zero)), root_mean_square(sum((np.abs(part) for part in parts), zero))
     if term.kind != "interior":
-        return residual, max(size, *[root_mean_square(everywhere[jet]) for jet in expression.jets])
+        known = [root_mean_square(everywhere[jet]) for jet in expression.jets]
+        return residual, max(size, *known, *(sizes[jet.field] for jet in expression.jets if jet.order == 0))
     halfwidth = 0.5 * np.diff(problem.domain.bounds, axis=1)[:, 0]
     natural = 0.0
     for jet, partial in zip(expression.jets, evaluate(expression.partials, values, expression.functions), strict=True):
         scale = float(np.prod(halfwidth ** np.array(jet.index)))
-        natural += (
-            root_mean_square(partial) * root_mean_square(everywhere[Jet(jet.field, (0,) * len(halfwidth))]) / scale
-        )
+        natural += root_mean_square(partial) * sizes[jet.field] / scale
     return residual, max(size, natural)
+
+
+def field_sizes(found: Array) -> Array:
+    """To which errors of the fields are relative: their own sizes (fields,), the largest for one that is zero.
+
+    >>> field_sizes(np.array([2.0, 1e-14, 1e-3]))
+    array([2.e+00, 2.e+00, 1.e-03])
+    """
+    largest = max(float(found.max()), 1e-300)
+    return np.where(found > NOTHING * largest, found, largest)
 
 
 def root_mean_square(values: Array) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import astuple, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,12 @@ from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
+from rannpde.pde.inverse.design import Sensitivity
+from rannpde.pde.inverse.identified import Identified
+from rannpde.pde.inverse.identify import Forward, Uncertainty, identify, response_at_guess
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
 from rannpde.pde.watch import Ending, Progress, Watch
 
@@ -32,10 +36,10 @@ SMALLEST_TOLERANCE = 1e-13
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | Sequence[Problem],
     *,
     tol: float = 1e-8,
-    method: Method | str | None = None,
+    method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
     progress: Callable[[Progress], None] | None = None,
@@ -64,20 +68,70 @@ def solve(
 
 
 def _solution(
-    problem: Problem,
+    problem: Problem | Sequence[Problem],
     tol: float,
-    method: Method | str | None,
+    method: Method | Identify | str | None,
     seconds: float | None,
     rng: Rng,
     progress: Callable[[Progress], None] | None,
 ) -> Solution:
-    require(isinstance(problem, Problem), "problem", problem, "a Problem")
+    listed = isinstance(problem, (list, tuple)) and len(problem) > 0 and all(isinstance(p, Problem) for p in problem)
+    require(
+        listed or isinstance(problem, Problem),
+        "problem",
+        problem,
+        "a Problem, or a list of problems that share unknowns",
+    )
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
     watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
-    chosen, why = _chosen(problem, method)
-    return chosen.solve(problem, tol, _generator(rng), watch, why)
+    problems = [problem] if isinstance(problem, Problem) else list(problem)
+    if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
+        way = method if isinstance(method, Identify) else Identify(method)
+        return way.solve(problems, tol, _generator(rng), watch)
+    chosen, why = _chosen(problems[0], method)
+    return chosen.solve(problems[0], tol, _generator(rng), watch, why)
+
+
+@dataclass(frozen=True)
+class Identify:
+    """How the unknowns of a problem are identified: the way to solve it, and the way to intervals.
+
+    forward : method of the solutions, as in ``solve``; None takes the first that fits
+    uncertainty : "covariance", which takes profiles by itself where the model bends; "profile"; "bootstrap"
+    confidence : probability that an interval holds the true value; draws : of the bootstrap
+    """
+
+    forward: Method | str | None = None
+    uncertainty: str = "covariance"
+    confidence: float = 0.95
+    draws: int = 100
+
+    name = "identify"
+
+    def __post_init__(self) -> None:
+        self._intervals()
+
+    def _intervals(self) -> Uncertainty:
+        return Uncertainty(self.uncertainty, self.confidence, self.draws)
+
+    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, watch: Watch) -> Identified:
+        """The unknowns that the problems share, and the solution of the first."""
+        check_shared(problems)
+        return identify(problems, tol, self.solver(problems, watch), self._intervals(), rng, watch)
+
+    def solver(self, problems: Sequence[Problem], watch: Watch) -> Forward:
+        """What solves the problems at given values of their unknowns."""
+        functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
+        wanted = Cells(march=False) if functions and self.forward is None else self.forward
+
+        def forward(problem: Problem, own: float, seed: np.random.Generator) -> Solution:
+            chosen, why = _chosen(problem, wanted)
+            left = None if watch.seconds is None else max(watch.seconds - watch.elapsed, 0.1)
+            return chosen.solve(problem, own, seed, Watch(watch.progress, left), why)
+
+        return forward
 
 
 def _judged(solution: Solution) -> Solution:
@@ -87,6 +141,30 @@ def _judged(solution: Solution) -> Solution:
         parts = [f"the solution did not converge: {solution.reason}", known, solution.story.advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
+
+
+def sensitivity(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    method: Method | str | None = None,
+    rng: Rng = 0,
+) -> Sensitivity:
+    """How the fields change with the unknown numbers of a problem, at their guesses: where to put sensors.
+
+    >>> from rannpde.domains import SpaceTime
+    >>> from rannpde.pde.problem.conditions import On
+    >>> from rannpde.pde.problem.unknown import Unknown
+    >>> conditions = {"start": On("t=0", "u = sin(pi*x)"), "ends": On(("x=0", "x=1"), "u = 0")}
+    >>> domain = SpaceTime(t=(0, 1), x=(0, 1))
+    >>> problem = Problem("u_t = k*u_xx", domain, conditions, unknown={"k": Unknown(guess=0.1)})
+    >>> place = sensitivity(problem).best(1)[0]  # k·∂u/∂k = -kπ²t exp(-kπ²t) sin(πx) is largest at kπ²t = 1, x = ½
+    >>> bool(abs(place[1] - 0.5) < 0.05), bool(place[0] > 0.9)
+    (True, True)
+    """
+    require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")
+    way = Identify(method)
+    return response_at_guess(problem, tol, way.solver([problem], Watch()), _generator(rng))
 
 
 def ensemble(
@@ -151,7 +229,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
         return found
     name = table["method"]
     require(isinstance(name, str), "method", name, "text")
-    kind = choose("method", name, METHODS)
+    kind = choose("method", name, METHODS | {"identify": Identify})
     settings: dict[str, Any] = {}
     for key, value in own.items():
         choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
@@ -166,9 +244,10 @@ def _generator(rng: Rng) -> np.random.Generator:
         reject("rng", rng, "a whole number ≥ 0 or a numpy.random.Generator")
 
 
-def _plain_settings(kind: type[Lines] | type[Cells] | type[Collocation]) -> list[str]:
+def _plain_settings(kind: type[Any]) -> list[str]:
     """The settings that text can state."""
-    return [f.name for f in fields(kind) if f.name not in ("tuning", "events", "features", "law", "newton", "guess")]
+    objects = ("tuning", "events", "features", "law", "newton", "guess", "forward")
+    return [f.name for f in fields(kind) if f.name not in objects]
 
 
 def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:

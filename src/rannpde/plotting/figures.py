@@ -229,7 +229,7 @@ def _checks(solution: Solution, timed: bool) -> list[Panel]:
     exact = problem.exact_solution
 
     def residuals(points: Array) -> Array:
-        return np.stack(list(problem.residual(function, points).values()), axis=1)
+        return np.stack(list(solution.residual(points).values()), axis=1)
 
     if exact is not None:
         kind, names, judged = "error", solution.fields, lambda points: function(points) - exact(points)

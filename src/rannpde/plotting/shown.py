@@ -103,9 +103,7 @@ def residuals(solution: Solution) -> str:
     problem, film = solution.stated, still(solution.stated.domain, _last(solution))
     panels = []
     for k, name in enumerate(problem.equations):
-        panel = logarithm(
-            name, lambda points: np.stack(list(problem.residual(solution.function, points).values()), 1), k
-        )
+        panel = logarithm(name, lambda points: np.stack(list(solution.residual(points).values()), 1), k)
         if film.line is not None:
             rows = film.profiles(lambda points, panel=panel: panel.values(points)[:, None])[:, :, 0]  # type: ignore[misc]
             drawn = profile_panel(f"residual-{k}", film.across, rows, None, (film.domain.names[film.line], "log10"))

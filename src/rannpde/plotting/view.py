@@ -27,8 +27,6 @@ ARROWS = 20
 
 LETTERS = 11
 """Size of symbols on axes: mathematics is set smaller than text of the same size."""
-NUDGE = 1e-9
-"""Part of the way to the middle by which points are moved before it is asked whether they are inside."""
 BOTH_SIGNS = 0.1
 """The smaller extreme over the larger from which values count as being of both signs: less is an undershoot."""
 
@@ -86,8 +84,7 @@ class View:
             inner = (plane[0] - first, plane[1] - first)
             loops = tuple(section_outlines(space, inner, middle[first:]))
         points = _lifted(middle, plane, flat)
-        # a point where faces of a shape and of what was taken from it meet counts as inside: look a little further in
-        inside = domain.contains(points + NUDGE * (domain.bounds.mean(axis=1) - points))
+        inside = domain.contains(points)
         known = inside.copy()
         if loops:
             rim = np.concatenate(loops)

@@ -169,3 +169,23 @@ def test_what_cells_cannot_do_is_refused_with_the_method_that_can():
     many = rp.zoo("poisson", dim=5)
     with pytest.raises(rp.InputError, match=r"not by cells: the domain has 5 coordinates.*Collocation"):
         rp.solve(many, method="cells")
+
+
+def test_a_field_that_is_zero_is_no_scale():
+    """Flow between walls, u = y(1 - y), p = 0.2(2 - x), v = 0: errors of v count by the size of the others."""
+    channel = rp.Problem(
+        ["u*u_x + v*u_y + p_x = 0.1*laplace(u)", "u*v_x + v*v_y + p_y = 0.1*laplace(v)", "u_x + v_y = 0"],
+        rp.Box(x=(0, 2), y=(0, 1)),
+        {
+            "inflow": rp.On("x=0", "u = y*(1 - y)"),
+            "walls": rp.On(("y=0", "y=1"), "u = 0"),
+            "outflow": rp.On("x=2", "p = 0"),
+            "across": rp.On("boundary", "v = 0"),
+        },
+        exact={"u": "y*(1 - y)", "v": "0", "p": "0.2*(2 - x)"},
+        fields=("u", "v", "p"),
+    )
+    solution = rp.solve(channel, tol=1e-6)
+    assert solution.converged
+    points = channel.domain.sample(500, rng=0)
+    assert np.abs(solution(points) - channel.exact_solution(points)).max() < 1e-8

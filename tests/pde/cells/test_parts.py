@@ -172,7 +172,7 @@ def test_joints_of_a_periodic_box_close_the_ring():
 @given(trees(), st.integers(0, 2**31))
 @settings(max_examples=25, deadline=None)
 def test_elimination_along_a_tree_is_least_squares(tree, seed):
-    """Random rows of leaves: the traces are those of one dense least-squares solve (condition about 1e2)."""
+    """Random rows of leaves, two right sides: the traces are those of one dense least-squares solve (condition 1e2)."""
     rng = np.random.default_rng(seed)
     leaves = len(tree.leaves)
     ties, owners = [], {}
@@ -190,7 +190,7 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
     own, blocks, parts = 3, [], []
     for number in range(leaves):
         mine = [j for j, cells in enumerate(ties) if number in cells]
-        block = rng.normal(size=(3 * own + 4 * len(mine), own + 2 * len(mine) + 1))
+        block = rng.normal(size=(3 * own + 4 * len(mine), own + 2 * len(mine) + 2))
         blocks.append((mine, block))
         triangle = triangle_of(np.asfortranarray(block))
         parts.append((Kept(own, tuple(mine), triangle[:own]), Part(tuple(mine), triangle[own:, own:])))
@@ -202,10 +202,10 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
             columns = slice(own * leaves + 2 * j, own * leaves + 2 * j + 2)
             dense[row : row + len(block), columns] = block[:, own + 2 * place : own + 2 * place + 2]
         row += len(block)
-    expected = np.linalg.lstsq(dense, np.concatenate([b[:, -1] for _, b in blocks]), rcond=None)[0]
+    expected = np.linalg.lstsq(dense, np.concatenate([b[:, -2:] for _, b in blocks]), rcond=None)[0]
     traces, free = eliminate(tree, owners, widths, parts, lambda: None)
     assert not free
-    assert np.allclose(np.concatenate([np.empty(0), *traces]), expected[own * leaves :], atol=1e-10)
+    assert np.allclose(np.concatenate([np.empty((0, 2)), *traces]), expected[own * leaves :], atol=1e-10)
     weights = [kept.solve(traces)[0] for kept, _ in parts]
     assert np.allclose(np.concatenate(weights), expected[: own * leaves], atol=1e-10)
 
@@ -214,4 +214,4 @@ def test_what_is_left_free_is_told_and_kept_small():
     kept = Kept(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
     solved, free = kept.solve([])
     assert free
-    assert np.allclose(solved, [1.0, 1.0])
+    assert np.allclose(solved, [[1.0], [1.0]])

@@ -116,9 +116,16 @@ class Cell:
 
     def at(self, points: Array, indices: Iterable[MultiIndex]) -> dict[MultiIndex, Array]:
         """∂^index of the functions at points (P, n), each (P, functions)."""
-        features = self.draw.features
-        found = waves(features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
-        return {index: found @ (turned(features, index, self.transform) * self.factor(index)) for index in indices}
+        found = self.waves(points)
+        return {index: found @ self.outputs(index) for index in indices}
+
+    def waves(self, points: Array) -> Array:
+        """What every derivative of the functions is made of, (P, columns)."""
+        return waves(self.draw.features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
+
+    def outputs(self, index: MultiIndex) -> Array:
+        """Weights (columns, functions) of these that give ∂^index of the functions."""
+        return turned(self.draw.features, index, self.transform) * self.factor(index)
 
 
 def waves(features: FourierFeatures, scaled: Array) -> Array:

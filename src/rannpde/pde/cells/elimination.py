@@ -23,7 +23,7 @@ SINGULAR = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows [traces of these joints | right side] that a subtree leaves for the rest."""
+    """Rows [traces of these joints | right sides] that a subtree leaves for the rest."""
 
     joints: tuple[int, ...]
     rows: Array
@@ -38,9 +38,11 @@ class Kept:
     rows: Array
 
     def solve(self, traces: Sequence[Array]) -> tuple[Array, bool]:
-        """The unknowns, and whether something was left free (its smallest solution is taken)."""
-        known = np.concatenate([np.empty(0), *(traces[j] for j in self.joints)])
-        right = self.rows[:, -1] - self.rows[:, self.own : -1] @ known
+        """The unknowns (own, sides), and whether something was left free (its smallest solution is taken)."""
+        right = self.rows[:, self.own :]
+        if self.joints:
+            known = np.concatenate([traces[j] for j in self.joints])
+            right = right[:, len(known) :] - right[:, : len(known)] @ known
         triangle = self.rows[:, : self.own]
         if not self.own:
             return right[:0], False
@@ -60,13 +62,14 @@ def eliminate(
     leaves: Sequence[tuple[Kept, Part] | None],
     pause: Callable[[], None],
 ) -> tuple[list[Array], bool]:
-    """The traces of all joints, and whether something was left free; the arguments are those of ``factorise``."""
-    traces: list[Array] = [np.empty(0)] * len(widths)
+    """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``."""
+    order = factorise(tree, owners, widths, leaves, pause)
+    traces: list[Array] = [np.empty((0, _sides(kept, widths))) for _, kept in order[:1] for _ in widths]
     free = False
-    for mine, kept in reversed(factorise(tree, owners, widths, leaves, pause)):
+    for mine, kept in reversed(order):
         solved, loose = kept.solve(traces)
         free |= loose
-        for j, part in zip(mine, np.split(solved, np.cumsum([widths[j] for j in mine])[:-1]), strict=True):
+        for j, part in zip(mine, np.split(solved, np.cumsum([widths[j] for j in mine])[:-1], axis=0), strict=True):
             traces[j] = part
     return traces, free
 
@@ -113,19 +116,26 @@ def factorise(
     return order
 
 
+def _sides(rows: Part | Kept, widths: Sequence[int]) -> int:
+    """How many right sides there are."""
+    own = rows.own if isinstance(rows, Kept) else 0
+    return int(rows.rows.shape[1]) - own - sum(widths[j] for j in rows.joints)
+
+
 def _stacked(parts: Sequence[Part], joints: Sequence[int], widths: Sequence[int]) -> Array:
     """The rows of parts below each other, in the columns of these joints."""
     starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
     total = sum(widths[j] for j in joints)
     kind = np.result_type(*(part.rows for part in parts))
-    matrix = np.zeros((sum(len(part.rows) for part in parts), total + 1), dtype=kind, order="F")
+    height, sides = sum(len(part.rows) for part in parts), _sides(parts[0], widths)
+    matrix = np.zeros((height, total + sides), dtype=kind, order="F")
     row = 0
     for part in parts:
         rows, begin = slice(row, row + len(part.rows)), 0
         for j in part.joints:
             matrix[rows, starts[j] : starts[j] + widths[j]] = part.rows[:, begin : begin + widths[j]]
             begin += widths[j]
-        matrix[rows, -1] = part.rows[:, -1]
+        matrix[rows, total:] = part.rows[:, begin:]
         row += len(part.rows)
     return matrix
 

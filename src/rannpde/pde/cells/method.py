@@ -15,6 +15,7 @@ from rannpde.pde.cells.marching import Marching, march_obstacles
 from rannpde.pde.cells.passes import CellsPass, Found, Passes
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import Zero
+from rannpde.pde.initial import integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import Choice, Solution
@@ -95,7 +96,7 @@ class Cells:
             marching = Marching(problem, tol, watch, self.tuning, self.weights)
             passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
             return passes.run(Zero(len(problem.fields)), marching.first_tree(passes.draw()))
-        state = as_state(self.guess, problem) or first_guess(problem)
+        state = as_state(self.guess, problem) or integrated(problem) or first_guess(problem)
         return Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights).run(state)
 
     def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
-from rannpde.domains.norms import relative_errors
 from rannpde.pde.cells.basis import Draw
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.first import at_holes_and_corners, axes_of, first_tree
@@ -27,6 +26,7 @@ from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import field_sizes
 from rannpde.pde.watch import Ending, Watch
 
 CHECK_POINTS = 4000
@@ -194,7 +194,7 @@ class Passes:
         values = solved.network(self.points)
         apart = np.inf
         if self.last is not None:
-            apart = float(np.nan_to_num(relative_errors(self.last.network(self.points), values).max(), nan=np.inf))
+            apart = _apart(self.last.network(self.points), values)
         residual = float(solved.marks.max())
         cells = sum(cell is not None for cell in solved.mesh.cells)
         self.passes.append(CellsPass(cells, self.degree, solved.steps, residual, apart, self.watch.elapsed - begin))
@@ -203,7 +203,7 @@ class Passes:
         self.last = solved
         reached = values[np.isfinite(values).all(axis=1)]
         if len(reached):
-            self.sizes = np.maximum(np.sqrt(np.mean(reached**2, axis=0)), 1e-300)
+            self.sizes = field_sizes(np.sqrt(np.mean(reached**2, axis=0)))
         estimate = self._estimate(apart)
         if self.best is None or residual > self._lenient or estimate <= self.best[1]:
             self.best = (solved, estimate)
@@ -360,6 +360,12 @@ class Passes:
         beyond = np.arange(int(tuning.tail * degree), degree + 1)
         tails = np.array([np.linalg.norm(np.take(grid, beyond, axis=axis)) for axis in range(self.dim)])
         return axes_of(tails >= tuning.direction * tails.max())
+
+
+def _apart(before: Array, after: Array) -> float:
+    """The relative l² distance of values (M, fields), the largest over the fields; infinite where some are missing."""
+    gaps, sizes = (np.sqrt(np.mean(np.square(v), axis=0)) for v in (before - after, after))
+    return float((gaps / field_sizes(sizes)).max()) if np.isfinite(gaps).all() and np.isfinite(sizes).all() else np.inf
 
 
 def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:

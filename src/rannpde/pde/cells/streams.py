@@ -104,14 +104,15 @@ class Streams:
         if place.term.kind == "interior":
             return self.strengths.get((number, place.term.name), 1.0)
         firm = self.firmness(number)
-        return max(float(firm[self.problem.fields.index(name)]) for name in place.term.expression.fields)
+        fields = self.problem.fields
+        return max(float(firm[fields.index(name)]) for name in place.term.expression.fields if name in fields)
 
     def firmness(self, number: int) -> Array:
         """(fields,): how much more than others the joints of a cell weigh: what leaks through them does harm."""
         found = np.ones(len(self.problem.fields))
         for name, flux in self.fluxes.expressions.items():
             for jet in flux.jets:
-                if jet.order == 1:
+                if jet.order == 1 and jet.field in self.problem.fields:
                     column = self.problem.fields.index(jet.field)
                     found[column] = max(found[column], self.strengths.get((number, name), 1.0))
         return found

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from rannpde.pde.cells.streams import Streams
 from rannpde.pde.cells.ties import Ties
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import Term, jets_of
+from rannpde.pde.residual import Term, field_sizes, jets_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
@@ -53,19 +53,42 @@ class Weights:
         """Of the functions, relative to the other, the largest over the fields."""
         gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
         sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
-        return float(np.sqrt((gaps / np.maximum(sizes, 1e-300)).max()))
+        return float((np.sqrt(gaps) / field_sizes(np.sqrt(sizes))).max())
+
+
+class Given(Protocol):
+    """Unknowns of a problem that are no fields: their jets, and how these change with each of ``count`` numbers."""
+
+    @property
+    def count(self) -> int: ...
+
+    def value(self, jet: Jet, points: Array) -> Array:
+        """(P,) at points (P, n)."""
+        ...
+
+    def slopes(self, jet: Jet, points: Array) -> Array:
+        """(P, count)."""
+        ...
 
 
 class System:
     """Rows of a problem on a mesh.
 
     sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
-        may be missed (see ``_entering``); factors : of the rows of a term, by name
+        may be missed (see ``_entering``); factors : of the rows of a term, by name; given : unknowns beside the fields
     """
 
     def __init__(
-        self, problem: Problem, mesh: Mesh, sizes: Array, loose: Array, factors: Mapping[str, float], seed: int
+        self,
+        problem: Problem,
+        mesh: Mesh,
+        sizes: Array,
+        loose: Array,
+        factors: Mapping[str, float],
+        seed: int,
+        given: Given | None = None,
     ) -> None:
+        self.given = given
         self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
         self.draw = next(cell.draw for _, cell in mesh.present)
         self.tuning = self.draw.tuning
@@ -85,7 +108,7 @@ class System:
 
     def _inside(self, cell: Cell) -> Sequence[Place]:
         terms, words = self.problem.interior, self.problem.vocabulary
-        tables = cell.tables({jet.index for term in terms for jet in term.expression.jets})
+        tables = cell.tables({jet.index for term in terms for jet in self._own(term)})
         return [Place(t, cell.points, cell.weights, t.known(cell.points, words), tables) for t in terms]
 
     def _beside(self, number: int, cell: Cell) -> Sequence[Place]:
@@ -95,7 +118,7 @@ class System:
             points, weights, data = self._points(term, number)
             if len(points):
                 known = term.known(points, self.problem.vocabulary, data)
-                tables = cell.at(points, {jet.index for jet in term.expression.jets})
+                tables = cell.at(points, {jet.index for jet in self._own(term)})
                 found.append(Place(term, points, weights / weights.sum(), known, tables))
         return found
 
@@ -109,25 +132,37 @@ class System:
 
     # -------------------------------------------------------------------------------------------------------- rows
 
+    def _own(self, term: Term) -> list[Jet]:
+        """The jets of fields in a term."""
+        return [jet for jet in term.expression.jets if jet.field in self.problem.fields]
+
+    def _given_jets(self, place: Place) -> dict[Jet, Array]:
+        """The jets of what is given."""
+        if self.given is None:
+            return {}
+        others = [jet for jet in place.term.expression.jets if jet.field not in self.problem.fields]
+        return {jet: self.given.value(jet, place.points) for jet in others}
+
     def _jets(self, place: Place, weights: Array) -> dict[Jet, Array]:
         fields = self.problem.fields
-        jets = place.term.expression.jets
-        return {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in jets}
+        own = {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in self._own(place.term)}
+        return own | self._given_jets(place)
 
     def _around(self, state: State) -> dict[Place, dict[Jet, Array]]:
         """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
         places = [place for own in self.places for place in own]
         places += self.streams.places
         if self.problem.linear:
-            return {p: {jet: np.zeros(len(p.points)) for jet in p.term.expression.jets} for p in places}
-        needed = dict.fromkeys(jet for place in places for jet in place.term.expression.jets)
+            still = {p: dict.fromkeys(self._own(p.term), np.zeros(len(p.points))) for p in places}
+            return {p: jets | self._given_jets(p) for p, jets in still.items()}
+        needed = dict.fromkeys(jet for place in places for jet in self._own(place.term))
         points = np.concatenate([place.points for place in places])
         values = jets_of(state, self.problem.fields, points, needed)
         ends = np.cumsum([len(place.points) for place in places])
         found = {}
         for place, end in zip(places, ends, strict=True):
             rows = slice(end - len(place.points), end)
-            found[place] = {jet: values[jet][rows] for jet in place.term.expression.jets}
+            found[place] = {jet: values[jet][rows] for jet in self._own(place.term)} | self._given_jets(place)
         return found
 
     def _linear(self, cell: Cell, place: Place, jets: Mapping[Jet, Array]) -> tuple[Array, list[Array], float]:
@@ -135,6 +170,8 @@ class System:
         value, partials = place.term.expression.linearised(place.known, jets)
         natural = 0.0
         for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+            if jet.field not in self.problem.fields:
+                continue
             size = self.sizes[self.problem.fields.index(jet.field)]
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
@@ -176,6 +213,11 @@ class System:
         assert cell is not None
         return self._linear(cell, place, self._near(place, number, around))[1:]
 
+    @property
+    def sides(self) -> int:
+        """Right sides: one, and one for each number of what is given."""
+        return 1 + (0 if self.given is None else self.given.count)
+
     def _near(self, place: Place, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
         """The jets at a place of a cell around which terms are linearised."""
         return self._jets(place, around.cells[number]) if isinstance(around, Weights) else around[place]
@@ -183,16 +225,20 @@ class System:
     def _block(
         self, place: Place, root: Array, jets: Mapping[Jet, Array], value: Array, partials: list[Array], functions: int
     ) -> Array:
-        """Rows (P, own + 1) of a term that is linearised around jets, times ``root`` (P,)."""
-        fields = self.problem.fields
-        block = np.zeros((len(root), functions * len(fields) + 1))
+        """Rows (P, own + right sides) of a term that is linearised around jets, times ``root`` (P,)."""
+        fields, own = self.problem.fields, functions * len(self.problem.fields)
+        block = np.zeros((len(root), own + self.sides))
         shift = -value
         for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+            if jet.field not in fields:
+                assert self.given is not None
+                block[:, own + 1 :] -= (root * partial)[:, None] * self.given.slopes(jet, place.points)
+                continue
             start = fields.index(jet.field) * functions
             factor = root * partial
             block[:, start : start + functions] += place.tables[jet.index] * factor[:, None]
             shift = shift + partial * jets[jet]
-        block[:, -1] = shift * root
+        block[:, own] = shift * root
         return block
 
     def _entering(self, cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]]) -> float | Array:
@@ -219,6 +265,11 @@ class System:
 
     def solve(self, state: State | Weights, pause: Callable[[], None]) -> tuple[Weights, bool]:
         """Weights of the problem linearised at a state, and whether something is left free."""
+        found, free = self.solve_all(state, pause)
+        return found[0], free
+
+    def solve_all(self, state: State | Weights, pause: Callable[[], None]) -> tuple[list[Weights], bool]:
+        """The same, followed by how the weights change with each number of what is given."""
         around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
         if self.streams.places:
             self.streams.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
@@ -230,12 +281,14 @@ class System:
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
             leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
         traces, free = eliminate(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
-        fields, cells = len(self.problem.fields), []
+        fields, sides = len(self.problem.fields), self.sides
+        cells = []
         for found in leaves:
-            solved, loose = (np.empty(0), False) if found is None else found[0].solve(traces)
-            cells.append(solved.reshape(fields, -1).T)
+            solved, loose = (np.empty((0, sides)), False) if found is None else found[0].solve(traces)
+            cells.append(solved.reshape(fields, -1, sides))
             free |= loose
-        return Weights(tuple(cells), tuple(traces)), free
+        every = range(sides)
+        return [Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every], free
 
     def norm(self, weights: Weights) -> float:
         """Of all rows at these weights, scaled as in the last solve; infinite where they are not numbers."""

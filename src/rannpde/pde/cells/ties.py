@@ -123,16 +123,17 @@ class Ties:
         fluxes: Sequence[Through] = (),
         strengths: Array | None = None,
     ) -> tuple[Kept, Part]:
-        """A cell's rows (rows, own + 1) with those of its joints, after the elimination of its weights.
+        """A cell's rows (rows, own + right sides) with those of its joints, after the elimination of its weights.
 
         strengths (fields,) : by which the joints of this cell weigh more than those of others
         """
         heavy = self.heavy * (np.ones(len(self.sizes)) if strengths is None else strengths)
         own, kind = functions * len(self.sizes), np.result_type(*blocks)
+        sides = blocks[0].shape[1] - own
         alone = list(blocks)
         for crossing in self.crossings[number]:
             for (column, _), lost in zip(crossing.traces, crossing.lost, strict=True):
-                block = np.zeros((len(lost), own + 1), dtype=kind)
+                block = np.zeros((len(lost), own + sides), dtype=kind)
                 block[:, column * functions : (column + 1) * functions] = heavy[column] * lost
                 alone.append(block)
         alone += [self.heavy * through.lost for through in fluxes]
@@ -142,8 +143,8 @@ class Ties:
         total = own + sum(self.widths[j] for j in joints)
         height = sum(len(part) for crossing in self.crossings[number] for part in crossing.held)
         height += sum(len(through.held) for through in fluxes)
-        matrix = np.zeros((len(inner) + height, total + 1), dtype=kind, order="F")
-        matrix[: len(inner), :own], matrix[: len(inner), -1] = inner[:, :own], inner[:, own]
+        matrix = np.zeros((len(inner) + height, total + sides), dtype=kind, order="F")
+        matrix[: len(inner), :own], matrix[: len(inner), total:] = inner[:, :own], inner[:, own:]
         row = len(inner)
         for crossing in self.crossings[number]:
             at = starts[crossing.joint]
@@ -157,7 +158,7 @@ class Ties:
             count = len(through.held)
             rows, at = np.arange(row, row + count), starts[through.joint] + through.number * count
             matrix[row : row + count, :own] = self.heavy * through.held[:, :own]
-            matrix[row : row + count, -1] = self.heavy * through.held[:, own]
+            matrix[row : row + count, total:] = self.heavy * through.held[:, own:]
             matrix[rows, at + np.arange(count)] = -self.heavy
             row += count
         triangle = triangle_of(matrix)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
@@ -18,6 +17,7 @@ from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
 from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import Data, Periodic
+from rannpde.pde.problem.unknown import check_limits
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Jet, evaluate
 from rannpde.pde.statement.kinks import Where, shown
@@ -77,21 +77,12 @@ def _check_names(problem: Problem) -> None:
         known = callable(given) or isinstance(given, (str, int, float, sympy.Expr))
         require(known, f"exact[{key!r}]", given, "a formula or a callable of points")
     for key, pair in problem.bounds.items():
-        _check_bounds(f"bounds[{key!r}]", pair)
+        check_limits(f"bounds[{key!r}]", pair)
     for name, condition in problem.conditions.items():
         if isinstance(condition, Periodic):
             _check_periodic(name, condition, problem)
     known = problem.exact_solution is not None  # formulas are read now, not after the work
     require(known or not problem.exact, "exact", sorted(problem.exact), "formulas or callables")
-
-
-def _check_bounds(argument: str, pair: Any) -> None:
-    expected = "(lower, upper) with lower < upper, None for no bound"
-    require(isinstance(pair, (tuple, list)) and len(pair) == 2, argument, pair, expected)
-    for bound in pair:
-        number = isinstance(bound, Real) and not isinstance(bound, bool) and bool(np.isfinite(float(bound)))
-        require(bound is None or number, argument, pair, expected)
-    require(None in pair or pair[0] < pair[1], argument, pair, expected)
 
 
 def _check_periodic(name: str, condition: Periodic, problem: Problem) -> None:

@@ -18,7 +18,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
 from rannpde.domains.sides import FlatSide, Side
-from rannpde.errors import InputError, finite_array, finite_points, positive_number, reject, require, suggestion
+from rannpde.errors import InputError, choose, finite_array, finite_points, positive_number, reject, require, suggestion
+from rannpde.io import PathLike, read_csv
 from rannpde.pde.residual import DATA_SYMBOL, Term
 from rannpde.pde.statement.build import number
 from rannpde.pde.statement.expansion import compile_expression
@@ -72,15 +73,34 @@ class Periodic:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Measured values (M,) of a field, or of any expression such as ``u_x``, at points (M, n)."""
+    """Measured values (M,) of a field, or of any expression such as ``u_x``, at points (M, n).
 
-    points: Array
+    Where a problem has unknowns, values are noisy measurements, from which these are found:
+
+    noise : standard deviation, one for all or one per value; 0 for exact values; None has it estimated
+    loss : "squares", or "huber", which hardly follows single values that are far off
+    over : the values are means, each over a region: domains, names of sides or slices, or pairs of end points of lines;
+        points is then None, and the quantity may be written ``mean(u)``
+    """
+
+    points: Array | None
     values: Array
     quantity: Any = "u"
     weight: float = 1.0
+    noise: Any = None
+    loss: str = "squares"
+    over: Any = None
+
+    @classmethod
+    def from_csv(cls, path: PathLike, quantity: Any = "u", **settings: Any) -> Data:
+        """From a file of comma-separated values: the coordinates of a point, then what was measured there."""
+        rows = read_csv(path)
+        require(rows.shape[1] >= 2, f"columns of {path}", rows.shape[1], "coordinates, then the value")
+        return cls(rows[:, :-1], rows[:, -1], quantity, **settings)
 
     def __post_init__(self) -> None:
         positive_number("weight", self.weight)
+        choose("loss", self.loss, dict.fromkeys(("squares", "huber")))
 
 
 Condition = On | Periodic | Data
@@ -144,24 +164,29 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
     return [Term(name, _kind(region, domain), expression, region, weight=condition.weight) for region in regions]
 
 
-def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabulary) -> Term:
-    try:
-        points = finite_points(f"conditions[{name!r}].points", condition.points, domain.dim)
-        values = finite_array(f"conditions[{name!r}].values", condition.values, 1)
-    except OverflowError:
-        raise InputError(f"conditions[{name!r}] holds a whole number beyond float64; give floats") from None
-    require(
-        len(values) == len(points) > 0,
-        f"conditions[{name!r}].values with shape",
-        values.shape,
-        f"({len(points)},), not empty",
-    )
+def check_data_points(key: str, given: Any, values: Array, domain: Domain) -> Array:
+    """Points (M, n) of measured values (M,), refused where they are outside of the domain or not as many."""
+    points = finite_points(f"{key}.points", given, domain.dim)
+    require(len(values) == len(points) > 0, f"{key}.values with shape", values.shape, f"({len(points)},), not empty")
     inside = domain.contains(points)
     if not inside.all():
         row = int(np.flatnonzero(~inside)[0])
-        raise InputError(
-            f"conditions[{name!r}].points row {row} lies outside the domain {domain!r}; remove it or enlarge the domain"
-        )
+        raise InputError(f"{key}.points row {row} lies outside the domain {domain!r}; remove it or enlarge the domain")
+    return points
+
+
+def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabulary) -> Term:
+    key = f"conditions[{name!r}]"
+    given = {"noise": condition.noise is not None, "over": condition.over is not None}
+    given["loss"] = condition.loss != "squares"
+    for setting, unused in given.items():
+        if unused:
+            raise InputError(f"{key}.{setting} is given, but the problem has no unknowns; leave it out")
+    try:
+        values = finite_array(f"{key}.values", condition.values, 1)
+        points = check_data_points(key, condition.points, values, domain)
+    except OverflowError:
+        raise InputError(f"{key} holds a whole number beyond float64; give floats") from None
     with naming(f"condition {name!r}"):
         quantity = read(condition.quantity, vocabulary)
         expression = compile_expression(quantity.source - DATA_SYMBOL, vocabulary)

@@ -15,7 +15,7 @@ import sympy
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.domains.sides import FlatSide
-from rannpde.errors import InputError, choose, finite_points, require
+from rannpde.errors import InputError, choose, finite_points, require, suggestion
 from rannpde.pde.functions import ExactSolution, Formula, OneField, PointFunction, State
 from rannpde.pde.problem.checks import ConditionWarning, check_problem
 from rannpde.pde.problem.conditions import (
@@ -33,6 +33,8 @@ from rannpde.pde.problem.conditions import (
 from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
+from rannpde.pde.problem.measurements import Measurement, measurement
+from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression, Jet, jet_name
@@ -54,6 +56,7 @@ class Problem:
     bounds : field → (lower, upper), None for no bound, which the solvers respect
     exact : field → formula or callable of points (M, n), for errors and pictures only
     incomplete : allow missing initial or boundary conditions
+    unknown : name → Unknown (a number) or UnknownFunction, to be identified from Data (docs/inverse.md)
 
     limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
@@ -77,6 +80,7 @@ class Problem:
     exact: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     incomplete: bool = False
+    unknown: Mapping[str, AnyUnknown] = field(default_factory=dict)
     limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
@@ -95,11 +99,12 @@ class Problem:
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
         require(isinstance(self.name, str), "name", self.name, "text")
         object.__setattr__(self, "parameters", plain_parameters(self.parameters))
+        check_unknown(self.unknown, tuple(self.domain.names))
         named = _named(self.equations)
         object.__setattr__(self, "equations", named)
         fields = (self.fields,) if isinstance(self.fields, str) else self.fields
         require(isinstance(fields, (tuple, list)), "fields", fields, "a tuple of names")
-        fields = tuple(fields)
+        fields = tuple(name for name in fields if name not in self.unknown)
         if not fields:
             words = self._words(())
             for name, statement in named.items():
@@ -110,6 +115,9 @@ class Problem:
                 f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
             )
         object.__setattr__(self, "fields", fields)
+        if self.unknown:
+            self._take_from(self.at({}))
+            return
         check_problem(self)
         # statements are understood here, once: a solve finds their forms ready
         object.__setattr__(self, "limits", tuple(bound_terms(self.bounds, self.domain, self.vocabulary)))
@@ -118,9 +126,49 @@ class Problem:
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
 
+    def _take_from(self, forward: Problem) -> None:
+        """Whether all unknowns occur; the rest was checked with the guesses in their place."""
+        for key in ("limits", "obstacles", "forms", "variation"):
+            object.__setattr__(self, key, getattr(forward, key))
+        said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
+        said |= {jet.field for one in self.measurements for jet in one.expression.jets}
+        for name in self.exact:
+            if name not in (*self.fields, *self.unknown):
+                known = [*self.fields, *self.unknown]
+                raise InputError(f"exact names {name!r}, which is no field and no unknown; {suggestion(name, known)}")
+        for name in self.unknown:
+            if name not in said:
+                raise InputError(
+                    f"the unknown {name!r} stands in no equation, condition or measurement; use or drop it"
+                )
+
+    def at(self, values: Mapping[str, Any]) -> Problem:
+        """The problem without unknowns and without measurements: numbers, and functions of points of their coordinates
+        with derivatives, in the place of the unknowns; guesses for those that are not given.
+        """
+        numbers, functions = {}, {}
+        for name, one in self.unknown.items():
+            if isinstance(one, Unknown):
+                numbers[name] = float(values.get(name, one.guess))
+            else:
+                functions[name] = Bare(values.get(name, one.formula), one.of)
+        pinned = {term.name for term in self.pins}
+        stated = {n: c for n, c in self.conditions.items() if not isinstance(c, Data) and n not in pinned}
+        with warnings.catch_warnings():  # corners clash with every guess, or are judged with the first
+            warnings.simplefilter("ignore", ConditionWarning)
+            found = replace(
+                self, conditions=stated, parameters={**self.parameters, **numbers},
+                functions={**self.functions, **functions}, unknown={},
+                exact={name: given for name, given in self.exact.items() if name in self.fields},
+            )  # fmt: skip
+        if set(functions) & set(values):  # they are smooth: what varies is seen with their guesses, which are formulas
+            object.__setattr__(found, "variation", self.at(numbers).variation if numbers else self.variation)
+        return found
+
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
-        return Vocabulary(tuple(self.domain.names), time, fields, self.parameters, self.functions)
+        depends = {name: one.of for name, one in self.unknown.items()}
+        return Vocabulary(tuple(self.domain.names), time, fields, self.parameters, self.functions, depends)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -144,11 +192,26 @@ class Problem:
     @cached_property
     def constraints(self) -> tuple[Term, ...]:
         """The loss terms of the On and Data conditions, one per side."""
+        return tuple(term for term in self._stated if set(term.expression.fields) & set(self.fields))
+
+    @cached_property
+    def pins(self) -> tuple[Term, ...]:
+        """Conditions on unknown functions alone: what is known of them beforehand."""
+        return tuple(term for term in self._stated if not set(term.expression.fields) & set(self.fields))
+
+    @cached_property
+    def _stated(self) -> tuple[Term, ...]:
         found: list[Term] = []
         for name, condition in self.conditions.items():
-            if not isinstance(condition, Periodic):
+            if not (isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))):
                 found += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(found)
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What the unknowns are to be found from."""
+        data = {name: c for name, c in self.conditions.items() if isinstance(c, Data)} if self.unknown else {}
+        return tuple(measurement(name, condition, self) for name, condition in data.items())
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:

@@ -39,8 +39,9 @@ def domain_from_table(table: Any, parameters: Parameters) -> Domain:
     """The domain that the table ``domain`` of a file states."""
     entries = table_of("domain", table)
     require(bool(entries), "domain", table, "a table of coordinates, e.g. x = [0, 1]")
+    if set(entries) == {"t"}:  # ordinary differential equations
+        return _with_holes("domain", entries, parameters)
     time = entries.pop("t", None)
-    require(bool(entries), "domain", table, "given in space too, e.g. x = [0, 1]")
     space = _with_holes("domain", entries, parameters)
     if time is None:
         return space

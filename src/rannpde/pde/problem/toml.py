@@ -16,6 +16,12 @@
     points = [[0.5, 0.1]]
     values = [0.2]
     quantity = "u"
+    [conditions.probes]                             # or from a file beside this one: coordinates, then values
+    csv = "probes.csv"
+    noise = 0.01                                    # measurements of a problem with unknowns
+    [unknown.nu]                                    # a number to be identified; with of = ["x"] a function
+    guess = 0.1
+    bounds = [0, "None"]
     [bounds]
     u = [0, "None"]                                 # TOML has no null
     [solve]
@@ -37,12 +43,13 @@ from typing import Any
 import numpy as np
 
 from rannpde.errors import InputError, choose, reject, require
-from rannpde.io import PathLike, read_toml
+from rannpde.io import PathLike, read_csv, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
 from rannpde.pde.problem.entries import each, formula, known, real, table_of, text, texts, truth
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.problem import Bounds, Problem
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
+from rannpde.pde.problem.unknown import AnyUnknown, Unknown, UnknownFunction
 from rannpde.pde.statement.build import number
 
 Settings = dict[str, Any]
@@ -54,11 +61,14 @@ DEPTH_LIMIT = 12
 """Levels of nesting: a shape made of shapes adds three to its parts, and corners of a polygon's hole have seven."""
 WHOLE_LIMIT = 2**63
 """Whole numbers beyond 64 bits are no quantities."""
-_KEYS = ("name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete")
+_KEYS = (
+    "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown"
+)  # fmt: skip
 _KINDS = {
     "on": ("on", "equation", "weight"),
     "periodic": ("periodic", "fields", "weight"),
-    "points": ("points", "values", "quantity", "weight"),
+    "points": ("points", "values", "quantity", "weight", "noise", "loss"),
+    "over": ("over", "values", "quantity", "weight", "noise", "loss"),
 }
 
 
@@ -71,7 +81,19 @@ def read_problem(path: PathLike) -> tuple[Problem, Settings]:
     with in_file(path):
         _check_plain(table)
         settings = table_of("solve", table.pop("solve", {}))
+        _read_measured(table, Path(path).parent)
         return from_table(table), settings
+
+
+def _read_measured(table: dict[str, Any], folder: Path) -> None:
+    """Conditions with ``csv`` get the points and values of that file, which must lie beside the problem's own."""
+    for name, entry in table_of("conditions", table.get("conditions", {})).items():
+        if isinstance(entry, dict) and "csv" in entry:
+            given = text(f"conditions.{name}.csv", entry.pop("csv"))
+            require(Path(given).name == given, f"conditions.{name}.csv", given, "the name of a file in the same folder")
+            rows = read_csv(folder / given)
+            require(rows.shape[1] >= 2, f"columns of {given}", rows.shape[1], "coordinates, then the value")
+            entry |= {"points": rows[:, :-1].tolist(), "values": rows[:, -1].tolist()}
 
 
 @contextmanager
@@ -103,6 +125,7 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         exact=each("exact", table, formula),
         name=text("name", table.get("name", "")),
         incomplete=truth("incomplete", table.get("incomplete", False)),
+        unknown=each("unknown", table, _unknown),
     )
 
 
@@ -126,6 +149,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "bounds": {name: ["None" if x is None else float(x) for x in pair] for name, pair in problem.bounds.items()},
         "exact": dict(problem.exact),
         "incomplete": bool(problem.incomplete),
+        "unknown": {name: _unknown_table(one) for name, one in problem.unknown.items()},
     }
 
 
@@ -188,11 +212,44 @@ def _condition(key: str, value: Any) -> Condition:
             return Periodic(text("periodic", entry["periodic"]), fields, weight)
         needed = "equation" if kind == "on" else "values"
         require(needed in entry, "the table", sorted(entry), f"given with {needed} too")
-        if kind == "points":
-            return Data(entry["points"], entry["values"], text("quantity", entry.get("quantity", "u")), weight)
+        if kind in ("points", "over"):
+            return _data(entry, weight)
         on = entry["on"]
         sides = on if isinstance(on, str) else tuple(texts("on", on))
         return On(sides, text("equation", entry["equation"]), weight)
+
+
+def _data(entry: Mapping[str, Any], weight: float) -> Data:
+    quantity = text("quantity", entry.get("quantity", "u"))
+    noise = entry.get("noise")
+    if noise is not None and not isinstance(noise, list):
+        noise = real("noise", noise)
+    loss = text("loss", entry.get("loss", "squares"))
+    over = entry.get("over")
+    if isinstance(over, list) and not all(isinstance(part, str) for part in over):
+        over = [tuple(map(tuple, part)) if isinstance(part, list) else part for part in over]
+    return Data(entry.get("points"), entry["values"], quantity, weight, noise, loss, over)
+
+
+def _unknown(key: str, value: Any) -> AnyUnknown:
+    entry = known(key, value, ("guess", "bounds", "of", "smoothness", "degree"))
+    with naming(key):
+        bounds = _bound("bounds", entry["bounds"]) if "bounds" in entry else (None, None)
+        if "of" in entry:
+            own = {name: entry[name] for name in ("guess", "smoothness", "degree") if entry.get(name) is not None}
+            return UnknownFunction(tuple(texts("of", entry["of"])), bounds=bounds, **own)
+        require("guess" in entry, "the table", sorted(entry), "given with a guess")
+        for name in ("smoothness", "degree"):
+            require(name not in entry, name, entry.get(name), "left out for a number; functions have of = [...]")
+        return Unknown(real("guess", entry["guess"]), bounds)
+
+
+def _unknown_table(one: AnyUnknown) -> dict[str, Any]:
+    table: dict[str, Any] = {"guess": one.guess, "bounds": ["None" if x is None else float(x) for x in one.bounds]}
+    if isinstance(one, UnknownFunction):
+        table |= {"of": list(one.of), "smoothness": one.smoothness}
+        table |= {} if one.degree is None else {"degree": one.degree}
+    return table
 
 
 def _bound(key: str, value: Any) -> Bounds:
@@ -209,7 +266,10 @@ def _condition_table(condition: Condition) -> dict[str, Any]:
         fields = {} if condition.fields is None else {"fields": list(condition.fields)}
         return {"periodic": condition.coordinate, "weight": condition.weight} | fields
     if isinstance(condition, Data):
-        points, values = np.asarray(condition.points).tolist(), np.asarray(condition.values).tolist()
-        return {"points": points, "values": values, "quantity": condition.quantity, "weight": condition.weight}
+        own = {"values": np.asarray(condition.values).tolist(), "quantity": condition.quantity}
+        own |= {"weight": condition.weight, "loss": condition.loss}
+        own |= {} if condition.points is None else {"points": np.asarray(condition.points).tolist()}
+        own |= {} if condition.over is None else {"over": condition.over}
+        return own | ({} if condition.noise is None else {"noise": np.asarray(condition.noise, dtype=float).tolist()})
     on = condition.where if isinstance(condition.where, str) else list(condition.where)  # type: ignore[arg-type]
     return {"on": on, "equation": condition.equation, "weight": condition.weight}

@@ -189,6 +189,8 @@ class _Builder:
         word, words = node.text, self.words
         if word in words.fields:
             return words.field_function(word)
+        if word in words.bare:
+            return words.bare[word]
         if word in words.coordinates:
             return coordinate_symbol(word)
         if word in words.parameters:
@@ -200,6 +202,8 @@ class _Builder:
         split = words.subscript(word)
         if split is not None and split[0] in words.fields:
             return self.differentiate(node, words.field_function(split[0]), split[1])
+        if split is not None and split[0] in words.bare:
+            return self.differentiate(node, words.bare[split[0]], split[1])
         if word in words.functions or word in FUNCTIONS or word in OPERATORS:
             fail(self.text, node.column, f"{word} is a function; write {word}(…)")
         return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, words.known())}")
@@ -220,7 +224,7 @@ class _Builder:
             return getattr(self, f"operator_{node.name}")(node)
         if node.name in FUNCTIONS:
             return self.function(node)
-        if node.name in self.words.functions:
+        if node.name in self.words.functions and node.name not in self.words.bare:
             arguments = [self.scalar(argument) for argument in node.arguments]
             for argument, below in zip(arguments, node.arguments, strict=True):
                 if argument.atoms(AppliedUndef) & {self.words.field_function(name) for name in self.words.fields}:
@@ -228,9 +232,11 @@ class _Builder:
                         self.text, below.column, f"{node.name} is your own function, of coordinates only, not of fields"
                     )
             return sympy.Function(node.name, real=True)(*arguments)
-        if node.name in self.words.fields:
+        if node.name in self.words.fields or node.name in self.words.unknown:
             fail(
-                self.text, node.column, f"{node.name} is a field; write {node.name} alone, it is a function everywhere"
+                self.text,
+                node.column,
+                f"{node.name} is a field or unknown; write {node.name} alone",
             )
         return fail(
             self.text,

@@ -129,8 +129,8 @@ def size(node: sympy.Basic, limit: int = 10**6) -> int:
 
 
 def _field_nodes(expression: sympy.Expr, vocabulary: Vocabulary) -> set[sympy.Expr]:
-    known = {vocabulary.field_function(name) for name in vocabulary.fields}
-    found = {node for node in expression.atoms(AppliedUndef) if node in known}
+    known = {vocabulary.field_function(name) for name in vocabulary.jet_names}
+    found = {node for node in expression.atoms(AppliedUndef, sympy.Symbol) if node in known}
     return found | {node for node in expression.atoms(sympy.Derivative) if node.expr in known}
 
 
@@ -140,7 +140,8 @@ def _jet(node: sympy.Expr, vocabulary: Vocabulary) -> Jet:
         for variable, count in node.variable_count:
             orders[variable] += int(count)
         node = node.expr
-    return Jet(node.func.__name__, tuple(orders.values()))
+    name = node.name if isinstance(node, sympy.Symbol) else node.func.__name__
+    return Jet(name, tuple(orders.values()))
 
 
 def _replace(expression: sympy.Expr, table: Mapping[sympy.Expr, sympy.Symbol]) -> sympy.Expr:

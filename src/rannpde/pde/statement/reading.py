@@ -41,13 +41,15 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
     table: dict[sympy.Basic, sympy.Basic] = {}
     for node in statement.atoms(AppliedUndef):
         name = node.func.__name__
-        if name in vocabulary.fields:
-            table[node] = vocabulary.field_function(name)
+        if name in vocabulary.fields or name in vocabulary.bare:
+            table[node] = vocabulary.bare.get(name) or vocabulary.field_function(name)
         elif name not in vocabulary.functions:
             raise StatementError(f"the function {name!r} is unknown; {suggestion(name, vocabulary.known())}")
     for symbol in statement.free_symbols:
         if symbol.name in vocabulary.coordinates:
             table[symbol] = coordinate_symbol(symbol.name)
+        elif symbol.name in vocabulary.unknown:
+            table[symbol] = vocabulary.bare[symbol.name]
         elif symbol.name in vocabulary.parameters:
             table[symbol] = sympy.sympify(vocabulary.parameters[symbol.name])  # a number, never text
         else:
@@ -97,16 +99,16 @@ def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary) -> tuple[str
                     found += _fields_in(side, vocabulary, statement)
         elif isinstance(statement, sympy.Basic):
             names = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
-            found += [name for name in names if name not in vocabulary.functions]
+            found += [name for name in names if name not in vocabulary.functions and name not in vocabulary.unknown]
     return tuple(dict.fromkeys(found))
 
 
 def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
-    taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS}
+    taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS, *vocabulary.bare}
     found: list[tuple[int, str]] = []
     for name in names(tree):
         split = vocabulary.subscript(name.text)
-        if name.text not in taken and split is not None:
+        if name.text not in taken and split is not None and split[0] not in vocabulary.bare:
             if split[0] in {*taken, *FUNCTIONS, *OPERATORS, *vocabulary.functions}:
                 fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
             found.append((name.column, split[0]))

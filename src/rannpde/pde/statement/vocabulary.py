@@ -33,7 +33,9 @@ class Vocabulary:
     time : the coordinate that is time, or None; the others are space, on which grad, div and laplace act
     fields : names of the unknown functions
     parameters : name → number
-    functions : name → callable of arrays, the user's own functions of the coordinates
+    functions : name → callable of arrays, the user's own functions of the coordinates; one with an attribute ``of``,
+        names of coordinates, is written without its arguments
+    unknown : name → the coordinates that an unknown to be identified depends on, none for a number
     """
 
     coordinates: tuple[str, ...]
@@ -41,12 +43,14 @@ class Vocabulary:
     fields: tuple[str, ...] = ()
     parameters: Mapping[str, float] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = dict.fromkeys([*FUNCTIONS, *OPERATORS], "a function of the language")
         taken |= dict.fromkeys(CONSTANTS, "a constant")
         groups = {"a coordinate": self.coordinates, "a field": self.fields}
         groups |= {"a parameter": tuple(self.parameters), "a function": tuple(self.functions)}
+        groups |= {"an unknown": tuple(self.unknown)}
         for meaning, group in groups.items():
             for name in group:
                 _require_word(name, meaning)
@@ -57,7 +61,7 @@ class Vocabulary:
                 taken[name] = meaning
         for name, meaning in taken.items():
             split = self.subscript(name)
-            if split is not None and split[0] in self.fields:
+            if split is not None and (split[0] in self.fields or split[0] in self.bare):
                 raise InputError(f"the name {name!r} of {meaning} reads as a derivative of {split[0]}; rename it")
         object.__setattr__(self, "parameters", plain_parameters(self.parameters))
         for name, function in self.functions.items():
@@ -77,14 +81,27 @@ class Vocabulary:
         """The components of the outward normal, known on boundaries only."""
         return tuple(normal_symbol(name) for name in self.coordinates)
 
+    @cached_property
+    def bare(self) -> dict[str, sympy.Expr]:
+        """Unknowns, and functions that know their coordinates, as SymPy: what their names alone stand for."""
+        known = {name: function.of for name, function in self.functions.items() if hasattr(function, "of")}
+        table = {name: tuple(map(coordinate_symbol, of)) for name, of in {**known, **self.unknown}.items()}
+        number = {name: sympy.Symbol(name, real=True) for name, of in table.items() if not of}
+        return number | {name: sympy.Function(name, real=True)(*of) for name, of in table.items() if of}
+
+    @property
+    def jet_names(self) -> tuple[str, ...]:
+        """The names whose derivatives are jets: fields, and unknowns."""
+        return (*self.fields, *self.unknown)
+
     def field_function(self, name: str) -> sympy.Expr:
-        """u(t, x, …) for the field of that name."""
-        return sympy.Function(name, real=True)(*self.symbols)
+        """u(t, x, …) for the field of that name; of an unknown, what its name stands for."""
+        return self.bare[name] if name in self.unknown else sympy.Function(name, real=True)(*self.symbols)
 
     def known(self) -> list[str]:
         """Every name an equation may use, for suggestions."""
-        words = [*self.coordinates, *self.fields, *self.parameters, *self.functions, *FUNCTIONS, *OPERATORS, *CONSTANTS]
-        return sorted(words)
+        own = [*self.coordinates, *self.fields, *self.parameters, *self.functions, *self.unknown]
+        return sorted([*own, *FUNCTIONS, *OPERATORS, *CONSTANTS])
 
     def subscript(self, text: str) -> tuple[str, tuple[str, ...]] | None:
         """("u", ("x", "x")) for "u_xx"; None when the part after the last underscore is not made of coordinates."""

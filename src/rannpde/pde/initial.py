@@ -1,0 +1,121 @@
+"""Initial value problems of one coordinate: a first guess by an integrator of SciPy's, for Newton to begin with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.sides import FlatSide
+from rannpde.pde.problem.evolution import Component
+from rannpde.pde.problem.forms import rates
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.expression import Expression, evaluate
+from rannpde.pde.statement.grammar import StatementError
+
+TOLERANCE = 1e-7
+"""Of the guess: far inside the region from which Newton's method converges."""
+EVALUATIONS = 100_000
+"""After which there is no guess: the solution blows up, or needs steps too small for one."""
+
+
+def integrated(problem: Problem) -> Integrated | None:
+    """The solution of an initial value problem, roughly; None for problems that are none, or have none.
+
+    >>> from rannpde.domains import Interval
+    >>> from rannpde.pde.problem.conditions import On
+    >>> problem = Problem("u_xx = -u", Interval(0, 9), {"a": On("x=0", "u = 0"), "b": On("x=0", "u_x = 1")})
+    >>> bool(abs(integrated(problem).derivative(np.array([[9.0]]), (0,))[0, 0] - np.sin(9)) < 1e-6)
+    True
+    """
+    start = _start(problem) if problem.domain.dim == 1 and not problem.periodic else None
+    if start is None:
+        return None
+    begin, values = start
+    try:
+        solved = rates(problem)
+    except (StatementError, RecursionError):
+        return None
+    if solved is None:
+        return None
+    lower, upper = problem.domain.bounds[0]
+    guess = Integrated(problem, solved, tuple(values), None)
+    used = [0]
+
+    def rate(time: float, state: Array) -> Array:
+        used[0] += 1
+        if used[0] > EVALUATIONS:
+            raise _TooLong
+        return guess.rate(np.array([[time]]), state[:, None])[:, 0]
+
+    try:
+        with np.errstate(all="ignore"):
+            path = solve_ivp(
+                rate, (begin, upper if begin == lower else lower), list(values.values()),
+                method="LSODA", rtol=TOLERANCE, atol=1e-9, dense_output=True,
+            )  # fmt: skip
+    except (_TooLong, ValueError, FloatingPointError):
+        return None
+    return Integrated(problem, solved, tuple(values), path.sol) if path.success else None
+
+
+class _TooLong(Exception):
+    """More evaluations than a guess is worth."""
+
+
+def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:
+    """The end where everything is prescribed, and the values there; None where some are prescribed elsewhere."""
+    values: dict[Component, float] = {}
+    places = set()
+    for term in problem.constraints:
+        given = term.prescribed
+        if given is None or not isinstance(term.region, FlatSide) or not term.region.outward:
+            return None
+        point = np.array([[term.region.value]])
+        places.add(float(term.region.value))
+        (value,) = evaluate([given[1]], term.known(point, problem.vocabulary), problem.functions)
+        values[Component.of(given[0])] = float(np.ravel(value)[0])
+    wanted = [Component(name, level) for name in problem.fields for level in range(max(problem.order(name, 0), 0))]
+    if len(places) != 1 or set(wanted) != set(values) or any(problem.order(name, 0) < 1 for name in problem.fields):
+        return None
+    return places.pop(), {component: values[component] for component in wanted}
+
+
+@dataclass(frozen=True, eq=False)
+class Integrated:
+    """The dense output of an integrator as a state: derivatives up to the order of the equations, zero beyond."""
+
+    problem: Problem
+    rates: dict[str, Expression]
+    components: tuple[Component, ...]
+    path: Any
+
+    def rate(self, points: Array, states: Array) -> Array:
+        """d/dt of all components (c, M) at points (M, 1)."""
+        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        found = np.empty_like(states)
+        for row, component in enumerate(self.components):
+            above = Component(component.field, component.level + 1)
+            if above in self.components:
+                found[row] = states[self.components.index(above)]
+                continue
+            expression = self.rates[component.field]
+            values = known | {s: states[self.components.index(Component.of(j))] for s, j in expression.symbols.items()}
+            found[row] = evaluate([expression.formula], values, expression.functions)[0]
+        return found
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """(M, fields)"""
+        states = np.atleast_2d(self.path(points[:, 0]))
+        moved = self.rate(points, states)
+        result = np.zeros((len(points), len(self.problem.fields)))
+        for row, component in enumerate(self.components):
+            column = self.problem.fields.index(component.field)
+            if component.level == derivative[0]:
+                result[:, column] = states[row]
+            elif component.level + 1 == derivative[0]:
+                result[:, column] = moved[row]
+        return np.nan_to_num(result, nan=0.0, posinf=0.0, neginf=0.0)

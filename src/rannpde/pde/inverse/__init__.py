@@ -1,0 +1,1 @@
+"""Unknown numbers and functions from measurements, with intervals."""

@@ -1,0 +1,153 @@
+"""What was identified: numbers with intervals, functions with bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor, inf, isfinite, log10
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from rannpde.arrays import Array
+from rannpde.errors import FileError, finite_points
+from rannpde.network.features import FourierFeatures
+from rannpde.network.storage import floats
+from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.inverse.unknowns import Expanded, FunctionBasis
+from rannpde.pde.problem.unknown import UnknownFunction
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that was identified: ``float(parameter)`` is its value.
+
+    std : standard deviation; infinite where the data do not determine it
+    interval : holds the true value with the probability ``confidence``, if the model is right
+    note : what is to be known about it: a bound that holds it, nothing that determines it, a profile
+    """
+
+    name: str
+    value: float
+    std: float
+    interval: tuple[float, float]
+    confidence: float = 0.95
+    note: str = ""
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        """
+        >>> str(Parameter("nu", 0.00318309, 1.07e-6, (0.00318099, 0.00318519)))
+        '0.0031831 ± 0.0000021 (95 %)'
+        """
+        lower, upper = self.interval
+        aside = f"; {self.note}" if self.note else ""
+        if not (isfinite(lower) and isfinite(upper)):
+            return f"{self.value:.3g}, not known{aside}"
+        half = 0.5 * (upper - lower)
+        level = f"({100 * self.confidence:g} %{aside})"
+        if abs(0.5 * (lower + upper) - self.value) > 0.05 * half:
+            return f"{self.value:.6g} in [{lower:.6g}, {upper:.6g}] {level}"
+        if half == 0 or half < 1e-15 * abs(self.value):
+            return f"{self.value:.16g} {level}"
+        digits = 1 - floor(log10(half))
+        if -4 < digits <= 12:
+            places = max(digits, 0)
+            return f"{self.value:.{places}f} ± {half:.{places}f} {level}"
+        whole = max(floor(log10(abs(self.value) or half)) + digits, 1)
+        return f"{self.value:.{min(whole, 16)}e} ± {half:.1e} {level}"
+
+    __repr__ = __str__
+
+
+def factor_of(confidence: float, freedom: float) -> float:
+    """Half width of a two-sided interval in standard deviations; infinite freedom for noise that is known.
+
+    >>> round(factor_of(0.95, inf), 2), round(factor_of(0.95, 5), 2)
+    (1.96, 2.57)
+    """
+    level = 0.5 + 0.5 * confidence
+    return NormalDist().inv_cdf(level) if freedom == inf else float(student.ppf(level, freedom))
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionEstimate:
+    """A function that was identified; call it with points (M, k) of its coordinates ``of``.
+
+    covariance : of its weights; between : how far two discretisations lie apart in them; factor : of its bands
+    strength : of the smoothness prior, as the evidence chose it; note : as of a Parameter
+    """
+
+    name: str
+    of: tuple[str, ...]
+    expanded: Expanded
+    covariance: Array
+    between: Array
+    factor: float
+    strength: float
+    note: str = ""
+
+    def __call__(self, points: Array) -> Array:
+        """(M,)"""
+        return self.expanded(finite_points("points", points, len(self.of)))
+
+    def std(self, points: Array) -> Array:
+        """Standard deviation (M,) at points, the discretisation's own error included."""
+        points = finite_points("points", points, len(self.of))
+        table = self.expanded.basis.table(points, (0,) * len(self.of))
+        noise = np.einsum("ij,jk,ik->i", table, self.covariance, table)
+        return np.sqrt(np.maximum(noise, 0.0) + np.square(table @ self.between))
+
+    def band(self, points: Array) -> tuple[Array, Array]:
+        """Lower and upper ends (M,) of pointwise intervals."""
+        middle, half = self(points), self.factor * self.std(points)
+        return middle - half, middle + half
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        basis = self.expanded.basis
+        features, cell = basis.cell.draw.features, basis.cell
+        arrays = {
+            "weights": features.weights, "phases": features.phases, "bounds": cell.bounds,
+            "transform": cell.transform, "turn": basis.turn, "roughness": basis.roughness,
+            "vector": self.expanded.weights, "covariance": self.covariance, "between": self.between,
+        }  # fmt: skip
+        about = {"name": self.name, "degree": cell.draw.degree, "factor": self.factor, "strength": self.strength}
+        return about | {"note": self.note}, arrays
+
+    def __repr__(self) -> str:
+        points = self.expanded.basis.cell.points
+        values, spread = self(points), self.factor * self.std(points)
+        told = f"from {values.min():.4g} to {values.max():.4g}, ± {np.sqrt(np.mean(spread**2)):.2g} on average"
+        return f"{self.name}({', '.join(self.of)}): {told}" + (f"; {self.note}" if self.note else "")
+
+
+def unpack_function(
+    about: Mapping[str, Any], arrays: Mapping[str, Array], unknown: UnknownFunction
+) -> FunctionEstimate:
+    """The inverse of ``FunctionEstimate.pack``; FileError where the parts do not fit each other."""
+    dim = len(unknown.of)
+    weights = floats(arrays, "weights", (dim, None))
+    width = weights.shape[1]
+    bounds = floats(arrays, "bounds", (dim, 2))
+    degree = int(about["degree"])
+    if not (bounds[:, 0] < bounds[:, 1]).all() or not 2 <= degree <= 30 or not width:
+        raise FileError("the functions of the file do not fit their coordinates")
+    features = FourierFeatures(weights, floats(arrays, "phases", (width,)), np.zeros(dim), np.ones(dim))
+    transform = floats(arrays, "transform", (features.columns, None))
+    turn = floats(arrays, "turn", (transform.shape[1], None))
+    count = turn.shape[1]
+    draw = Draw(features, degree, CellsTuning())
+    middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
+    nodes, shares = draw.grid
+    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, whole=False)
+    basis = FunctionBasis(unknown, cell, turn, floats(arrays, "roughness", (count,)))
+    expanded = Expanded(basis, floats(arrays, "vector", (count,)))
+    covariance, between = floats(arrays, "covariance", (count, count)), floats(arrays, "between", (count,))
+    numbers = float(about["factor"]), float(about["strength"]), str(about["note"])
+    return FunctionEstimate(str(about["name"]), unknown.of, expanded, covariance, between, *numbers)

@@ -1,0 +1,130 @@
+"""A solution of a problem with unknowns: fields, and what was identified, with its uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.errors import finite_points
+from rannpde.io import PathLike
+from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter
+from rannpde.pde.inverse.models import Response
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.unknown import Bare
+from rannpde.pde.solution import Report, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Identified(Solution):
+    """A solution with what was identified. The solution itself is that at the values found.
+
+    parameters : name → Parameter with value, std and interval
+    functions : name → FunctionEstimate, to be called with points, with std and band
+    covariance (k, k) : of the numbers, in the order of ``parameters``
+    noise : measurement → standard deviation, given or estimated; misfit : residuals over it (root mean square)
+    response : the fields and their derivatives by all unknowns; spread (p, p) : covariance of all of these
+    experiments : solutions of the experiments, where several shared the unknowns
+    """
+
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    functions: Mapping[str, FunctionEstimate] = field(default_factory=dict)
+    covariance: Array = field(default_factory=lambda: np.empty((0, 0)))
+    noise: Mapping[str, float] = field(default_factory=dict)
+    misfit: Mapping[str, float] = field(default_factory=dict)
+    response: Response | None = None
+    spread: Array = field(default_factory=lambda: np.empty((0, 0)))
+    factor: float = 1.96
+    told: tuple[str, ...] = ()
+    experiments: tuple[Solution, ...] = ()
+
+    def std(self, points: Array) -> Array:
+        """Standard deviation of the fields at points (M, n), from that of the unknowns: as the solution's values."""
+        points = finite_points("points", points, self.dim)
+        assert self.response is not None
+        _, slopes = self.response.jets(points, (0,) * self.dim)
+        variance = np.maximum(np.einsum("mpf,pq,mqf->mf", slopes, self.spread, slopes), 0.0)
+        size = np.sqrt(np.mean(np.square(self.function(points)), axis=0))
+        own = self.estimate * size if np.isfinite(self.estimate) else 0.0
+        found = np.sqrt(variance + own**2)
+        return found[:, 0] if len(self.fields) == 1 else found
+
+    @cached_property
+    def plain(self) -> Problem:
+        """The problem with what was identified in the place of the unknowns."""
+        numbers: dict[str, Any] = {name: one.value for name, one in self.parameters.items()}
+        return self.stated.at(numbers | {name: one.expanded for name, one in self.functions.items()})
+
+    def residual(self, points: Array) -> dict[str, Array]:
+        """Equation name → residual (M,) at what was identified."""
+        return self.plain.residual(self.function, points)
+
+    def band(self, points: Array) -> tuple[Array, Array]:
+        """Lower and upper ends of pointwise intervals of the fields, also where nothing was measured."""
+        middle, half = self(points), self.factor * self.std(points)
+        return middle - half, middle + half
+
+    def report(self) -> Report:
+        """What was identified, then the page of the solution."""
+        first, *rest = super().report().splitlines()
+        found = [f"  {name} = {one}" for name, one in self.parameters.items()]
+        found += [f"  {one!r}" for one in self.functions.values()]
+        known = {name: f"noise {sigma:.3g}, misfit {self.misfit[name]:.2f} of it" for name, sigma in self.noise.items()}
+        found += [f"  measured {name!r}: {text}" for name, text in known.items()]
+        found += [f"  {text}" for text in self.told]
+        return Report("\n".join([first, *found, *rest]))
+
+    def plot(self, path: PathLike | None = None) -> Figure:
+        """The solution, what was identified with its intervals and bands, and measured against predicted values."""
+        from rannpde.plotting.identified import plot_identified  # pictures load when they are wanted
+
+        return plot_identified(self, path)
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        header, arrays = super().pack()
+        own: dict[str, Any] = {
+            "parameters": [list(vars(one).values()) for one in self.parameters.values()],
+            "noise": dict(self.noise), "misfit": dict(self.misfit), "factor": self.factor, "told": list(self.told),
+            "functions": [],
+        }  # fmt: skip
+        arrays |= {"identified.covariance": self.covariance, "identified.spread": self.spread}
+        for number, one in enumerate(self.functions.values()):
+            about, parts = one.pack()
+            own["functions"].append(about)
+            arrays |= {f"identified.{number}.{name}": part for name, part in parts.items()}
+        if self.response is not None:
+            own["response"], parts = self.response.function.pack()  # type: ignore[attr-defined]
+            arrays |= {f"response.{name}": part for name, part in parts.items()}
+        return header | {"identified": own}, arrays
+
+
+def residuals_of(solution: Identified) -> dict[str, Array]:
+    """Measurement → (measured - predicted) / noise (N,)."""
+    problem, found = solution.stated, {}
+    known: dict[str, Any] = {name: one.value for name, one in solution.parameters.items()}
+    known |= {name: one.expanded for name, one in solution.functions.items()}
+    for one in problem.measurements:
+        jets = {}
+        for jet in one.expression.jets:
+            if jet.field in problem.fields:
+                column = problem.fields.index(jet.field)
+                jets[jet] = solution.function.derivative(one.points, jet.index)[:, column]
+            elif isinstance(known[jet.field], float):
+                jets[jet] = np.full(len(one.points), known[jet.field])
+            else:
+                jets[jet] = Bare(known[jet.field], problem.unknown[jet.field].of).at(
+                    one.points, tuple(problem.domain.names), jet.index
+                )
+        value = one.expression.value(dict(zip(problem.vocabulary.symbols, one.points.T, strict=True)), jets)
+        predicted = one.gathered(np.broadcast_to(value, len(one.points)))
+        spread = solution.noise.get(one.name, 1.0) if one.noise is None or not one.noise.any() else one.noise
+        found[one.name] = (one.values - predicted) / spread
+    return found

@@ -1,0 +1,295 @@
+"""identify(): solve, fit, solve again where the fit leads, until two discretisations agree on the unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from math import inf
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.errors import InputError, choose, positive_integer, require
+from rannpde.pde.cells.method import CellsStory
+from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.functions import State
+from rannpde.pde.inverse.design import Sensitivity
+from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
+from rannpde.pde.inverse.identified import Identified
+from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedModel
+from rannpde.pde.inverse.regression import PIN, Fit, Noise, Regression
+from rannpde.pde.inverse.uncertainty import bootstrap, profile
+from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.lines.march import Evolved
+from rannpde.pde.lines.sensitivities import can_march_again
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import Solution
+from rannpde.pde.watch import Ending, Watch
+
+Forward = Callable[[Problem, float, np.random.Generator], Solution]
+"""Solves a problem without unknowns to a tolerance."""
+
+LOOSE = 1e-3
+"""Tolerance of the first rounds, which only look for the unknowns."""
+LOOSE_ROUNDS, FINAL_ROUNDS = 5, 4
+SHARE = 0.03
+"""Errors of the discretisation are to be below this share of what the noise leaves uncertain."""
+UNMET = 1e3
+"""How often its tolerance a condition on an unknown function may be missed: too small a basis cannot meet it."""
+NEAR = 1.5
+"""Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
+UNCERTAINTIES = ("covariance", "profile", "bootstrap")
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """How intervals are found.
+
+    kind : "covariance" (and "profile" by itself for numbers whose model bends within their interval), "profile" for all
+        numbers, "bootstrap" for all
+    confidence : probability that an interval holds the true value; draws : of the bootstrap
+    """
+
+    kind: str = "covariance"
+    confidence: float = 0.95
+    draws: int = 100
+
+    def __post_init__(self) -> None:
+        choose("uncertainty", self.kind, dict.fromkeys(UNCERTAINTIES))
+        inside = isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1
+        require(inside, "confidence", self.confidence, "between 0 and 1")
+        positive_integer("draws", self.draws)
+
+
+def identify(
+    problems: Sequence[Problem],
+    tol: float,
+    forward: Forward,
+    uncertainty: Uncertainty,
+    rng: np.random.Generator,
+    watch: Watch,
+) -> Identified:
+    """The unknowns of one problem, or of several that share them."""
+    search = _Search(problems, tol, forward, rng, watch)
+    search.run()
+    return search.result(uncertainty)
+
+
+def response_at_guess(problem: Problem, tol: float, forward: Forward, rng: np.random.Generator) -> Sensitivity:
+    """The solution at the guesses with its derivatives by the unknowns."""
+    search = _Search([problem], tol, forward, rng, Watch())
+    solution = forward(problem.at({}), tol, rng)
+    response = search.model(problem, solution, tol).respond(search.vector)
+    values = {n: float(search.unknowns.guess[search.unknowns.slices[n].start]) for n in search.unknowns.numbers}
+    return Sensitivity(problem, search.unknowns, values, response)
+
+
+class _Search:
+    def __init__(
+        self, problems: Sequence[Problem], tol: float, forward: Forward, rng: np.random.Generator, watch: Watch
+    ) -> None:
+        self.problems, self.tol, self.forward, self.rng, self.watch = problems, tol, forward, rng, watch
+        self.unknowns = Unknowns(problems[0], rng)
+        self.measured = [one for problem in problems for one in problem.measurements]
+        self.vector, self.noise = self.unknowns.guess, Noise.of(self.measured)
+        self.strengths: dict[str, float] | None = None
+        self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
+        self.fits: list[Fit] = []
+
+    # ------------------------------------------------------------------------------------------------------- rounds
+
+    def run(self) -> None:
+        """Loose rounds until the unknowns stay, then final ones until two discretisations agree."""
+        for _ in range(LOOSE_ROUNDS):
+            before = self.vector
+            self._round(max(self.tol, LOOSE))
+            moved = self.between = np.abs(self.vector - before)
+            spread = np.sqrt(np.diag(self.fits[-1].covariance))
+            near = moved <= np.maximum(NEAR * np.abs(self.vector), spread)
+            if self.watch.over or near[[self.unknowns.slices[n].start for n in self.unknowns.numbers]].all():
+                break
+        tol = self._tolerance()
+        for number in range(FINAL_ROUNDS):
+            if self.watch.over:
+                break
+            before = self.vector
+            self._round(tol)
+            self.between = np.abs(self.vector - before)
+            self.agreed = number > 0 and self._agree(tol)
+            if self.agreed:
+                break
+
+    def _round(self, tol: float) -> None:
+        """Solve at the present values, fit on the discretisation that it found."""
+        values = self.unknowns.values(self.vector)
+        self.solutions = [self.forward(problem.at(values), tol, self.rng) for problem in self.problems]
+        for solution, problem in zip(self.solutions, self.problems, strict=True):
+            _require_known(solution, problem)
+        models = [self.model(p, s, tol) for p, s in zip(self.problems, self.solutions, strict=True)]
+        self.regression = Regression(self.problems, self.unknowns, models, over=lambda: self.watch.over)
+        fit = self.regression.fit(self.vector, self.noise, self.strengths, tol=max(1e-12, 1e-2 * tol))
+        self.fits.append(fit)
+        self.vector, self.noise, self.strengths = fit.vector, fit.noise, fit.strengths
+        self.watch.tell(len(self.fits), fit.steps, estimate=self.solutions[0].estimate)
+
+    def model(self, problem: Problem, solution: Solution, tol: float) -> Model:
+        function = solution.function
+        if isinstance(function, CellNetwork):
+            assert isinstance(solution.story, CellsStory)
+            degree = solution.story.passes[-1].degree
+            return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.watch.over)
+        if self.unknowns.bases:
+            raise InputError(
+                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, but the method is "
+                f"{solution.method.name}"
+            )
+        if isinstance(function, Evolved) and can_march_again(function):
+            return LinesModel(problem, self.unknowns, function, tol, lambda: self.watch.over)
+        return SolvedModel(problem, self.unknowns, lambda both: self._solved(both, tol))
+
+    def _solved(self, problem: Problem, tol: float) -> State:
+        return self.forward(problem, tol, np.random.default_rng(0)).function
+
+    def _tolerance(self) -> float:
+        """What the solutions must reach: what was asked for, or well below the noise where that is more."""
+        allowed = []
+        for one, scale, shape in zip(self.measured, self.noise.scales, self.noise.shapes, strict=True):
+            size = float(np.sqrt(np.mean(one.values**2))) or 1.0
+            exact = one.noise is not None and not one.noise.any()
+            allowed.append(0.0 if exact else SHARE * scale * float(shape.min()) / size / len(one.values) ** 0.5)
+        return float(np.clip(min(allowed), self.tol, LOOSE))
+
+    def _agree(self, tol: float) -> bool:
+        spread = np.sqrt(np.diag(self.fits[-1].covariance))
+        allowed = np.maximum(SHARE * spread, 10 * tol * np.abs(self.vector))
+        functions = np.zeros(self.unknowns.count, dtype=bool)
+        for name in self.unknowns.bases:
+            functions[self.unknowns.slices[name]] = True
+        numbers = bool((self.between <= allowed)[~functions].all())
+        apart, wide, size = (float(np.linalg.norm(v[functions])) for v in (self.between, spread, self.vector))
+        return numbers and apart <= max(0.3 * wide, 100 * tol * (size + 1))
+
+    # ------------------------------------------------------------------------------------------------------- result
+
+    def result(self, uncertainty: Uncertainty) -> Identified:
+        """The last solution, with what was identified."""
+        fit, first = self.fits[-1], self.solutions[0]
+        freedom = fit.freedom if any(fit.noise.estimated) else inf
+        factor = factor_of(uncertainty.confidence, freedom)
+        between = np.where(np.isfinite(self.between), self.between, 0.0)
+        spread = fit.covariance + np.diag(between**2)
+        parameters = self._parameters(fit, spread, factor, uncertainty)
+        ending, detail = self._ending(fit, parameters)
+        chosen = [self.unknowns.slices[name].start for name in self.unknowns.numbers]
+        problem = self.problems[0]
+        own = {f.name: getattr(first, f.name) for f in fields(Solution)}
+        own |= {"problem": problem, "ending": ending, "detail": detail, "seconds": self.watch.elapsed}
+        every = [(k, one.name) for k, p in enumerate(self.problems, start=1) for one in p.measurements]
+        names = [f"{name} {k}" if len(self.problems) > 1 else name for k, name in every]
+        sizes = [float(np.sqrt(np.mean(shape**2))) for shape in fit.noise.shapes]
+        scales = [scale * size for scale, size in zip(fit.noise.scales, sizes, strict=True)]
+        return Identified(
+            **own, parameters=parameters, functions=self._functions(fit, factor, between),
+            covariance=spread[np.ix_(chosen, chosen)],
+            noise=dict(zip(names, scales, strict=True)),
+            misfit={name: fit.misfit(k) for k, name in enumerate(names)},
+            response=fit.rows.responses[0], spread=spread, factor=factor, told=self._told(fit),
+            experiments=tuple(self.solutions) if len(self.solutions) > 1 else (),
+        )  # fmt: skip
+
+    def _parameters(self, fit: Fit, spread: Array, factor: float, uncertainty: Uncertainty) -> dict[str, Parameter]:
+        found = {}
+        lower, upper = self.unknowns.limits
+        drawn = bootstrap(self.regression, fit, uncertainty, self.rng) if uncertainty.kind == "bootstrap" else None
+        for name in self.unknowns.numbers:
+            k = self.unknowns.slices[name].start
+            value, std, note = float(fit.vector[k]), float(np.sqrt(spread[k, k])), ""
+            ends = (value - factor * std, value + factor * std)
+            if len(fit.free) and np.abs(fit.free[:, k]).max() > 0.1 * np.abs(fit.free).max():
+                std, ends, note = inf, (-inf, inf), "not determined by the data"
+            elif not fit.settled:
+                std, ends, note = inf, (-inf, inf), "the search for it did not end"
+            elif value in (lower[k], upper[k]):
+                note = f"held by its {'lower' if value == lower[k] else 'upper'} bound"
+            elif drawn is not None:
+                std, ends = float(np.std(drawn[:, k], ddof=1)), tuple(np.quantile(drawn[:, k], _tails(uncertainty)))
+                note = f"{len(drawn)} bootstrap draws"
+            else:
+                better = profile(self.regression, fit, k, factor, always=uncertainty.kind == "profile")
+                if better is not None:
+                    ends, note = better, "by its profile"
+            ends = (max(ends[0], float(lower[k])), min(ends[1], float(upper[k]))) if np.isfinite(std) else ends
+            found[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
+        return found
+
+    def _functions(self, fit: Fit, factor: float, between: Array) -> dict[str, FunctionEstimate]:
+        found = {}
+        for name, basis in self.unknowns.bases.items():
+            part = self.unknowns.slices[name]
+            free = len(fit.free) > 0 and bool(np.abs(fit.free[:, part]).max() > 0.1 * np.abs(fit.free).max())
+            note = "not determined by the data everywhere" if free else ""
+            found[name] = FunctionEstimate(
+                name, basis.unknown.of, basis.function(fit.vector[part]), fit.covariance[part, part], between[part],
+                factor, fit.strengths[name], note,
+            )  # fmt: skip
+        return found
+
+    def _ending(self, fit: Fit, parameters: dict[str, Parameter]) -> tuple[Ending, str]:
+        worst = next((s for s in self.solutions if not s.converged), self.solutions[0])
+        free = [name for name, one in parameters.items() if not np.isfinite(one.std)]
+        if self.watch.over and not self.agreed:
+            return Ending.BUDGET, str(Ending.BUDGET)
+        if len(fit.free) and free:
+            return Ending.UNDETERMINED, _valley(fit, self.unknowns, free)
+        if not fit.settled:
+            return Ending.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
+        if not worst.converged:
+            return worst.ending, worst.detail
+        for one, scale in zip(self.measured, fit.noise.scales, strict=True):
+            size = float(np.sqrt(np.mean(one.values**2))) or 1.0
+            if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
+                missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
+                return Ending.VETOED, f"{missed}: give their noise, or mend the equations"
+        unmet = float(np.sqrt(np.mean(np.square(fit.rows.pinned)))) if len(fit.rows.pinned) else 0.0
+        if unmet > UNMET:
+            lacking = f"the conditions on unknown functions alone are missed by {unmet * PIN:.1e} of their size"
+            return Ending.VETOED, f"{lacking}; give a larger degree, or conditions that agree"
+        if not self.agreed:
+            return Ending.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
+        return Ending.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
+
+    def _told(self, fit: Fit) -> tuple[str, ...]:
+        known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"
+        told = [f"{len(self.fits)} rounds, {sum(f.steps for f in self.fits)} steps; {known}"]
+        for k, one in enumerate(self.measured):
+            given = one.noise is not None and one.noise.any()
+            if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + 0.05:
+                size = f"{fit.misfit(k):.2f} times the noise given"
+                told.append(f"the residuals of {one.name!r} are {size}: is it right, are the equations?")
+        return tuple(told)
+
+
+def _tails(uncertainty: Uncertainty) -> tuple[float, float]:
+    rest = 0.5 * (1 - uncertainty.confidence)
+    return rest, 1 - rest
+
+
+def _require_known(solution: Solution, problem: Problem) -> None:
+    for one in problem.measurements:
+        if not np.isfinite(solution.function(one.points)).all():
+            raise InputError(
+                f"with the present values of the unknowns the problem has no solution where {one.name!r} was measured "
+                f"({solution.reason}); give better guesses or bounds"
+            )
+
+
+def _valley(fit: Fit, unknowns: Unknowns, names: list[str]) -> str:
+    """The direction that the data leave free, in words."""
+    direction = fit.free[0]
+    parts = []
+    for name in names:
+        k = unknowns.slices[name].start
+        parts.append(f"{direction[k] / max(np.abs(direction).max(), 1e-300):+.2g} in {name}")
+    if len(names) == 1:
+        return f"the data do not determine {names[0]}: they do not change with it"
+    return f"the data do not determine {', '.join(names)} one by one: they stay the same along {', '.join(parts)}"

@@ -1,0 +1,160 @@
+"""Models: a problem on a fixed discretisation as a function of its unknowns, with exact sensitivities.
+
+The discretisation comes from a solve at values near by. On it the solution is a smooth function of the unknowns, and
+its derivatives are those of the discrete solution itself: what a least-squares fit needs to converge to all digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.cells.basis import Draw
+from rannpde.pde.cells.mesh import MeshBuilder
+from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.passes import cell_network
+from rannpde.pde.cells.system import System, Weights
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.functions import State
+from rannpde.pde.inverse.tangent import with_sensitivities
+from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.lines.march import Evolved
+from rannpde.pde.lines.sensitivities import march_again
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.expression import Jet
+
+NEWTON_STEPS = 20
+STEADY = 1e-13
+"""Relative change by a Newton step that is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """A solution and its derivatives by the unknowns: a function with fields · (1 + p) outputs.
+
+    fields : how many; the outputs are those of the solution, then for each unknown those of its sensitivity
+    """
+
+    function: State
+    fields: int
+
+    def jets(self, points: Array, index: MultiIndex) -> tuple[Array, Array]:
+        """∂^index of the fields (M, fields), and its change with each unknown (M, p, fields)."""
+        values = self.function.derivative(points, index)
+        return values[:, : self.fields], values[:, self.fields :].reshape(len(points), -1, self.fields)
+
+
+class Model(Protocol):
+    """What a fit asks."""
+
+    def respond(self, vector: Array) -> Response:
+        """The solution with sensitivities at these unknowns (p,)."""
+        ...
+
+
+@dataclass(eq=False)
+class Present:
+    """The unknowns at their present values, as the rows of a system of cells ask for them."""
+
+    unknowns: Unknowns
+    vector: Array
+
+    @property
+    def count(self) -> int:
+        return self.unknowns.count
+
+    def value(self, jet: Jet, points: Array) -> Array:
+        return self.unknowns.value(jet, points, self.vector)
+
+    def slopes(self, jet: Jet, points: Array) -> Array:
+        whole = np.zeros((len(points), self.count))
+        whole[:, self.unknowns.slices[jet.field]] = self.unknowns.table(jet, points)
+        return whole
+
+
+class CellsModel:
+    """On the cells of a solution: its tree, with functions drawn anew."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        unknowns: Unknowns,
+        start: CellNetwork,
+        degree: int,
+        rng: np.random.Generator,
+        over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.over = over
+        tuning = CellsTuning()
+        draw = Draw.sample(problem.domain.dim, degree, tuning, rng)
+        names = problem.domain.names
+        mesh = MeshBuilder(problem.domain, draw).build(start.tree, tuple(map(names.index, problem.periodic)))
+        values = start(problem.domain.sample(2000, rng=3))
+        sizes = np.maximum(np.sqrt(np.mean(values**2, axis=0)), 1e-300)
+        self.present = Present(unknowns, unknowns.guess)
+        tight = np.zeros(len(start.tree.leaves), dtype=bool)
+        self.system = System(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
+        self.start: State | Weights = start
+        self.linear = _linear_in_fields(problem)
+        self.fields = len(problem.fields)
+
+    def respond(self, vector: Array) -> Response:
+        """Newton's method from the last solution; the last step gives the sensitivities too."""
+        self.present.vector = np.array(vector)
+        found, _ = self.system.solve_all(self.start, _go_on)
+        change, steps = np.inf, 1
+        while not self.linear and change > STEADY and steps < NEWTON_STEPS and not self.over():
+            before = found[0]
+            found, _ = self.system.solve_all(before, _go_on)
+            last, change, steps = change, before.distance(found[0]), steps + 1
+            if change < 1e-6 and change > 0.3 * last:
+                break
+        self.start = found[0]
+        together = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in found), strict=True))
+        return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
+
+
+def _linear_in_fields(problem: Problem) -> bool:
+    for term in problem.terms:
+        expression = term.expression
+        own = {symbol for symbol, jet in expression.symbols.items() if jet.field in problem.fields}
+        slopes = [p for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.field in problem.fields]
+        if any(slope.free_symbols & own for slope in slopes):
+            return False
+    return True
+
+
+def _go_on() -> None:
+    """Models are small: nothing pauses them."""
+
+
+class LinesModel:
+    """In the basis and with the modes of a march; unknown numbers only."""
+
+    def __init__(
+        self, problem: Problem, unknowns: Unknowns, start: Evolved, tol: float, over: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.problem, self.unknowns, self.start, self.tol, self.over = problem, unknowns, start, tol, over
+
+    def respond(self, vector: Array) -> Response:
+        """One march of the solution and its sensitivities together."""
+        values = {name: float(vector[part][0]) for name, part in self.unknowns.slices.items()}
+        together = with_sensitivities(self.problem, values)
+        found = march_again(self.start, together, list(values.values()), self.tol, self.over)
+        return Response(found, len(self.problem.fields))
+
+
+class SolvedModel:
+    """Solved anew at every value by whatever method suits, sensitivities as fields; unknown numbers only."""
+
+    def __init__(self, problem: Problem, unknowns: Unknowns, forward: Callable[[Problem], State]) -> None:
+        self.problem, self.unknowns, self.forward = problem, unknowns, forward
+
+    def respond(self, vector: Array) -> Response:
+        """A solve of the problem with its sensitivities."""
+        values: Mapping[str, float] = {n: float(vector[part][0]) for n, part in self.unknowns.slices.items()}
+        return Response(self.forward(with_sensitivities(self.problem, values)), len(self.problem.fields))

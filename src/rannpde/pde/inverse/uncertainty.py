@@ -1,0 +1,110 @@
+"""Intervals beyond the covariance: profiles where the model bends, and the parametric bootstrap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import brentq
+
+from rannpde.arrays import Array
+from rannpde.errors import InputError
+from rannpde.pde.inverse.regression import Fit, Regression
+
+if TYPE_CHECKING:
+    from rannpde.pde.inverse.identify import Uncertainty
+
+BENT = 0.1
+"""Share of the change predicted by the derivatives at the ends of an interval beyond which a profile is taken."""
+CERTAIN = 1e-3
+"""Relative standard deviation below which a model is as good as linear within the interval."""
+REACH = 8.0
+"""How many half widths a profile is followed at most."""
+
+
+def profile(regression: Regression, fit: Fit, k: int, factor: float, always: bool) -> tuple[float, float] | None:
+    """Where the least cost with unknown k held rises by factor²; None where the derivatives say it well enough.
+
+    always : also then
+    """
+    std = float(np.sqrt(fit.covariance[k, k]))
+    value = float(fit.vector[k])
+    certain = std <= CERTAIN * abs(value) or std == 0
+    if regression.over() or (not always and (certain or _straight(regression, fit, k, factor))):
+        return None
+    base = _cost(regression, fit, None, value)[0]
+    lower, upper = (float(limit[k]) for limit in regression.unknowns.limits)
+
+    def end(sign: float) -> float:
+        start = fit
+
+        def above(distance: float) -> float:
+            try:
+                cost, _ = _cost(regression, start, k, value + sign * distance)
+            except InputError:  # no solution there: far beyond the interval
+                return np.inf
+            return float(np.sqrt(max(cost - base, 0.0)) - factor)
+
+        far, limit = factor * std, (upper - value if sign > 0 else value - lower)
+        while far < limit and far < REACH * factor * std and above(far) < 0:
+            far *= 1.5
+        far = min(far, limit)
+        if above(far) < 0:
+            return value + sign * far
+        return value + sign * float(brentq(above, 0.0, far, xtol=0.005 * std, rtol=1e-6))
+
+    return end(-1.0), end(1.0)
+
+
+def _straight(regression: Regression, fit: Fit, k: int, factor: float) -> bool:
+    """Whether residuals at both ends of the interval, along the valley, are what the derivatives predict."""
+    std = float(np.sqrt(fit.covariance[k, k]))
+    along = fit.covariance[:, k] / std
+    right, matrix = fit.rows.stacked()
+    for sign in (-1.0, 1.0):
+        step = sign * factor * along
+        clipped = np.clip(fit.vector + step, *regression.unknowns.limits) - fit.vector
+        predicted = matrix @ clipped
+        ahead = regression.rows(fit.vector + clipped, fit.noise)
+        if not ahead.finite:
+            return False
+        found, _ = ahead.stacked()
+        bend = float(np.linalg.norm(right - predicted - found))
+        if not bend <= BENT * float(np.linalg.norm(predicted)):
+            return False
+    return True
+
+
+def _cost(regression: Regression, fit: Fit, k: int | None, value: float) -> tuple[float, Fit]:
+    if k is None:
+        return fit.rows.cost(), fit
+    start, held = fit.vector.copy(), np.zeros(len(fit.vector), dtype=bool)
+    start[k], held[k] = value, True
+    # the others move along the valley at once
+    rest = fit.covariance[:, k] / fit.covariance[k, k] * (value - fit.vector[k])
+    start = np.clip(np.where(held, start, fit.vector + rest), *regression.unknowns.limits)
+    again = regression.fit(start, fit.noise, fit.strengths, fixed=held, learn=False, tol=1e-5)
+    return again.rows.cost(), again
+
+
+def bootstrap(regression: Regression, fit: Fit, uncertainty: Uncertainty, rng: np.random.Generator) -> Array:
+    """Unknowns (draws, p) from measurements drawn anew with the noise around what the fit predicts."""
+    found = []
+    predicted = [
+        values - r * scale * shape
+        for values, r, scale, shape in zip(
+            regression.values, fit.rows.residuals, fit.noise.scales, fit.noise.shapes, strict=True
+        )
+    ]
+    noise = replace(fit.noise, estimated=(False,) * len(fit.noise.estimated))
+    for _ in range(uncertainty.draws):
+        drawn = [
+            p + s * shape * rng.standard_normal(len(p))
+            for p, s, shape in zip(predicted, noise.scales, noise.shapes, strict=True)
+        ]
+        again = Regression(regression.problems, regression.unknowns, regression.models, drawn, regression.over)
+        found.append(again.fit(fit.vector, noise, fit.strengths, learn=False, tol=1e-6).vector)
+        if regression.over():
+            break
+    return np.array(found)

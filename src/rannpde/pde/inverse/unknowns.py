@@ -1,0 +1,167 @@
+"""All unknowns as one vector: numbers, and the weights of unknown functions in random bases ordered by roughness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import factorial, prod
+
+import numpy as np
+from scipy.linalg import eigh
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.functions import Formula
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.unknown import Unknown, UnknownFunction
+from rannpde.pde.statement.expression import Jet
+
+DEGREES = (20, 14, 7)
+"""Of unknown functions of one, two and three coordinates: more than data determine; the prior rules the rest."""
+SMOOTH = 1e-7
+"""Roughness, relative to the largest, below which a function counts as a polynomial that the prior leaves alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionBasis:
+    """guess + Σ c_k φ_k on the box of some coordinates, φ_k orthonormal there, the smooth ones first.
+
+    A random layer of cosines and sines, made orthonormal, then turned so that ∫ |∂^s f|² = Σ roughness_k c_k² (in
+    coordinates scaled to [-1, 1]).
+    """
+
+    unknown: UnknownFunction
+    cell: Cell
+    turn: Array
+    roughness: Array
+
+    @cached_property
+    def guess(self) -> Formula:
+        return self.unknown.formula
+
+    @classmethod
+    def draw(cls, unknown: UnknownFunction, bounds: Array, rng: np.random.Generator) -> FunctionBasis:
+        dim = len(bounds)
+        degree = unknown.degree or DEGREES[dim - 1]
+        draw = Draw.sample(dim, degree, CellsTuning(), rng)
+        nodes, weights = draw.grid
+        middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
+        cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, whole=True)
+        rough = np.zeros((cell.functions, cell.functions))
+        for index in product(range(unknown.smoothness + 1), repeat=dim):
+            if sum(index) == unknown.smoothness:
+                table = draw.table(index) * np.sqrt(weights)[:, None]
+                rough += factorial(unknown.smoothness) / prod(map(factorial, index)) * (table.T @ table)
+        roughness, turn = eigh(rough)
+        kept = min(_polynomials(dim, degree), len(roughness))  # what the layer holds beyond them is rough
+        roughness = np.where(roughness > SMOOTH * roughness[kept - 1], roughness, 0.0)
+        return cls(unknown, cell, turn[:, :kept], roughness[:kept])
+
+    @property
+    def count(self) -> int:
+        return len(self.roughness)
+
+    def table(self, points: Array, index: MultiIndex) -> Array:
+        """∂^index φ_k at points (M, k) of its coordinates: (M, count)."""
+        return self.cell.at(points, [index])[index] @ self.turn
+
+    def function(self, weights: Array) -> Expanded:
+        """The function with these weights (count,)."""
+        return Expanded(self, weights)
+
+
+def _polynomials(dim: int, degree: int) -> int:
+    """How many polynomials of that degree there are."""
+    return prod(degree + k for k in range(1, dim + 1)) // factorial(dim)
+
+
+@dataclass(frozen=True, eq=False)
+class Expanded:
+    """A function of points (M, k) with derivatives: the guess and a sum of basis functions."""
+
+    basis: FunctionBasis
+    weights: Array
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0,) * points.shape[1])
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """(M,)"""
+        cell, turn = self.basis.cell, self.basis.turn @ self.weights
+        own = cell.waves(points) @ (cell.outputs(derivative) @ turn)
+        return self.basis.guess.derivative(points, derivative) + own
+
+
+class Unknowns:
+    """The vector of all unknowns of a problem: where each lies, where they begin, and between which bounds.
+
+    names : of the numbers and functions, in order; bases : function → basis
+    """
+
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+        self.coordinates, self.unknown = tuple(problem.domain.names), problem.unknown
+        self.names = tuple(problem.unknown)
+        self.bases: dict[str, FunctionBasis] = {}
+        self.slices: dict[str, slice] = {}
+        start = 0
+        for name, one in problem.unknown.items():
+            if isinstance(one, UnknownFunction):
+                chosen = [self.coordinates.index(c) for c in one.of]
+                self.bases[name] = FunctionBasis.draw(one, problem.domain.bounds[chosen], rng)
+            size = self.bases[name].count if name in self.bases else 1
+            self.slices[name] = slice(start, start + size)
+            start += size
+        self.count = start
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name not in self.bases)
+
+    @cached_property
+    def guess(self) -> Array:
+        """(p,): the guesses of numbers, zeros for the weights of functions, whose guess is apart."""
+        return np.concatenate(
+            [np.atleast_1d(float(one.guess)) if isinstance(one, Unknown) else np.zeros(self.bases[name].count)
+             for name, one in self.unknown.items()]
+        )  # fmt: skip
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
+        """Lower and upper bounds (p,), of numbers."""
+        lower, upper = np.full(self.count, -np.inf), np.full(self.count, np.inf)
+        for name in self.numbers:
+            lower[self.slices[name]], upper[self.slices[name]] = self.unknown[name].limits
+        return lower, upper
+
+    def values(self, vector: Array) -> dict[str, float | Expanded]:
+        """Name → number or function, for ``Problem.at``."""
+        return {
+            name: self.bases[name].function(vector[part]) if name in self.bases else float(vector[part][0])
+            for name, part in self.slices.items()
+        }
+
+    def table(self, jet: Jet, points: Array) -> Array:
+        """∂^index of an unknown at points (M, n), by its part of the vector: (M, size); ones for a number."""
+        if jet.field not in self.bases:
+            return np.ones((len(points), 1))
+        chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
+        return self.bases[jet.field].table(points[:, chosen], tuple(jet.index[k] for k in chosen))
+
+    def value(self, jet: Jet, points: Array, vector: Array) -> Array:
+        """∂^index of an unknown at points (M, n): (M,)."""
+        own = self.values(vector)[jet.field]
+        if isinstance(own, float):
+            return np.full(len(points), own)
+        chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
+        return own.derivative(points[:, chosen], tuple(jet.index[k] for k in chosen))
+
+    def least(self, name: str, points: Array, vector: Array, step: Array) -> float:
+        """The largest share of a step after which an unknown function is still between its bounds at the points."""
+        lower, upper = self.unknown[name].limits
+        plain = Jet(name, (0,) * len(self.coordinates))
+        now, change = self.value(plain, points, vector), self.table(plain, points) @ step[self.slices[name]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rooms = np.where(change < 0, (lower - now) / change, np.where(change > 0, (upper - now) / change, np.inf))
+        return float(np.clip(0.9 * np.nanmin(rooms), 0.0, 1.0))

@@ -1,0 +1,205 @@
+"""Unknowns from measurements: against exact solutions, closed-form regression, and each other."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import rannpde as rp
+from rannpde.pde.inverse.estimates import Parameter, factor_of
+
+TIMES = np.linspace(0.1, 2.0, 20)[:, None]
+
+
+def decay(values, noise=None, **unknown):
+    """u' = -k u, u(0) = A."""
+    unknown = unknown or {"k": rp.Unknown(0.5, bounds=(0, None)), "A": rp.Unknown(1.0)}
+    conditions = {"start": rp.On("t=0", "u = A"), "sensors": rp.Data(TIMES, values, "u", noise=noise)}
+    return rp.Problem("u_t = -k*u", rp.Interval(0, 2, name="t"), conditions, unknown=unknown)
+
+
+def test_exact_data_give_all_digits():
+    solution = rp.solve(decay(3 * np.exp(-1.3 * TIMES[:, 0]), noise=0), tol=1e-10)
+    assert solution.converged
+    for name, truth in (("k", 1.3), ("A", 3.0)):
+        one = solution.parameters[name]
+        assert one.value == pytest.approx(truth, rel=1e-9)
+        assert one.interval[0] <= truth <= one.interval[1]
+
+
+def test_noisy_data_give_the_regression_of_textbooks():
+    """Estimate and covariance of a non-linear regression with the closed-form model."""
+    from scipy.optimize import curve_fit
+
+    rng = np.random.default_rng(3)
+    values = 3 * np.exp(-1.3 * TIMES[:, 0]) + 0.02 * rng.standard_normal(len(TIMES))
+    known = curve_fit(
+        lambda t, k, a: a * np.exp(-k * t), TIMES[:, 0], values, (0.5, 1),
+        sigma=np.full(20, 0.02), absolute_sigma=True,
+    )  # fmt: skip
+    solution = rp.solve(decay(values, noise=0.02), tol=1e-9)
+    found = [solution.parameters[name].value for name in ("k", "A")]
+    np.testing.assert_allclose(found, known[0], rtol=1e-6)
+    np.testing.assert_allclose(solution.covariance, known[1], rtol=1e-2)
+    free = rp.solve(decay(values), tol=1e-9)  # the noise estimated: the same estimate, its scale from the residuals
+    np.testing.assert_allclose([free.parameters[name].value for name in ("k", "A")], known[0], rtol=1e-6)
+    left = values - known[0][1] * np.exp(-known[0][0] * TIMES[:, 0])
+    assert free.noise["sensors"] == pytest.approx(np.sqrt(np.square(left).sum() / 18), rel=1e-3)
+    middle = np.array([[1.0]])
+    slope = np.exp(-known[0][0]) * np.array([-known[0][1], 1.0])
+    assert solution.std(middle)[0] == pytest.approx(np.sqrt(slope @ known[1] @ slope), rel=1e-2)
+
+
+def test_profile_and_bootstrap_agree_with_the_covariance_where_the_model_is_straight():
+    rng = np.random.default_rng(4)
+    problem = decay(3 * np.exp(-1.3 * TIMES[:, 0]) + 0.02 * rng.standard_normal(len(TIMES)), noise=0.02)
+    plain = rp.solve(problem, tol=1e-8).parameters["k"]
+    for kind, slack in (("profile", 0.05), ("bootstrap", 0.6)):  # 60 draws: quantiles are good to a few tenths
+        way = rp.Identify(uncertainty=kind, draws=60)
+        other = rp.solve(problem, tol=1e-8, method=way).parameters["k"]
+        half = 0.5 * (plain.interval[1] - plain.interval[0])
+        np.testing.assert_allclose(other.interval, plain.interval, atol=slack * half)
+
+
+def test_a_bound_that_holds_is_told():
+    values = 3 * np.exp(0.2 * TIMES[:, 0])  # it grows: k would be negative
+    solution = rp.solve(decay(values, noise=0.1), tol=1e-6)
+    assert solution.parameters["k"].value == 0.0
+    assert "lower bound" in solution.parameters["k"].note
+
+
+def test_what_the_data_do_not_determine_is_said():
+    conditions = {"ends": rp.On(("x=0", "x=1"), "u = 0"), "s": rp.Data(np.array([[0.3], [0.6]]), [0.105, 0.12], "u")}
+    problem = rp.Problem(
+        "a*u_xx = -b", rp.Interval(0, 1), conditions, unknown={"a": rp.Unknown(2.0), "b": rp.Unknown(1.0)}
+    )
+    with pytest.warns(rp.ConvergenceWarning, match="do not determine"):
+        solution = rp.solve(problem, tol=1e-8)
+    assert solution.ending is rp.Ending.UNDETERMINED
+    assert all(np.isinf(one.std) for one in solution.parameters.values())
+    assert "not known" in solution.report()
+
+
+def test_data_that_contradict_the_equations_are_not_called_exact():
+    values = 3 * np.exp(-1.3 * TIMES[:, 0]) + 0.1 * np.sin(9 * TIMES[:, 0])
+    with pytest.warns(rp.ConvergenceWarning, match="said to be exact"):
+        rp.solve(decay(values, noise=0), tol=1e-8)
+
+
+def test_outliers_are_hardly_followed():
+    rng = np.random.default_rng(5)
+    values = 3 * np.exp(-1.3 * TIMES[:, 0]) + 0.01 * rng.standard_normal(len(TIMES))
+    values[[3, 11]] += 2.0
+    conditions = {"start": rp.On("t=0", "u = 3"), "s": rp.Data(TIMES, values, "u", noise=0.01, loss="huber")}
+    problem = rp.Problem("u_t = -k*u", rp.Interval(0, 2, name="t"), conditions, unknown={"k": rp.Unknown(1.0)})
+    robust = rp.solve(problem, tol=1e-8).parameters["k"]
+    assert robust.value == pytest.approx(1.3, abs=0.02)
+
+
+def test_experiments_share_their_unknowns():
+    """Two experiments, each of which leaves a combination free, determine both numbers together."""
+
+    def experiment(load, value):
+        conditions = {"ends": rp.On(("x=0", "x=1"), "u = 0"), "s": rp.Data(np.array([[0.5]]), [value], "u", noise=1e-6)}
+        return rp.Problem(
+            "u_xx = -a - b*load*x", rp.Interval(0, 1), conditions, parameters={"load": load},
+            unknown={"a": rp.Unknown(1.0), "b": rp.Unknown(1.0)},
+        )  # fmt: skip
+
+    values = [2 / 8 + 3 * load / 16 for load in (1.0, 4.0)]  # -u'' = a + b load x: u(½) = a/8 + b load/16
+    solution = rp.solve([experiment(1.0, values[0]), experiment(4.0, values[1])], tol=1e-9)
+    assert solution.parameters["a"].value == pytest.approx(2.0, rel=1e-6)
+    assert solution.parameters["b"].value == pytest.approx(3.0, rel=1e-6)
+    assert len(solution.experiments) == 2
+
+
+def test_an_unknown_source_has_a_band_that_covers():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(0, 1, 80)
+    conditions = {"ends": rp.On(("x=0", "x=1"), "u_x = 0")}
+    conditions["s"] = rp.Data(x[:, None], np.cos(np.pi * x) + 0.01 * rng.standard_normal(80), "u", noise=0.01)
+    unknown = {"f": rp.UnknownFunction(of=("x",), guess=0.0)}
+    problem = rp.Problem("-u_xx + u = f", rp.Interval(0, 1), conditions, unknown=unknown)
+    solution = rp.solve(problem, tol=1e-6)
+    line = np.linspace(0, 1, 200)[:, None]
+    truth = (1 + np.pi**2) * np.cos(np.pi * line[:, 0])
+    lower, upper = solution.functions["f"].band(line)
+    assert np.mean((lower <= truth) & (truth <= upper)) > 0.8  # pointwise 95 %, one draw of a correlated error
+    assert np.linalg.norm(solution.functions["f"](line) - truth) < 0.08 * np.linalg.norm(truth)
+
+
+def test_an_unknown_conductivity_from_exact_values():
+    """a = 1 + x/2 from u of -(a u')' = 1: to many digits where nothing is noisy."""
+    x = np.linspace(0.02, 0.98, 60)
+    # -(a u')' = 1, u(0) = u(1) = 0: a u' = c - x, u = ∫ (c - x)/(1 + x/2)
+    c = (2 - 4 * np.log(1.5)) / (2 * np.log(1.5))
+    exact = (2 * c + 4) * np.log(1 + x / 2) - 2 * x
+    conditions = {"ends": rp.On(("x=0", "x=1"), "u = 0"), "rim": rp.On("x=0", "a = 1")}
+    conditions["s"] = rp.Data(x[:, None], exact, "u", noise=0)
+    unknown = {"a": rp.UnknownFunction(of=("x",), guess=1.0, bounds=(0, None))}
+    problem = rp.Problem("div(a*grad(u)) = -1", rp.Interval(0, 1), conditions, fields=("u", "a"), unknown=unknown)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        solution = rp.solve(problem, tol=1e-9)
+    line = np.linspace(0, 1, 100)[:, None]
+    np.testing.assert_allclose(solution.functions["a"](line), 1 + line[:, 0] / 2, rtol=1e-4)
+
+
+def test_files_keep_what_was_identified(tmp_path):
+    rng = np.random.default_rng(7)
+    solution = rp.solve(decay(3 * np.exp(-1.3 * TIMES[:, 0]) + 0.02 * rng.standard_normal(20), noise=0.02), tol=1e-7)
+    again = rp.load(solution.save(tmp_path / "decay.npz"))
+    assert isinstance(again, rp.Identified)
+    assert again.parameters == dict(solution.parameters)
+    points = solution.stated.domain.sample(20, rng=0)
+    np.testing.assert_allclose(again.std(points), solution.std(points), rtol=1e-12)
+    assert again.report() == solution.report()
+    solution.plot(tmp_path / "decay.png")
+    assert (tmp_path / "decay.png").stat().st_size > 10_000
+
+
+def test_marches_have_exact_sensitivities():
+    """Heat: u = A exp(-kπ²t) sin(πx); both numbers to many digits by lines, a file keeps the bands."""
+    rng = np.random.default_rng(8)
+    points = np.column_stack([rng.uniform(0.05, 1, 60), rng.uniform(0, 1, 60)])
+    exact = 1.7 * np.exp(-0.3 * np.pi**2 * points[:, 0]) * np.sin(np.pi * points[:, 1])
+    conditions = {"start": rp.On("t=0", "u = A*sin(pi*x)"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
+    conditions["s"] = rp.Data(points, exact, "u", noise=0)
+    problem = rp.Problem(
+        "u_t = k*u_xx", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions,
+        unknown={"k": rp.Unknown(0.6, bounds=(0, None)), "A": rp.Unknown(1.0)},
+    )  # fmt: skip
+    solution = rp.solve(problem, tol=1e-7)
+    assert solution.method.name == "lines"
+    assert solution.converged
+    assert solution.parameters["k"].value == pytest.approx(0.3, rel=1e-7)
+    assert solution.parameters["A"].value == pytest.approx(1.7, rel=1e-7)
+    best = rp.sensitivity(problem).best(2)
+    assert best.shape == (2, 2)
+
+
+def test_numbers_are_shown_with_as_many_digits_as_are_known():
+    assert str(Parameter("a", 1234.6, 10.0, (1214.6, 1254.6))) == "1235 ± 20 (95 %)"
+    assert str(Parameter("a", 1.0, 0.1, (0.9, 1.3))).startswith("1 in [0.9, 1.3]")
+    assert factor_of(0.68, np.inf) == pytest.approx(0.994, abs=1e-3)
+
+
+def test_a_search_that_was_cut_short_claims_nothing():
+    with pytest.warns(rp.ConvergenceWarning):
+        solution = rp.solve(decay(3 * np.exp(-1.3 * TIMES[:, 0]), noise=0), tol=1e-10, seconds=1e-3)
+    assert not solution.converged
+    for name, truth in (("k", 1.3), ("A", 3.0)):
+        lower, upper = solution.parameters[name].interval
+        assert lower <= truth <= upper
+
+
+def test_a_basis_that_cannot_meet_what_is_known_is_not_called_converged():
+    """A source that is 0, 1, 0, 1, 0 at five places, sought among parabolas."""
+    x = np.linspace(0.02, 0.98, 30)[:, None]
+    conditions = {"ends": rp.On(("x=0", "x=1"), "u_x = 0"), "s": rp.Data(x, np.cos(np.pi * x[:, 0]), "u", noise=0.01)}
+    for k, value in enumerate((0, 1, 0, 1, 0)):
+        conditions[f"known {k}"] = rp.On(f"x={k / 4}", f"f = {value}")
+    unknown = {"f": rp.UnknownFunction(of=("x",), guess=0.0, degree=2)}
+    with pytest.warns(rp.ConvergenceWarning, match="larger degree"):
+        solution = rp.solve(rp.Problem("-u_xx + u = f", rp.Interval(0, 1), conditions, unknown=unknown), tol=1e-5)
+    assert not solution.converged
