@@ -1,6 +1,6 @@
 """The pages are true: every Python block of README and docs runs, links lead somewhere, and the gallery has its form.
 
-The scripts of the gallery themselves run when the site is built (``make docs``, small in ``.ci/run``).
+The scripts of the gallery themselves run when the site is built (``make docs``).
 """
 
 import ast
