@@ -29,10 +29,22 @@ def smooth_places(places: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol])
     known = set(symbols)
     found: dict[sympy.Expr, None] = {}
     for place in places:
-        for smooth in branches(place):
+        for smooth in (factor for branch in branches(place) for factor in _factors(branch)):
             if smooth.free_symbols and smooth.free_symbols <= known and not smooth.has(AppliedUndef):
                 found[-smooth if smooth.could_extract_minus_sign() else smooth] = None
     return sorted(found, key=str)
+
+
+def _factors(smooth: sympy.Expr) -> Iterator[sympy.Expr]:
+    """Expressions that together have the zeros of a product: its factors, of powers the bases.
+
+    >>> x, y = sympy.symbols("x y", real=True)
+    >>> list(_factors(3 * sympy.sin(x) ** 2 * y))
+    [3, y, sin(x)]
+    """
+    for factor in sympy.Mul.make_args(smooth):
+        positive = factor.is_Pow and factor.exp.is_number and factor.exp.is_positive
+        yield factor.base if positive else factor
 
 
 def _kinks(node: sympy.Expr) -> Iterator[sympy.Expr]:
