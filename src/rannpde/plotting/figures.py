@@ -57,7 +57,7 @@ def _ensemble(ensemble: Ensemble, domain: Domain) -> Figure:
     first = ensemble.members[0]
     fields = first.fields
     figure, axes = canvas(len(fields), 2, width=4.6, height=3.2)
-    view = _first_view(domain)
+    view = first_view(domain)
     shown: list[tuple[Callable[[Array], Array], str]] = [(ensemble, "mean"), (ensemble.spread, "spread")]
     for row, name in enumerate(fields):
         for column, (function, label) in enumerate(shown):
@@ -69,13 +69,13 @@ def _ensemble(ensemble: Ensemble, domain: Domain) -> Figure:
                 continue
             title = f"{label} of {inline(name)}"
             panel = logarithm(title, function, row) if column else Panel(title, component(function, row))
-            _map(figure, place, view, panel)
+            draw_map(figure, place, view, panel)
     drawn = f"{len(ensemble.members)} independent draws"
     figure.suptitle(f"{first.stated.name or 'Mean and spread'}: {drawn}", fontsize=HEADING)
     return figure
 
 
-def _first_view(domain: Domain) -> View | None:
+def first_view(domain: Domain) -> View | None:
     """The first two coordinates, at the last time if there is time and more than one dimension; none in 1-D."""
     if domain.dim == 1:
         return None
@@ -151,7 +151,7 @@ def _space_time(solution: Solution, domain: Domain) -> Figure:
         axes[row, 0].set_ylabel(inline(name), fontsize=LETTERS)
         panels = [_fields(solution)[row], *_checks(solution, timed=True)[row : row + 1]]
         for column, panel in enumerate(panels, start=1):
-            _map(figure, axes[row, column], view, panel)
+            draw_map(figure, axes[row, column], view, panel)
     return figure
 
 
@@ -194,7 +194,7 @@ def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
             if row >= len(column):
                 place.remove()
                 continue
-            _map(figure, place, view, column[row])
+            draw_map(figure, place, view, column[row])
     _name_the_rest(figure, view.domain, 2)
     return figure
 
@@ -255,7 +255,8 @@ def logarithm(label: str, function: Callable[[Array], Array], column: int) -> Pa
     return Panel(f"$\\log_{{10}}$ {label}", size, SIZES, logarithm=True)
 
 
-def _map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
+def draw_map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
+    """A panel over the plane of a view, cut along the boundary."""
     values = view.evaluate(panel.values)
     view.draw(figure, axes, panel, values, scale_of(values, panel))
     axes.set_aspect("auto" if isinstance(view.domain, SpaceTime) and view.plane == (1, 0) else "equal")

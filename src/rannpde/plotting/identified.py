@@ -12,6 +12,9 @@ from matplotlib.figure import Figure
 from rannpde.arrays import Array
 from rannpde.io import PathLike
 from rannpde.pde.inverse.identified import residuals_of
+from rannpde.plotting.figures import HEADING, component, draw_map, first_view, heading
+from rannpde.plotting.style import style
+from rannpde.plotting.view import Panel
 
 if TYPE_CHECKING:
     from rannpde.pde.inverse.design import Sensitivity
@@ -26,6 +29,14 @@ BAND, MEASURED = "#0072b2", "#d55e00"
 
 def plot_identified(solution: Identified, path: PathLike | None = None) -> Figure:
     """The first field with its sensors, the numbers with their intervals, functions with bands, the residuals."""
+    with style():
+        figure = _identified(solution)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+    return figure
+
+
+def _identified(solution: Identified) -> Figure:
     functions = list(solution.functions.values())
     panels = 2 + bool(solution.parameters) + sum(1 + (len(f.of) == 2) for f in functions)
     columns = min(panels, 3)
@@ -40,17 +51,13 @@ def plot_identified(solution: Identified, path: PathLike | None = None) -> Figur
     _residuals(next(places), solution)
     for empty in places:
         empty.set_axis_off()
-    verdict = "" if solution.converged else f" (did not converge: {solution.reason})"
-    figure.suptitle(f"{solution.title}{verdict}", fontsize=11)
-    if path is not None:
-        figure.savefig(path, dpi=150)
+    figure.suptitle(heading(solution, figure.get_figwidth()), fontsize=HEADING)
     return figure
 
 
 def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
     """The first field: a curve with its band, or a map over the first two coordinates with the sensors on it."""
     domain, name = solution.stated.domain, solution.fields[0]
-    middle = domain.bounds.mean(axis=1)
     points = [one.points for one in solution.stated.measurements if len(one.points) == len(one.values)]
     if domain.dim == 1:
         line = span(domain.bounds[0], LINE)
@@ -65,18 +72,13 @@ def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
         return
-    first, second = (span(domain.bounds[k], GRID) for k in (0, 1))
-    grid = np.tile(middle, (GRID * GRID, 1))
-    grid[:, 0], grid[:, 1] = np.repeat(first, GRID), np.tile(second, GRID)
-    values = np.full(GRID * GRID, np.nan)
-    inside = domain.contains(grid)
-    values[inside] = solution.function(grid[inside])[:, 0]
-    _shade(figure, axes, first, second, values)
+    view = first_view(domain)
+    assert view is not None
+    draw_map(figure, axes, view, Panel(f"{name} and where it was measured", component(solution.function, 0)))
+    across, up = view.plane
     for places in points:
-        axes.plot(
-            places[:, 0], places[:, 1], ".", color="white", mec="black", mew=0.4, ms=3 if len(places) > 200 else 6
-        )
-    axes.set(xlabel=domain.names[0], ylabel=domain.names[1], title=f"{name} and where it was measured")
+        size = 3 if len(places) > 200 else 6
+        axes.plot(places[:, across], places[:, up], ".", color="white", mec="black", mew=0.4, ms=size)
 
 
 def _shade(figure: Figure, axes: Axes, first: Array, second: Array, values: Array) -> None:
@@ -160,14 +162,10 @@ def plot_sensitivity(sensitivity: Sensitivity, path: PathLike | None = None) -> 
             axes.plot(best[:, 0], sensitivity(best)[name], "o", color=MEASURED)
             axes.set(xlabel=domain.names[0], title=title)
             continue
-        first, second = (span(domain.bounds[k], GRID) for k in (0, 1))
-        grid = np.tile(domain.bounds.mean(axis=1), (GRID * GRID, 1))
-        grid[:, 0], grid[:, 1] = np.repeat(first, GRID), np.tile(second, GRID)
-        values, inside = np.full(GRID * GRID, np.nan), domain.contains(grid)
-        values[inside] = sensitivity(grid[inside])[name]
-        _shade(figure, axes, first, second, values)
-        axes.plot(best[:, 0], best[:, 1], "o", color=MEASURED, mec="white", label="best sensors")
-        axes.set(xlabel=domain.names[0], ylabel=domain.names[1], title=title)
+        view = first_view(domain)
+        assert view is not None
+        draw_map(figure, axes, view, Panel(title, lambda points, name=name: sensitivity(points)[name]))  # type: ignore[misc]
+        axes.plot(*best[:, list(view.plane)].T, "o", color=MEASURED, mec="white", clip_on=False)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
