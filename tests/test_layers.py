@@ -46,16 +46,17 @@ BELOW_IN_PDE = {
     "zoo": STATED,
     "watch": set(),
     "solution": {"problem", "watch"},
+    "ensembles": {"solution"},
     "start": STATED | {"solution"},
     "initial": STATED,
     "collocation": STATED | {"watch", "solution", "start"},
     "cells": STATED | {"watch", "solution", "start", "initial"},
     "lines": STATED | {"watch", "solution"},
     "inverse": STATED | {"watch", "solution", "cells", "lines"},
-    "solve": STATED | {"watch", "solution", "cells", "collocation", "lines", "inverse"},
+    "solve": STATED | {"watch", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
-DRAWS = ("pde/solution.py", "pde/inverse/identified.py", "pde/inverse/design.py")
+DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rannpde.network.network import Network
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
+    from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import Parameter
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
-    from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
+    from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
     from rannpde.pde.statement.grammar import StatementError
     from rannpde.pde.watch import Ending, Progress
@@ -81,7 +82,8 @@ _HOMES = {
     "pde.inverse.design": ("Sensitivity",),
     "pde.inverse.estimates": ("Parameter",),
     "pde.inverse.identified": ("Identified",),
-    "pde.solution": ("ConvergenceWarning", "Ensemble", "Solution"),
+    "pde.ensembles": ("Ensemble",),
+    "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.watch": ("Ending", "Progress"),

@@ -19,6 +19,7 @@ from rannpde.pde.cells.method import CellsStory
 from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.collocation.method import CollocationStory
 from rannpde.pde.collocation.pieces import unpack_pieces
+from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import Response
@@ -28,7 +29,7 @@ from rannpde.pde.lines.method import LinesStory
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
-from rannpde.pde.solution import Choice, Ensemble, Solution, SolvedFunction
+from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.watch import Ending
 
 STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory]] = {

@@ -1,4 +1,4 @@
-"""What ``solve`` gives back: a function with derivatives, and everything needed to judge it; and several of them."""
+"""What ``solve`` gives back: a function with derivatives, and everything needed to judge it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.domains import SpaceTime
 from rannpde.domains.norms import relative_errors
-from rannpde.errors import InputError, choose, finite_points, require
+from rannpde.errors import InputError, choose, finite_points
 from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.features import multi_index
@@ -315,73 +315,3 @@ class Solution:
             "seconds": self.seconds,
         }
         return header, arrays
-
-
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """Solutions from independent draws. Calling it gives the mean; ``spread`` the standard deviation over the draws.
-
-    The spread is the random part of the error only: what all members share, such as an error in time, it cannot show.
-    """
-
-    members: tuple[Solution, ...]
-
-    def __post_init__(self) -> None:
-        require(len(self.members) >= 2, "members", len(self.members), "two solutions or more")
-
-    def __call__(self, points: Array) -> Array:
-        """Mean over the members: (M,) for a single field, (M, fields) otherwise."""
-        return self.derivative(points, None)
-
-    def spread(self, points: Array) -> Array:
-        """Standard deviation over the members, of the same shape."""
-        return np.std([member(points) for member in self.members], axis=0, ddof=1)
-
-    def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
-        """Mean of a derivative over the members."""
-        return np.mean([member.derivative(points, derivative) for member in self.members], axis=0)
-
-    def errors(self) -> dict[str, list[float]]:
-        """Field → relative L² error of every member, where an exact solution is known."""
-        found = [member.errors() for member in self.members]
-        return {name: [one[name] for one in found] for name in found[0]}
-
-    @property
-    def converged(self) -> bool:
-        """Whether every member did."""
-        return all(member.converged for member in self.members)
-
-    def relative_spread(self, count: int = 4000, rng: int = 7) -> dict[str, float]:
-        """Field → spread over the mean, both root mean squares on fresh uniform points."""
-        first = self.members[0]
-        points = first.stated.domain.sample(count, rng=rng)
-        mean, spread = (np.reshape(f(points), (count, -1)) for f in (self, self.spread))
-        sizes = np.linalg.norm(mean, axis=0)
-        ratios = np.linalg.norm(spread, axis=0) / np.where(sizes > 0, sizes, 1.0)
-        return dict(zip(first.fields, ratios.tolist(), strict=True))
-
-    def report(self) -> Report:
-        """How the members ended, their estimates, errors where known, and the spread."""
-        lines = [f"{self.members[0].title}: {len(self.members)} independent draws"]
-        for number, member in enumerate(self.members, start=1):
-            verdict = "converged" if member.converged else f"DID NOT CONVERGE ({member.reason})"
-            known = "".join(f", error of {name} {error:.1e}" for name, error in member.errors().items())
-            lines.append(f"  {number}: {verdict}, estimate {member.estimate:.1e}{known}, {member.seconds:.1f} s")
-        lines += [f"  relative spread of {name}: {value:.1e}" for name, value in self.relative_spread().items()]
-        return Report("\n".join(lines))
-
-    def plot(self, path: PathLike | None = None) -> Figure:
-        """The first member's picture, with the spread over the members beside it."""
-        from rannpde.plotting import plot_ensemble  # pictures load when they are wanted
-
-        return plot_ensemble(self, path)
-
-    def save(self, path: PathLike) -> Path:
-        """One file that ``rp.load`` reads back."""
-        headers: list[dict[str, Any]] = []
-        arrays: dict[str, Array] = {}
-        for number, member in enumerate(self.members):
-            header, own = member.pack()
-            headers.append(header)
-            arrays |= {f"{number}:{name}": array for name, array in own.items()}
-        return storage.write(path, "ensemble", {"members": headers}, arrays)

@@ -14,13 +14,14 @@ from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
+from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, Uncertainty, identify, response_at_guess
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.solution import ConvergenceWarning, Ensemble, Solution
+from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.watch import Ending, Progress, Watch
 
 Method = Lines | Cells | Collocation

@@ -18,7 +18,8 @@ from rannpde.plotting.typeset import equations, inline, length, symbol
 from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span
 
 if TYPE_CHECKING:
-    from rannpde.pde.solution import Ensemble, Solution
+    from rannpde.pde.ensembles import Ensemble
+    from rannpde.pde.solution import Solution
 
 _LINE = 400
 _SNAPSHOTS = 5

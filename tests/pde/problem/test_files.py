@@ -175,3 +175,33 @@ def test_text_problems_survive_a_round_trip(name):
     assert again.fields == problem.fields
     assert [term.expression.formula for term in again.terms] == [term.expression.formula for term in problem.terms]
     assert (again.domain.bounds == problem.domain.bounds).all()
+
+
+SHORT = """
+equations = ["u_t = u_xx"]
+[domain]
+t = [0, 1]
+x = [0, 1]
+[conditions]
+"t=0" = "u = sin(pi*x)"
+boundary = ["u = 0"]
+"""
+
+
+def test_conditions_in_short_stand_for_their_tables(tmp_path):
+    problem, _ = read_problem(write(tmp_path, SHORT))
+    assert [type(condition).__name__ for condition in problem.conditions.values()] == ["On", "On"]
+    assert from_table(to_table(problem)).fingerprint == problem.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('"u = sin(pi*x)"', '"u = sine(pi*x)"', "line 7, column 14"),
+        ('"t=0" =', '"t=7" =', "line 7"),
+        ('["u = 0"]', "[3]", "line 8, column 12"),
+    ],
+)
+def test_faults_of_conditions_in_short_are_located(old, new, place, tmp_path):
+    with pytest.raises(InputError, match=place):
+        read_problem(write(tmp_path, SHORT.replace(old, new)))

@@ -221,3 +221,42 @@ def test_a_choice_protects_its_branches():
 def test_box_without_time_has_no_initial_conditions():
     problem = Problem("laplace(u) = 0", Box(x=(0, 1), y=(0, 1)), {"sides": On("boundary", "u = x*y")})
     assert {term.kind for term in problem.constraints} == {"boundary"}
+
+
+def test_conditions_in_short_are_the_same_conditions():
+    short = burgers(conditions={"t=0": "u = -sin(pi*x)", "boundary": "u = 0"})
+    long = burgers(conditions={"t=0": START, "boundary": On("boundary", "u = 0")})
+    assert short.conditions == long.conditions
+    assert short.fingerprint == long.fingerprint
+    ring = burgers(conditions={"t=0": sympy.Function("u")(*sympy.symbols("t x")) - 1, "x": "periodic"})
+    assert ring.periodic == ("x",)
+
+
+def test_several_equations_of_one_place_in_short():
+    system = Problem(
+        ("u_t = v_xx", "v_t = -u_xx"), SpaceTime(t=(0, 1), x=(0, 1)),
+        {"t=0": ("u = sin(pi*x)", "v = 0"), "boundary": ["u = 0", "v = 0"]},
+    )  # fmt: skip
+    assert list(system.conditions) == ["t=0 1", "t=0 2", "boundary 1", "boundary 2"]
+    assert [term.expression.fields for term in system.constraints] == [("u",), ("v",), ("u",), ("u",), ("v",), ("v",)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ({"start": "u = 0"}, "'start' does not exist"),
+        ({"y": "periodic"}, "y"),
+        ({"t=0": 3}, "must be an equation, On"),
+        ({"t=0": ["u = 0", 3]}, "must be text"),
+        ({"t=0": "u = lap(x)"}, "did you mean 'laplace'"),
+    ],
+)
+def test_bad_conditions_in_short_are_refused(condition, hint):
+    with pytest.raises(InputError, match=hint):
+        burgers(conditions=condition)
+
+
+@pytest.mark.parametrize(("called", "meant"), [("lap", "laplace"), ("laplacian", "laplace"), ("arcsin", "asin")])
+def test_a_function_that_is_unknown_is_named_before_fields_are_missed(called, meant):
+    with pytest.raises(InputError, match=f"the function '{called}' is unknown; did you mean '{meant}'"):
+        Problem(f"-{called}(u) = 1", Box([(0, 1), (0, 1)]), {"boundary": "u = 0"})

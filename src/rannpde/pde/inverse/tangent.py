@@ -58,7 +58,7 @@ def with_sensitivities(problem: Problem, values: Mapping[str, float]) -> Problem
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
         return Problem(
-            equations, problem.domain, conditions,  # type: ignore[arg-type]
+            equations, problem.domain, conditions,
             functions=problem.functions, fields=fields, incomplete=problem.incomplete,
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
@@ -106,6 +107,25 @@ class Data:
 Condition = On | Periodic | Data
 
 
+def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
+    """Conditions by name, with what was written in short: an equation under the name of the place where it holds, or
+    several; ``"periodic"`` under the name of a coordinate.
+
+    >>> found = stated_conditions({"t=0": "u = sin(x)", "x": "periodic", "boundary": ("u = 0", "v = 0")})
+    >>> found["t=0"], found["x"].coordinate, list(found)[2:]
+    (On(where='t=0', equation='u = sin(x)', weight=1.0), 'x', ['boundary 1', 'boundary 2'])
+    """
+    found: dict[str, Condition] = {}
+    for name, one in given.items():
+        if isinstance(one, (list, tuple)):
+            found |= {f"{name} {number}": On(name, equation) for number, equation in enumerate(one, start=1)}
+        elif isinstance(one, str) and one.strip() == "periodic":
+            found[name] = Periodic(name)
+        else:
+            found[name] = On(name, one) if isinstance(one, (str, sympy.Basic)) else one
+    return found
+
+
 @dataclass(frozen=True)
 class Pairing:
     """A periodic condition that not all fields share: ∂^k of a field agrees on both ends, k < its order."""
@@ -146,7 +166,7 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
     if isinstance(condition, Data):
         return [_data_term(name, condition, domain, vocabulary)]
     if not isinstance(condition, On):
-        reject(f"conditions[{name!r}]", condition, "On(…), Periodic(…) or Data(…)")
+        reject(f"conditions[{name!r}]", condition, "an equation, On(…), Periodic(…) or Data(…)")
     with_context = f"condition {name!r}: "
     with naming(f"condition {name!r}"):
         expression = read(condition.equation, vocabulary)

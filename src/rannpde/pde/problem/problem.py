@@ -29,6 +29,7 @@ from rannpde.pde.problem.conditions import (
     equation_terms,
     naming,
     places,
+    stated_conditions,
 )
 from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.evolution import Evolution
@@ -50,7 +51,7 @@ class Problem:
 
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
-    conditions : name → On, Periodic or Data
+    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
     parameters : name → number; functions : name → callable of coordinate arrays
     fields : the unknown functions; found from their derivatives unless given
     bounds : field → (lower, upper), None for no bound, which the solvers respect
@@ -64,15 +65,14 @@ class Problem:
     variation : where its data vary, if that can be known
 
     >>> from rannpde.domains import Interval
-    >>> from rannpde.pde.problem.conditions import On
-    >>> problem = Problem("u_xx = -u", Interval(0, 1), {"ends": On(("x=0", "x=1"), "u = sin(x)")})
+    >>> problem = Problem("u_xx = -u", Interval(0, 1), {"boundary": "u = sin(x)"})
     >>> problem.fields, problem.linear
     (('u',), True)
     """
 
     equations: Any
     domain: Domain
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, float] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
@@ -93,7 +93,9 @@ class Problem:
             "conditions",
             self.conditions,
             "a mapping of names to On, Periodic or Data",
+            'e.g. {"boundary": "u = 0"}',
         )
+        object.__setattr__(self, "conditions", stated_conditions(self.conditions))
         for argument in ("parameters", "functions", "bounds", "exact"):
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")

@@ -7,11 +7,12 @@
     x = [-1, 1]                                     # x = [[0, 1], [0, 1]] is x1, x2; other shapes: docs/geometry.md
     [parameters]
     nu = 0.01
-    [conditions.start]
-    on = "t=0"
-    equation = "u = -sin(pi*x)"
-    [conditions.circle]                             # other kinds of condition
-    periodic = "x"
+    [conditions]
+    "t=0" = "u = -sin(pi*x)"                        # a place and its equation, or a list of them
+    y = "periodic"                                  # a coordinate
+    [conditions.ends]                               # or with a name of its own, on several places
+    on = ["x=-1", "x=1"]
+    equation = "u = 0"
     [conditions.sensors]
     points = [[0.5, 0.1]]
     values = [0.2]
@@ -199,7 +200,9 @@ def _equations(value: Any) -> str | list[str] | dict[str, str]:
     return value if isinstance(value, str) else texts("equations", value)
 
 
-def _condition(key: str, value: Any) -> Condition:
+def _condition(key: str, value: Any) -> Condition | str | list[str]:
+    if isinstance(value, (str, list)):  # in short: the key is the place
+        return value if isinstance(value, str) else texts(key, value)
     entry = known(key, value, tuple(dict.fromkeys(name for names in _KINDS.values() for name in names)))
     kind = next((kind for kind in _KINDS if kind in entry), None)
     if kind is None:

@@ -115,6 +115,9 @@ def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
     stack: list[Node] = [tree]
     while stack:
         node = stack.pop()
+        if isinstance(node, Call) and node.name not in {*FUNCTIONS, *OPERATORS, *vocabulary.functions}:
+            known = [*FUNCTIONS, *OPERATORS, *vocabulary.functions]
+            fail(text, node.column, f"the function {node.name!r} is unknown; {suggestion(node.name, known)}")
         if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
             inner = node.arguments[:1] if node.name == "d" else node.arguments
             below = [name for part in inner for name in names(part) if isinstance(name, Name)]
