@@ -5,7 +5,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.errors import InputError
-from rannpde.pde.problem.problem import restrict_time
+from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.problem.toml import from_table, read_problem, to_table
 
 PLATE = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2)) - rp.Ball((3, 1), 0.2, name="hole")

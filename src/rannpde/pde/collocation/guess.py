@@ -28,7 +28,8 @@ from rannpde.pde.collocation.attempt import Attempt, Recipe, attempt
 from rannpde.pde.collocation.pieces import Piece
 from rannpde.pde.collocation.tuning import PlacementTuning
 from rannpde.pde.functions import State
-from rannpde.pde.problem.problem import Problem, restrict_time
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.residual import gradient
 from rannpde.pde.start import first_guess
 

@@ -24,7 +24,8 @@ from rannpde.pde.collocation.loop import Drawer, Found, Loop
 from rannpde.pde.collocation.newton import GaussNewton
 from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales, scales_of
 from rannpde.pde.functions import State
-from rannpde.pde.problem.problem import Problem, restrict_time
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.start import as_state, first_guess
 from rannpde.pde.watch import Ending, Watch
 

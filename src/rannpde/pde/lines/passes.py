@@ -21,7 +21,7 @@ from rannpde.pde.lines.march import Event, Evolved, March, Stretch, System, fiel
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
-from rannpde.pde.problem.problem import restrict_time
+from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.residual import distance, root_mean_square
 from rannpde.pde.watch import Ending, Watch
 
