@@ -103,7 +103,14 @@ class Lines:
         return whole or products_fit(evolution_form(problem))
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
-        """Reasons to prefer another method that can solve the problem too: there are none."""
+        """Reasons to prefer another method that can solve the problem too.
+
+        Ridges across a space of two dimensions converge slowly; a field with bounds, or one that is periodic beside
+        others that are not, has only them.
+        """
+        ridges = problem.domain.dim > 2 and discretisation(evolution_form(problem)) is AdaptedFeatures
+        if ridges and not problem.bounds and not problem.pairings:
+            return ("space cannot be split along its axes, where cells are better",)
         return ()
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
