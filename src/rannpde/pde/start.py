@@ -15,12 +15,17 @@ from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import jets_of, term_residual
 from rannpde.pde.solution import Solution
 from rannpde.pde.statement.expansion import expand
 from rannpde.pde.statement.expression import Expression
 
 STEP = 1e-4
 """Of central differences of a user's function, relative to its argument: good enough for a guess."""
+PROBES = 200
+"""Points at which a linearisation is looked at."""
+BENDS = (0.0, 1.0, -1.0, 4.0, -4.0)
+"""Laplacians of the membranes that are tried as a start, in units of the data over the square of half the domain."""
 
 
 def first_guess(problem: Problem, moving: bool = False) -> State:
@@ -103,6 +108,40 @@ class Differenced:
             for sign in (1, -1)
         ]
         return (np.asarray(sides[0], dtype=float) - sides[1]) / (2 * step)
+
+
+def linearises(problem: Problem, state: State) -> bool:
+    """Whether every equation has a linearisation at a state: finite, and not zero at most points.
+
+    At u = 0 neither u_xx u_yy - u_xy² = f nor div(|∇u| ∇u) = f has one, and Newton's method cannot begin there.
+    """
+    points = problem.domain.sample(PROBES, rng=31)
+    for term in problem.interior:
+        jets = jets_of(state, problem.fields, points, term.expression.jets)
+        value, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
+        slopes = np.array([np.broadcast_to(partial, len(points)) for partial in partials])
+        if not (np.isfinite(value).all() and np.isfinite(slopes).all()) or np.mean(slopes.any(axis=0)) < 0.5:
+            return False
+    return True
+
+
+def membranes(problem: Problem) -> list[Problem]:
+    """Linear problems with the conditions of a stationary one, whose solutions can be starts: Δu = c for each field."""
+    state, height = first_guess(problem), 0.0
+    for term in problem.constraints:
+        region: Any = term.region
+        if region is not None:
+            points = region.sample(1 if region.is_point else PROBES, rng=31)
+            missed = term_residual(term, state, problem.vocabulary, points)
+            height = max(height, float(np.abs(missed[np.isfinite(missed)]).max(initial=0.0)))
+    unit = (height or 1.0) / (0.5 * float(np.diff(problem.domain.bounds, axis=1).min())) ** 2
+    return [
+        replace(
+            problem, equations={name: f"laplace({name}) = {bend * unit!r}" for name in problem.fields},
+            exact={}, incomplete=True,
+        )
+        for bend in BENDS
+    ]  # fmt: skip
 
 
 def as_state(guess: Any, problem: Problem) -> State | None:

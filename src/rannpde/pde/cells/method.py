@@ -9,19 +9,22 @@ from typing import Any
 import numpy as np
 
 from rannpde.domains.domain import SpaceTime
-from rannpde.errors import positive_integer, require
+from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.marching import Marching, march_obstacles
 from rannpde.pde.cells.passes import CellsPass, Found, Passes
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.functions import Zero
+from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.start import as_state, check_weights, first_guess
+from rannpde.pde.start import as_state, check_weights, first_guess, linearises, membranes
 from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
+
+LOOSE = 1e-2
+"""The error wanted of a membrane, which is only a start."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,23 @@ class Cells:
             marching = Marching(problem, tol, watch, self.tuning, self.weights)
             passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
             return passes.run(Zero(len(problem.fields)), marching.first_tree(passes.draw()))
-        state = as_state(self.guess, problem) or integrated(problem) or first_guess(problem)
+        state = as_state(self.guess, problem) or integrated(problem) or self._start(problem, rng, watch)
         return Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights).run(state)
+
+    def _start(self, problem: Problem, rng: np.random.Generator, watch: Watch) -> State:
+        """The first guess or, where equations have no linearisation there, the membrane that leaves least of them."""
+        guess = first_guess(problem)
+        if problem.linear or linearises(problem, guess):
+            return guess
+        if not isinstance(problem.domain, SpaceTime):
+            tried = [Passes(one, LOOSE, watch, rng, self.tuning).run(guess).best.network for one in membranes(problem)]
+            usable = [network for network in tried if linearises(problem, network)]
+            if usable:
+                return min(usable, key=lambda network: max(held_out_residual(problem, network).values()))
+        raise InputError(
+            "the equations have no linearisation at the first guess (a root or quotient leaves its domain there, or "
+            "all derivatives vanish); pass rp.Cells(guess={…}) with a formula for each field"
+        )
 
     def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:
         best, network = found.best, found.best.network

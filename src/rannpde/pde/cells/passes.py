@@ -308,7 +308,10 @@ class Passes:
             self.watch.tell(number, step, width=len(system.mesh.cells))
             if self.watch.over and self.last is None:
                 return weights, step, Ending.BUDGET, free
-            aim, free = system.solve(weights, self._pause)
+            try:
+                aim, free = system.solve(weights, self._pause)
+            except np.linalg.LinAlgError:  # the equations have no linearisation at what the step before has led to
+                return weights, step, Ending.NEWTON, free
             length, norm = 1.0, system.norm(weights)
             while length >= SHORTEST and not system.norm(weights.towards(aim, length)) < norm * (1 - 1e-4 * length):
                 length /= 2
