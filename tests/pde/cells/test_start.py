@@ -1,9 +1,14 @@
 """Equations that have no linearisation where a solve would begin: at u = 0."""
 
+import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import rannpde as rp
-from rannpde.pde.functions import Zero
+from rannpde.domains.norms import relative_errors
+from rannpde.pde.cells.first import following
+from rannpde.pde.cells.tree import Node
+from rannpde.pde.functions import ExactSolution, Zero
 from rannpde.pde.start import linearises, membranes
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
@@ -55,3 +60,42 @@ def test_without_any_start_a_guess_is_asked_for():
     problem = rp.Problem("u_xx + sqrt(u - 5) = 0", rp.Interval(0, 1), {"boundary": "u = 0"})
     with pytest.raises(rp.InputError, match=r"no linearisation at the first guess.*rp\.Cells\(guess="):
         rp.solve(problem)
+
+
+def initial_values(equations, start, end):
+    names = ("u", "v", "w")[: len(equations)]
+    stated = [f"{name} = {value}" for name, value in zip(names, start, strict=True)]
+    return rp.Problem(equations, rp.Interval(0, end, "t"), {"t=0": stated}, fields=names)
+
+
+@pytest.mark.parametrize(
+    ("equations", "rate", "start", "end"),
+    [
+        (["u_t = v", "v_t = 5*(1 - u**2)*v - u"], lambda t, y: [y[1], 5 * (1 - y[0] ** 2) * y[1] - y[0]], [2, 0], 12),
+        (
+            ["u_t = 10*(v - u)", "v_t = u*(28 - w) - v", "w_t = u*v - 8*w/3"],
+            lambda t, y: [10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 * y[2] / 3],
+            [1, 1, 1],
+            4,
+        ),
+    ],
+    ids=["relaxation", "growing errors"],
+)
+def test_the_first_cells_follow_what_an_integrator_found(equations, rate, start, end):
+    """Cells cut for the residual alone lost Newton's way; errors that grow are told by what two passes differ by."""
+    solution = rp.solve(initial_values(equations, start, end), tol=1e-6)
+    known = solve_ivp(rate, (0, end), start, method="Radau", rtol=1e-11, atol=1e-12, dense_output=True).sol
+    times = np.linspace(0, end, 1000)
+    error = relative_errors(solution(times[:, None]), known(times).T).max()
+    assert solution.converged
+    assert error < 1e-6
+    assert solution.estimate > error / 10
+
+
+def test_cells_are_cut_until_they_follow_a_guess():
+    front = ExactSolution({"u": lambda points: np.tanh(100 * points[:, 0])})
+    tree = following(Node(np.array([(-1.0, 1.0)])), front, 12, 1000)
+    shortest = min(leaf.lengths[0] for leaf in tree.leaves)
+    assert 1 / 64 <= shortest <= 1 / 8  # some widths of the front
+    assert max(leaf.lengths[0] for leaf in tree.leaves) >= 1 / 2
+    assert following(Node(np.array([(-1.0, 1.0)])), Zero(1), 12, 1000).children is None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import ceil, log2, pi, prod
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, SpaceTime
@@ -13,6 +14,7 @@ from rannpde.pde.cells.extent import is_box
 from rannpde.pde.cells.interfaces import Interfaces
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 
 GRADING = 0.25
@@ -20,6 +22,8 @@ GRADING = 0.25
 LINES, TURN, SMALLEST = 24, 0.5, 1 / 128
 """Lines along each axis on which an interface is looked for in a cell; least cosine of the angle between its normals
 and their mean in a first cell; the share of the domain below which cells are not cut for that."""
+FOLLOWED = 1e-5
+"""Last Legendre coefficients of a guess in a cell, over its size, with which Newton's method still begins well."""
 SIDE_POINTS, FLAT = 200, 1e-9
 """Points of a side that show its extent; what is thinner, relative to the domain, is flat."""
 
@@ -57,6 +61,23 @@ def first_tree(
         return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.per_cell * degree
 
     return _until_none(tree, changes, most)
+
+
+def following(tree: Node, state: State, degree: int, most: int) -> Node:
+    """Cells of one coordinate that are cut until polynomials of their degree follow a guess."""
+    nodes, shares = leggauss(degree + 1)
+    analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
+
+    def values(leaf: Node) -> Array:
+        return state.derivative(leaf.bounds.mean() + 0.5 * leaf.lengths * nodes[:, None], (0,))
+
+    sizes = np.max([np.abs(values(leaf)).max(axis=0) for leaf in tree.refined_leaves((0,)).leaves], axis=0)
+
+    def escapes(leaf: Node) -> Array:
+        beyond = np.abs(analysis[-degree // 3 :] @ values(leaf)).max(axis=0)
+        return np.array([bool((beyond > FOLLOWED * sizes).any())])
+
+    return _until_none(tree, escapes, most)
 
 
 def _planes(interfaces: Interfaces, most: int) -> list[tuple[int, float]]:

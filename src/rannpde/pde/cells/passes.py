@@ -17,7 +17,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from rannpde.arrays import Array
 from rannpde.pde.cells.basis import Draw
 from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.first import at_holes_and_corners, axes_of, first_tree
+from rannpde.pde.cells.first import at_holes_and_corners, axes_of, first_tree, following
 from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.network import CellNetwork
@@ -152,6 +152,8 @@ class Passes:
         """Passes until two of them agree, or time, cells or hope are used up."""
         graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
         tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
+        if self.dim == 1 and not self.problem.linear:
+            tree = following(tree, state, self.degree, self.tuning.most_cells[0] // 4)
         ending: Ending | None = None
         while ending is None:
             try:
@@ -238,7 +240,8 @@ class Passes:
         """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
         if len(self.residuals) < 2:
             return np.inf
-        if self.solver is not None:  # residuals of space do not tell the error in time
+        # residuals of space do not tell the error in time; along a line errors may grow, and one more pass is cheap
+        if self.solver is not None or self.dim == 1:
             return self.tuning.share * apart
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = apart * float(np.clip(gain, self.tuning.least, 1.0))
