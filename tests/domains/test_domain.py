@@ -164,7 +164,7 @@ def test_restrict_changes_named_coordinates_and_groups():
 def test_domains_print_as_the_call_that_builds_them():
     assert repr(Box(x=(0, 1), y=(0, 2))) == "Box(x=(0.0, 1.0), y=(0.0, 2.0))"
     ball = Ball((0, 1), 2)
-    assert repr(ball) == "Ball(centre=(0.0, 1.0), radius=2.0, names=('x1', 'x2'))"
+    assert repr(ball) == "Ball(centre=(0.0, 1.0), radius=2.0, names=('x', 'y'))"
     assert repr(SpaceTime(t=(0, 1), x=[(0, 1)] * 2)) == "SpaceTime(t=(0.0, 1.0), x1=(0.0, 1.0), x2=(0.0, 1.0))"
     assert repr(SpaceTime(t=(0, 1), x=ball)) == f"SpaceTime(t=(0.0, 1.0), x={ball!r})"
 
@@ -225,7 +225,7 @@ BAD = {
     "restrict unknown": (lambda: Box(x=(0, 1)).restrict(z=(0, 1)), "known: x"),
     "restrict outside": (lambda: Box(x=(0, 1)).restrict(x=(0, 2)), "inside"),
     "restrict a group wrongly": (lambda: Box([(0, 1)] * 3).restrict(x=[(0, 1)] * 2), "3 intervals"),
-    "restrict a ball": (lambda: SpaceTime(t=(0, 1), x=Ball((0, 0), 1)).restrict(x1=(0, 0.1)), "smaller Ball"),
+    "restrict a ball": (lambda: SpaceTime(t=(0, 1), x=Ball((0, 0), 1)).restrict(x=(0, 0.1)), "smaller Ball"),
     "count 0": (lambda: Interval(0, 1).sample(0), "count is 0"),
     "count of a side": (lambda: Interval(0, 1).side("x=0").sample(-1), "count is -1"),
     "method": (lambda: Interval(0, 1).sample(3, method="sobl"), "did you mean 'sobol'"),

@@ -322,14 +322,14 @@ def test_shapes_are_values_that_print_as_calls():
     assert len(set(texts)) == len(texts)  # every argument that tells shapes apart is in the text
     printed = "(Box(x=(0.0, 4.0), y=(0.0, 2.0)) - Box(x=(0.0, 2.0), y=(1.0, 2.0)) - {})"
     assert repr(PLATE) == printed.format("Ball(centre=(3.0, 1.0), radius=0.2, names=('x', 'y'), name='hole')")
-    assert repr(Ellipse((1, 0), (3, 1), 0.3)) == "Ellipse((1.0, 0.0), (3.0, 1.0), angle=0.3, names=('x1', 'x2'))"
-    assert repr(HalfSpace((1, 1), 0)) == "HalfSpace((1.0, 1.0), 0.0, names=('x1', 'x2'))"
+    assert repr(Ellipse((1, 0), (3, 1), 0.3)) == "Ellipse((1.0, 0.0), (3.0, 1.0), angle=0.3, names=('x', 'y'))"
+    assert repr(HalfSpace((1, 1), 0)) == "HalfSpace((1.0, 1.0), 0.0, names=('x', 'y'))"
     rim = Implicit("x < 1", Box(x=(0, 2), y=(0, 1)), name="rim")
     assert repr(rim) == "Implicit('x < 1', within=Box(x=(0.0, 2.0), y=(0.0, 1.0)), name='rim')"
-    turn = "Curve('cos(s)', 'sin(s)', span=(0.0, 6.283185307179586), names=('x1', 'x2'))"
+    turn = "Curve('cos(s)', 'sin(s)', span=(0.0, 6.283185307179586), names=('x', 'y'))"
     assert repr(Curve("cos(s)", "sin(s)")) == turn
     rod = Cylinder((0, 0, 0), (0, 0, 1), 1)
-    assert repr(rod) == "Cylinder((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 1.0, names=('x1', 'x2', 'x3'))"
+    assert repr(rod) == "Cylinder((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 1.0, names=('x', 'y', 'z'))"
 
 
 def test_moves_compose_and_come_back():
@@ -398,7 +398,7 @@ BAD = {
     "code": (lambda: Implicit("__import__('os').getcwd() < 1", SQUARE), "more than arithmetic"),
     "implicit of nothing": (lambda: Implicit("x**2 + y**2 < -1", SQUARE).measure, "empty|boundary"),
     "no frame": (lambda: Implicit("x < 1", (0, 1)), "a Box"),
-    "renamed formula": (lambda: Box(u=(0, 1), v=(0, 1)) - Implicit("x1 < 1", Box([(0, 1)] * 2)), "in its formula"),
+    "renamed formula": (lambda: Implicit("x < 1", Box(x=(0, 1), y=(0, 1))).with_names(("u", "v")), "in its formula"),
     "axis": (lambda: CUBE.rotated(1.0), "axis=\\(0, 0, 1\\)"),
     "factor": (lambda: PLATE.scaled(0), "factor"),
     "shift": (lambda: PLATE.translated(1), "2 numbers"),

@@ -13,13 +13,22 @@ from typing import Any
 import numpy as np
 import sympy
 
-from rannpde.domains import Box, Interval, SpaceTime
+from rannpde.domains import Ball, Box, Interval, SpaceTime
+from rannpde.domains.domain import Domain
+from rannpde.domains.polygon import Polygon
+from rannpde.domains.shapes import Ellipse
 from rannpde.pde.problem.conditions import Condition, On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.reading import forced
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 Draw = np.random.Generator
+SHAPES: dict[str, Callable[[], Domain]] = {
+    "disc": lambda: Ball((0, 0), 1, names=("x", "y")),
+    "plate": lambda: Box(x=(0, 1), y=(0, 1)) - Ball((0.6, 0.4), 0.2, names=("x", "y")),
+    "slanted": lambda: Polygon([(0, 0), (1, 0.2), (0.8, 1), (0.1, 0.7)]),
+    "bean": lambda: Ellipse((0.5, 0.5), (0.6, 0.4), names=("x", "y")) | Ball((0.9, 0.7), 0.3, names=("x", "y")),
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,7 @@ class Case:
 
     posed : whether there is exactly one solution; none may be called converged where there are many or none
     exact : field → text, or a callable of points
+    shape : name of what space is, in the place of a box
     """
 
     family: str
@@ -40,10 +50,14 @@ class Case:
     method: str | None = None
     posed: bool = True
     incomplete: bool = False
+    shape: str = ""
     seed: int = -1
 
     def problem(self) -> Problem:
-        if "t" in self.sides:
+        if self.shape:
+            space = SHAPES[self.shape]()
+            domain = SpaceTime(t=self.sides["t"], x=space) if "t" in self.sides else space
+        elif "t" in self.sides and len(self.sides) > 1:
             domain = SpaceTime(**self.sides)
         elif len(self.sides) > 1:
             domain = Box(**self.sides)
@@ -58,7 +72,7 @@ class Case:
         parts = [f"seed {self.seed}, {self.family}, tol={self.tol:.1e}, rng={self.rng}, method={self.method}"]
         parts += [f"{name}: {text}" for name, text in self.equations.items()]
         parts += [f"{name}: {condition}" for name, condition in self.conditions.items()]
-        parts.append(f"on {dict(self.sides)}, exact {dict(self.exact)}")
+        parts.append(f"on {self.shape} {dict(self.sides)}, exact {dict(self.exact)}")
         return "\n      ".join(parts)
 
 

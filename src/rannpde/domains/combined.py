@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rannpde.domains.base import Domain
-from rannpde.domains.coordinates import default_names
+from rannpde.domains.coordinates import DefaultNames
 from rannpde.domains.cutting import Cut
 from rannpde.domains.solids import Branch, Operation, Tree
 from rannpde.errors import InputError, reject, require
@@ -60,10 +60,9 @@ def combined(operation: Operation, one: Domain, other: Domain) -> Combined:
 
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of both; x1, x2, …, which shapes have by default, give way to others."""
-    plain = default_names(len(one))
-    if one == other or other == plain:
+    """The names of both; those that shapes have by default give way to others."""
+    if one == other or isinstance(other, DefaultNames):
         return one
-    if one == plain:
+    if isinstance(one, DefaultNames):
         return other
     raise InputError(f"the coordinates of the shapes are {one} and {other}; give both the same names=…")

@@ -69,9 +69,18 @@ def checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def default_names(dim: int) -> tuple[str, ...]:
-    """x1, x2, …: names that a shape has until it meets one with names of its own."""
-    return tuple(f"x{number}" for number in range(1, dim + 1))
+class DefaultNames(tuple[str, ...]):
+    """x, y, z, or x1, x2, … in more dimensions: names that a shape has until it meets one with names of its own.
+
+    >>> DefaultNames.of(2), DefaultNames.of(4)
+    (('x', 'y'), ('x1', 'x2', 'x3', 'x4'))
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, dim: int) -> DefaultNames:
+        return cls(("x", "y", "z")[:dim] if dim <= 3 else (f"x{number}" for number in range(1, dim + 1)))
 
 
 def checked_shape_name(name: Any) -> str | None:
@@ -86,7 +95,8 @@ def checked_shape_name(name: Any) -> str | None:
 
 
 def coordinate_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
-    """The names given, one per coordinate, or x1, x2, …"""
-    chosen = default_names(dim) if names is None else names
-    require(len(chosen) == dim, "names", chosen, f"{dim} names, one per coordinate")
-    return checked_names(tuple(chosen))
+    """The names given, one per coordinate, or the default ones."""
+    if names is None:
+        return DefaultNames.of(dim)
+    require(len(names) == dim, "names", names, f"{dim} names, one per coordinate")
+    return checked_names(tuple(names))

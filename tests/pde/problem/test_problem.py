@@ -175,7 +175,7 @@ def test_slices_parameters_and_boundaries_as_places():
         conditions={"start": START, "walls": On(("x=-L", "x=L"), "u = 0"), "later": On("t = 1/2", "u_x = 0")},
     )
     assert [term.kind for term in problem.constraints] == ["initial", "boundary", "boundary", "slice"]
-    disc = Problem("laplace(u) = 0", Ball((0, 0), 1), {"rim": On("boundary", "dn(u) = x1")})
+    disc = Problem("laplace(u) = 0", Ball((0, 0), 1), {"rim": On("boundary", "dn(u) = x")})
     rim = disc.constraints[0]
     points = rim.region.sample(5, rng=0)
     normals = [value for symbol, value in rim.known(points, disc.vocabulary).items() if "normal" in symbol.name]
