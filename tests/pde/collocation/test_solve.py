@@ -410,7 +410,7 @@ def test_arrays_for_other_tools():
     assert arrays["u"].shape == (9, 9)
     corner = np.array([[arrays["x1"][2], arrays["x2"][5]]])
     assert arrays["u"][2, 5] == pytest.approx(solution(corner)[0])
-    disc = Problem("laplace(u) = 0", Ball((0, 0), 1), {"rim": On("boundary", "u = x1")})
+    disc = Problem("laplace(u) = 0", Ball((0, 0), 1), {"rim": On("boundary", "u = x")})
     assert np.isnan(found(disc, 1e-2, width=40, scale=1.0).to_arrays(5)["u"][0, 0])
     with pytest.raises(InputError, match="too fine"):
         solution.to_arrays(100_000)
