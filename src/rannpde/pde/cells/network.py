@@ -15,7 +15,9 @@ from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis import turned, waves
 from rannpde.pde.cells.interfaces import Interface
+from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
+from rannpde.pde.cells.weights import Weights
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
@@ -77,6 +79,21 @@ class CellNetwork:
             header["interfaces"] = [str(one.formula) for one in self.interfaces]
             header["coordinates"] = [symbol.name for symbol in self.interfaces[0].symbols]
         return header, {f"layer.{k}": v for k, v in parts.items()} | own
+
+
+def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
+    """The function of these weights; a leaf without a cell is spoken for by the nearest that has one."""
+    present = list(mesh.present)
+    boxes = np.array([cell.bounds for _, cell in present])
+    homes = np.empty(len(mesh.cells), dtype=int)
+    homes[[number for number, _ in present]] = np.arange(len(present))
+    for number, (leaf, cell) in enumerate(zip(mesh.tree.leaves, mesh.cells, strict=True)):
+        if cell is None:
+            middle = leaf.bounds.mean(axis=1)
+            away = np.maximum(np.maximum(boxes[:, :, 0] - middle, middle - boxes[:, :, 1]), 0.0)
+            homes[number] = int(np.argmin(np.square(away).sum(axis=1)))
+    coefficients = np.array([cell.transform @ weights.cells[number] for number, cell in present])
+    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes, mesh.interfaces)
 
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from os import cpu_count
 from typing import Protocol, cast
 
@@ -27,33 +26,14 @@ from rannpde.pde.cells.places import Place
 from rannpde.pde.cells.rims import Rims
 from rannpde.pde.cells.streams import Streams
 from rannpde.pde.cells.ties import Ties
+from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import Term, field_sizes, jets_of
+from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
 Around = Mapping["Place", Mapping[Jet, Array]]
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Output weights per cell (functions, fields), and traces per joint."""
-
-    cells: tuple[Array, ...]
-    traces: tuple[Array, ...]
-
-    def towards(self, other: Weights, length: float) -> Weights:
-        """That share of the way to other weights."""
-        pairs = ((self.cells, other.cells), (self.traces, other.traces))
-        mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
-        return Weights(*mixed)
-
-    def distance(self, other: Weights) -> float:
-        """Of the functions, relative to the other, the largest over the fields."""
-        gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
-        sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
-        return float((np.sqrt(gaps) / field_sizes(np.sqrt(sizes))).max())
 
 
 class Given(Protocol):
