@@ -23,6 +23,8 @@ from rannpde.pde.cells.tree import Node
 
 SINGULAR = 1e-13
 """A triangle of smaller reciprocal condition leaves something free, up to rounding."""
+BLOCKS = 32
+"""Columns that are turned together where rows are added to a triangle."""
 DELICATE = 1e-5
 """A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost six digits of its rows."""
 
@@ -280,3 +282,23 @@ def triangle_of(matrix: Array) -> Array:
     geqrf = lapack.zgeqrf if np.iscomplexobj(matrix) else lapack.dgeqrf
     factored, _, _, _ = geqrf(matrix, lwork=64 * columns, overwrite_a=1)
     return np.triu(factored[: min(rows, columns)])
+
+
+def added(rows: Array, more: Array, own: int) -> tuple[Array, Array]:
+    """Rows [R | C], R a triangle of ``own`` columns, with more rows [B | D] below: R and C of both, and what is left.
+
+    As many rows as were added are left, in the columns of C alone; R is filled up with zeros if it is not whole.
+    """
+    kind = np.result_type(rows, more)
+    upper = np.zeros((own, rows.shape[1]), dtype=kind, order="F")
+    upper[: len(rows)] = rows[:own]
+    if not len(more):
+        return upper, more[:, own:]
+    tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), dtype=kind)
+    blocks = min(own, BLOCKS)
+    triangle, vectors, factors, _ = tpqrt(0, blocks, upper[:, :own], np.asfortranarray(more[:, :own], dtype=kind))
+    turn = "C" if np.iscomplexobj(triangle) else "T"
+    beside, left, _ = tpmqrt(
+        0, vectors, factors, upper[:, own:], np.asfortranarray(more[:, own:], dtype=kind), trans=turn
+    )
+    return np.hstack([np.triu(triangle), beside]), left

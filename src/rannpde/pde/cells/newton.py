@@ -80,7 +80,7 @@ class Newton:
 
     def _ready(self, change: float) -> bool:
         """Whether the step after one that changed the solution by so much would change nothing that counts."""
-        return change < NEAR and SAFE * self.growth * change**2 < 0.01 * self.tol
+        return change < NEAR and SAFE * self.growth * change**2 < 0.1 * self.tol
 
 
 def apart(before: Array, after: Array) -> float:

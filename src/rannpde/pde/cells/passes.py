@@ -128,6 +128,8 @@ class Passes:
         self.solver = solver
         self.dim = problem.domain.dim if solver is None else solver.dim
         self.degree = degree or self._degree()
+        highest = self.degree if solver is not None else max(self.degree, tuning.most_degree[self.dim - 1])
+        self.degrees = (self.degree, min(self.degree + 1, highest))
         self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.newton = Newton(tol, watch, tuning, self.points)
@@ -143,7 +145,7 @@ class Passes:
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
         wanted = round(first - per_digit * log10(self.tol))
-        return min(wanted, self.tuning.most_degree[self.dim - 1])
+        return min(wanted, self.tuning.most_degree[self.dim - 1] - (self.dim > 2))
 
     # ------------------------------------------------------------------------------------------------------- loop
 
@@ -175,8 +177,9 @@ class Passes:
                     ending = Ending.STALLED
                 elif not graded:
                     graded, tree = True, at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol))
-                elif tree is before:  # once more with another draw, and if that does not agree, finer
-                    self.mark = min(self.mark / 4, 0.5 * float(self.last.marks.max()))
+                elif tree is before:  # once more with other and better functions, and if that does not agree, finer
+                    self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
+                    self.degree = sum(self.degrees) - self.degree
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if ending is Ending.STALLED and best.ending is Ending.NEWTON:
@@ -240,6 +243,11 @@ class Passes:
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
+
+    def _aim(self) -> float:
+        """What the largest residual is to be multiplied by: errors are about proportional to it."""
+        known = self.best[1] if self.best is not None else np.inf
+        return float(np.clip(self.tol / known, self.tuning.boldest, 0.5))
 
     def _undetermined(self) -> bool:
         """Whether passes that all satisfy the equations differ by far more than their residuals."""

@@ -19,6 +19,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
+from rannpde.pde.cells.corners import calm
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
 from rannpde.pde.cells.fluxes import Fluxes
 from rannpde.pde.cells.mesh import Mesh
@@ -78,6 +79,7 @@ class System:
         fluxes = Fluxes(problem)
         self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
         self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
+        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner)
         self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
         self.places: list[list[Place]] = [[] for _ in mesh.cells]
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
@@ -156,9 +158,15 @@ class System:
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: Place) -> float:
-        factor = place.term.weight * self.factors.get(place.term.name, 1.0)
-        return factor if place.term.kind == "interior" else self.tuning.condition_weight * factor
+    def _weight(self, place: Place, number: int) -> float:
+        """Of the rows of a term in a cell, over those of equations away from corners."""
+        factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.calm[number])
+        inside = place.term.kind == "interior"
+        return factor if inside else self.tuning.condition_weight * factor * float(self.calm[number])
+
+    def _firmness(self, number: int) -> Array:
+        """(fields,): by which the joints of a cell weigh more than others."""
+        return self.calm[number] * self.streams.firmness(number)
 
     def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
         """A cell's rows after the elimination of its weights."""
@@ -173,7 +181,7 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 _note_flow(flows, place, partials)
-            weight = self._weight(place) * self.streams.strength(place, number)
+            weight = self._weight(place, number) * self.streams.strength(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
             root = root * self._entering(cell, place, flows) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
@@ -185,7 +193,7 @@ class System:
             value, partials, _ = self._linear(cell, stream.place, jets)
             plain = np.ones(len(stream.place.points))
             through.append(self.streams.row(stream, self._block(stream.place, plain, jets, value, partials, functions)))
-        return self.ties.eliminated(number, blocks, functions, through, self.streams.firmness(number))
+        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
 
     def _coefficients(self, place: Place, number: int, around: Around | Weights) -> tuple[list[Array], float]:
         """Partial derivatives of a term in a cell, and its size."""
@@ -278,7 +286,7 @@ class System:
             for place, root in zip(self.places[number], self.roots[number], strict=True):
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
-            firm = self.streams.firmness(number)
+            firm = self._firmness(number)
             for stream in self.streams.own[number]:
                 value = stream.place.term.expression.value(stream.place.known, self._jets(stream.place, own))
                 total += heavy**2 * self.streams.gap(stream, value, weights.traces[stream.joint])
@@ -298,7 +306,7 @@ class System:
         for number, cell in self.mesh.present:
             for place in self.places[number]:
                 value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
-                square = place.weights * (value * (self._weight(place) / natural)) ** 2
+                square = place.weights * (value * (self._weight(place, number) / natural)) ** 2
                 if place.term.kind == "boundary" and isinstance(place.term.region, Side):
                     beside[number] += square @ place.term.region.normals(place.points) ** 2
                 else:
