@@ -60,7 +60,7 @@ class MarchedNetwork:
         cells, fields = self.cells, len(self.orders)
         values = np.full((len(points), fields), np.nan)
         step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
-        home = cells.homes[cells.tree.locate(points[:, 1:])]
+        home = cells.cells_at(points[:, 1:])
         slack = 1e-9 * (self.end - self.times[0])
         inside = np.flatnonzero(points[:, 0] <= self.times[-1] + slack)
         order = inside[np.lexsort((step[inside], home[inside]))]

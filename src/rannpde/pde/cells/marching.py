@@ -16,13 +16,14 @@ from rannpde.pde.cells.first import first_tree
 from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.march import March, Marched, Path
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
-from rannpde.pde.cells.passes import Solved, cell_network
+from rannpde.pde.cells.network import cell_network
+from rannpde.pde.cells.passes import Solved
 from rannpde.pde.cells.rows import measured_series
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages
-from rannpde.pde.cells.system import Weights
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.cells.weights import Weights
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.watch import Ending, Watch

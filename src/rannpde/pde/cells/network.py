@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,14 @@ from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis import turned, waves
 from rannpde.pde.cells.interfaces import Interface
+from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
+from rannpde.pde.cells.weights import Weights
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
+
+NEAREST = 10**6
+"""Distances of points from cells that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +58,45 @@ class CellNetwork:
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, (0,) * self.dim)
 
+    @cached_property
+    def empty(self) -> Array:
+        """Leaves (bool) without a cell of their own."""
+        leaves = np.array([leaf.bounds for leaf in self.tree.leaves])
+        slack = 1e-12 * self.tree.lengths
+        spoken = self.boxes[self.homes]
+        outside = (spoken[:, :, 0] < leaves[:, :, 0] - slack) | (spoken[:, :, 1] > leaves[:, :, 1] + slack)
+        return np.asarray(outside.any(axis=1))
+
+    def cells_at(self, points: Array) -> Array:
+        """The number of the cell of each point, (M,).
+
+        Points of a leaf without a cell, as those on a wall at which the leaf behind it begins, belong to the nearest.
+        """
+        leaves = self.tree.locate(points)
+        found = self.homes[leaves]
+        lost = np.flatnonzero(self.empty[leaves])
+        for some in np.array_split(lost, len(lost) * len(self.boxes) // NEAREST + 1):
+            away = np.maximum(self.boxes[:, :, 0] - points[some, None], points[some, None] - self.boxes[:, :, 1])
+            found[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
+        return found
+
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """(M, fields)."""
-        values = np.empty((len(points), self.outputs))
-        home = self.homes[self.tree.locate(points)]
+        return self.derivatives(points, [derivative])[derivative]
+
+    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several at once, each (M, fields): cosines and sines are the same for all."""
+        values = {index: np.empty((len(points), self.outputs)) for index in indices}
+        home = self.cells_at(points)
         order = np.argsort(home, kind="stable")
         numbers, starts = np.unique(home[order], return_index=True)
         for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
             lower, upper = self.boxes[number].T
             half = 0.5 * (upper - lower)
-            scale = float(np.prod(half ** -np.array(derivative, dtype=float)))
-            outputs = turned(self.features, derivative, self.coefficients[number]) * scale
-            values[rows] = waves(self.features, (points[rows] - 0.5 * (lower + upper)) / half) @ outputs
+            found = waves(self.features, (points[rows] - 0.5 * (lower + upper)) / half)
+            for index in indices:
+                scale = float(np.prod(half ** -np.array(index, dtype=float)))
+                values[index][rows] = found @ (turned(self.features, index, self.coefficients[number]) * scale)
         return values
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -77,6 +110,21 @@ class CellNetwork:
             header["interfaces"] = [str(one.formula) for one in self.interfaces]
             header["coordinates"] = [symbol.name for symbol in self.interfaces[0].symbols]
         return header, {f"layer.{k}": v for k, v in parts.items()} | own
+
+
+def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
+    """The function of these weights; a leaf without a cell is spoken for by the nearest that has one."""
+    present = list(mesh.present)
+    boxes = np.array([cell.bounds for _, cell in present])
+    homes = np.empty(len(mesh.cells), dtype=int)
+    homes[[number for number, _ in present]] = np.arange(len(present))
+    for number, (leaf, cell) in enumerate(zip(mesh.tree.leaves, mesh.cells, strict=True)):
+        if cell is None:
+            middle = leaf.bounds.mean(axis=1)
+            away = np.maximum(np.maximum(boxes[:, :, 0] - middle, middle - boxes[:, :, 1]), 0.0)
+            homes[number] = int(np.argmin(np.square(away).sum(axis=1)))
+    coefficients = np.array([cell.transform @ weights.cells[number] for number, cell in present])
+    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes, mesh.interfaces)
 
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:

@@ -20,10 +20,12 @@ from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.first import at_holes_and_corners, axes_of, first_tree, following
 from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
-from rannpde.pde.cells.network import CellNetwork
-from rannpde.pde.cells.system import System, Weights
+from rannpde.pde.cells.network import CellNetwork, cell_network
+from rannpde.pde.cells.newton import Newton, apart
+from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
@@ -33,12 +35,8 @@ CHECK_POINTS = 4000
 """Fresh points at which two passes are compared."""
 ROUNDING = 1e-9
 """Differences below are taken as they are: a smaller residual of the later pass need not mean a smaller error."""
-STEADY = 1e-6
-"""A Newton step that changes the solution by less and gains nothing has arrived at rounding."""
 CLOSE, FREE = 1e-2, 1e3
 """Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
-SHORTEST = 1 / 64
-"""Step of the line search below which it gives up."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +128,11 @@ class Passes:
         self.solver = solver
         self.dim = problem.domain.dim if solver is None else solver.dim
         self.degree = degree or self._degree()
+        highest = self.degree if solver is not None else max(self.degree, tuning.most_degree[self.dim - 1])
+        self.degrees = (self.degree, min(self.degree + 1, highest))
         self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
+        self.newton = Newton(tol, watch, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
         self.sizes = np.ones(len(problem.fields))
         self.mark = tuning.mark * tol
@@ -144,7 +145,7 @@ class Passes:
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
         wanted = round(first - per_digit * log10(self.tol))
-        return min(wanted, self.tuning.most_degree[self.dim - 1])
+        return min(wanted, self.tuning.most_degree[self.dim - 1] - (self.dim > 2))
 
     # ------------------------------------------------------------------------------------------------------- loop
 
@@ -178,8 +179,9 @@ class Passes:
                     ending = Ending.STALLED
                 elif not graded:
                     graded, tree = True, at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol))
-                elif tree is before:  # once more with another draw, and if that does not agree, finer
-                    self.mark = min(self.mark / 4, 0.5 * float(self.last.marks.max()))
+                elif tree is before:  # once more with other and better functions, and if that does not agree, finer
+                    self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
+                    self.degree = sum(self.degrees) - self.degree
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if ending is Ending.STALLED and best.ending is Ending.NEWTON:
@@ -194,19 +196,17 @@ class Passes:
         volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
         self.residuals.append(float(np.sqrt(volumes @ solved.marks**2 / volumes.sum())))
         values = solved.network(self.points)
-        apart = np.inf
-        if self.last is not None:
-            apart = _apart(self.last.network(self.points), values)
+        change = np.inf if self.last is None else apart(self.last.network(self.points), values)
         residual = float(solved.marks.max())
         cells = sum(cell is not None for cell in solved.mesh.cells)
-        self.passes.append(CellsPass(cells, self.degree, solved.steps, residual, apart, self.watch.elapsed - begin))
+        self.passes.append(CellsPass(cells, self.degree, solved.steps, residual, change, self.watch.elapsed - begin))
         short = solved.ending.by_caller or solved.ending is Ending.INTEGRATOR
         again = self.last is not None and self.last.ending is solved.ending
         self.last = solved
         reached = values[np.isfinite(values).all(axis=1)]
         if len(reached):
             self.sizes = field_sizes(np.sqrt(np.mean(reached**2, axis=0)))
-        estimate = self._estimate(apart)
+        estimate = self._estimate(change)
         if self.best is None or residual > self._lenient or estimate <= self.best[1]:
             self.best = (solved, estimate)
         self.watch.tell(number, solved.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
@@ -236,16 +236,21 @@ class Passes:
             return False
         return bool(told[early[-1] + 1 :].min() > self.tuning.stall * told[early].min())
 
-    def _estimate(self, apart: float) -> float:
+    def _estimate(self, change: float) -> float:
         """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
         if len(self.residuals) < 2:
             return np.inf
         # residuals of space do not tell the error in time; along a line errors may grow, and one more pass is cheap
         if self.solver is not None or self.dim == 1:
-            return self.tuning.share * apart
+            return self.tuning.share * change
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
-        gained = apart * float(np.clip(gain, self.tuning.least, 1.0))
-        return self.tuning.share * max(gained, min(apart, ROUNDING))  # near rounding, residuals tell nothing of errors
+        gained = change * float(np.clip(gain, self.tuning.least, 1.0))
+        return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
+
+    def _aim(self) -> float:
+        """What the largest residual is to be multiplied by: errors are about proportional to it."""
+        known = self.best[1] if self.best is not None else np.inf
+        return float(np.clip(self.tol / known, self.tuning.boldest, 0.5))
 
     def _undetermined(self) -> bool:
         """Whether passes that all satisfy the equations differ by far more than their residuals."""
@@ -283,7 +288,8 @@ class Passes:
         mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)))
         loose = self._loose(mesh.tree)
         system = System(self.problem, mesh, self.sizes, loose, self.factors, int(self.rng.integers(2**31)))
-        weights, steps, ending, free = self._newton(system, state, number)
+        first = self.last is None
+        weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
         inside, beside = system.residuals(weights)
         return Solved(
             cell_network(mesh, weights), mesh, weights, inside, beside, system.losses(weights), steps, ending, free
@@ -300,34 +306,6 @@ class Passes:
         centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
         home = self.last.mesh.tree.locate(centres)
         return np.linalg.norm(self.last.beside, axis=1)[home] > self.tuning.loose
-
-    def _newton(self, system: System, state: State, number: int) -> tuple[Weights, int, Ending, bool]:
-        """Newton's method with a line search; the first step goes from a function to weights, others between these."""
-        weights, free = system.solve(state, self._pause)
-        if self.problem.linear:
-            return weights, 1, Ending.CONVERGED, free
-        before = np.inf
-        for step in range(2, self.tuning.newton_steps + 1):
-            self.watch.tell(number, step, width=len(system.mesh.cells))
-            if self.watch.over and self.last is None:
-                return weights, step, Ending.BUDGET, free
-            try:
-                aim, free = system.solve(weights, self._pause)
-            except np.linalg.LinAlgError:  # the equations have no linearisation at what the step before has led to
-                return weights, step, Ending.NEWTON, free
-            length, norm = 1.0, system.norm(weights)
-            while length >= SHORTEST and not system.norm(weights.towards(aim, length)) < norm * (1 - 1e-4 * length):
-                length /= 2
-            if length < SHORTEST:
-                arrived = weights.distance(aim) < STEADY
-                return weights, step, Ending.CONVERGED if arrived else Ending.NEWTON, free
-            trial = weights.towards(aim, length)
-            change, weights = weights.distance(trial), trial
-            slow = change < STEADY and change > 0.3 * before
-            if length == 1.0 and (change < 0.01 * self.tol or slow):
-                return weights, step, Ending.CONVERGED, free
-            before = change
-        return weights, self.tuning.newton_steps, Ending.NEWTON, free
 
     def _pause(self) -> None:
         first_march = self.solver is not None and self.last is None  # it looks at the clock itself
@@ -366,24 +344,3 @@ class Passes:
         beyond = np.arange(int(tuning.tail * degree), degree + 1)
         tails = np.array([np.linalg.norm(np.take(grid, beyond, axis=axis)) for axis in range(self.dim)])
         return axes_of(tails >= tuning.direction * tails.max())
-
-
-def _apart(before: Array, after: Array) -> float:
-    """The relative l² distance of values (M, fields), the largest over the fields; infinite where some are missing."""
-    gaps, sizes = (np.sqrt(np.mean(np.square(v), axis=0)) for v in (before - after, after))
-    return float((gaps / field_sizes(sizes)).max()) if np.isfinite(gaps).all() and np.isfinite(sizes).all() else np.inf
-
-
-def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
-    """The function of these weights; a leaf without a cell is spoken for by the nearest that has one."""
-    present = list(mesh.present)
-    boxes = np.array([cell.bounds for _, cell in present])
-    homes = np.empty(len(mesh.cells), dtype=int)
-    homes[[number for number, _ in present]] = np.arange(len(present))
-    for number, (leaf, cell) in enumerate(zip(mesh.tree.leaves, mesh.cells, strict=True)):
-        if cell is None:
-            middle = leaf.bounds.mean(axis=1)
-            away = np.maximum(np.maximum(boxes[:, :, 0] - middle, middle - boxes[:, :, 1]), 0.0)
-            homes[number] = int(np.argmin(np.square(away).sum(axis=1)))
-    coefficients = np.array([cell.transform @ weights.cells[number] for number, cell in present])
-    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes, mesh.interfaces)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from os import cpu_count
 from typing import Protocol, cast
 
@@ -20,6 +19,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
+from rannpde.pde.cells.corners import calm
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
 from rannpde.pde.cells.fluxes import Fluxes
 from rannpde.pde.cells.mesh import Mesh
@@ -27,33 +27,14 @@ from rannpde.pde.cells.places import Place
 from rannpde.pde.cells.rims import Rims
 from rannpde.pde.cells.streams import Streams
 from rannpde.pde.cells.ties import Ties
+from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import Term, field_sizes, jets_of
+from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
 Around = Mapping["Place", Mapping[Jet, Array]]
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Output weights per cell (functions, fields), and traces per joint."""
-
-    cells: tuple[Array, ...]
-    traces: tuple[Array, ...]
-
-    def towards(self, other: Weights, length: float) -> Weights:
-        """That share of the way to other weights."""
-        pairs = ((self.cells, other.cells), (self.traces, other.traces))
-        mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
-        return Weights(*mixed)
-
-    def distance(self, other: Weights) -> float:
-        """Of the functions, relative to the other, the largest over the fields."""
-        gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
-        sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
-        return float((np.sqrt(gaps) / field_sizes(np.sqrt(sizes))).max())
 
 
 class Given(Protocol):
@@ -98,6 +79,7 @@ class System:
         fluxes = Fluxes(problem)
         self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
         self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
+        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner)
         self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
         self.places: list[list[Place]] = [[] for _ in mesh.cells]
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
@@ -176,9 +158,15 @@ class System:
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: Place) -> float:
-        factor = place.term.weight * self.factors.get(place.term.name, 1.0)
-        return factor if place.term.kind == "interior" else self.tuning.condition_weight * factor
+    def _weight(self, place: Place, number: int) -> float:
+        """Of the rows of a term in a cell, over those of equations away from corners."""
+        factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.calm[number])
+        inside = place.term.kind == "interior"
+        return factor if inside else self.tuning.condition_weight * factor * float(self.calm[number])
+
+    def _firmness(self, number: int) -> Array:
+        """(fields,): by which the joints of a cell weigh more than others."""
+        return self.calm[number] * self.streams.firmness(number)
 
     def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
         """A cell's rows after the elimination of its weights."""
@@ -193,7 +181,7 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 _note_flow(flows, place, partials)
-            weight = self._weight(place) * self.streams.strength(place, number)
+            weight = self._weight(place, number) * self.streams.strength(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
             root = root * self._entering(cell, place, flows) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
@@ -205,7 +193,7 @@ class System:
             value, partials, _ = self._linear(cell, stream.place, jets)
             plain = np.ones(len(stream.place.points))
             through.append(self.streams.row(stream, self._block(stream.place, plain, jets, value, partials, functions)))
-        return self.ties.eliminated(number, blocks, functions, through, self.streams.firmness(number))
+        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
 
     def _coefficients(self, place: Place, number: int, around: Around | Weights) -> tuple[list[Array], float]:
         """Partial derivatives of a term in a cell, and its size."""
@@ -298,7 +286,7 @@ class System:
             for place, root in zip(self.places[number], self.roots[number], strict=True):
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
-            firm = self.streams.firmness(number)
+            firm = self._firmness(number)
             for stream in self.streams.own[number]:
                 value = stream.place.term.expression.value(stream.place.known, self._jets(stream.place, own))
                 total += heavy**2 * self.streams.gap(stream, value, weights.traces[stream.joint])
@@ -318,7 +306,7 @@ class System:
         for number, cell in self.mesh.present:
             for place in self.places[number]:
                 value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
-                square = place.weights * (value * (self._weight(place) / natural)) ** 2
+                square = place.weights * (value * (self._weight(place, number) / natural)) ** 2
                 if place.term.kind == "boundary" and isinstance(place.term.region, Side):
                     beside[number] += square @ place.term.region.normals(place.points) ** 2
                 else:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Kept, Part, triangle_of
+from rannpde.pde.cells.elimination import Kept, Part, added, triangle_of
 from rannpde.pde.cells.mesh import Joint, Mesh
 
 Traces = Sequence[tuple[int, int]]
@@ -143,9 +143,9 @@ class Ties:
         total = own + sum(self.widths[j] for j in joints)
         height = sum(len(part) for crossing in self.crossings[number] for part in crossing.held)
         height += sum(len(through.held) for through in fluxes)
-        matrix = np.zeros((len(inner) + height, total + sides), dtype=kind, order="F")
-        matrix[: len(inner), :own], matrix[: len(inner), total:] = inner[:, :own], inner[:, own:]
-        row = len(inner)
+        known = np.zeros((min(own, len(inner)), total + sides), dtype=kind)
+        known[:, :own], known[:, total:] = inner[:own, :own], inner[:own, own:]
+        matrix, row = np.zeros((height, total + sides), dtype=kind), 0
         for crossing in self.crossings[number]:
             at = starts[crossing.joint]
             for (column, _), held in zip(crossing.traces, crossing.held, strict=True):
@@ -161,8 +161,8 @@ class Ties:
             matrix[row : row + count, total:] = self.heavy * through.held[:, own:]
             matrix[rows, at + np.arange(count)] = -self.heavy
             row += count
-        triangle = triangle_of(matrix)
-        return Kept(own, tuple(joints), triangle[:own]), Part(tuple(joints), triangle[own:, own:])
+        determined, left = added(known, matrix, own)
+        return Kept(own, tuple(joints), determined), Part(tuple(joints), left)
 
 
 def _powers(joint: Joint, order: int, dim: int) -> dict[MultiIndex, Array | float]:

@@ -22,16 +22,20 @@ class CellsTuning:
     cutoff : singular functions below it, relative to the first, are left out; 1e-12 costs a digit, 1e-14 is rounding
     face_weight, condition_weight : of rows of joints and conditions over those of equations; 10 to 100 differ little,
         1 and 1000 lose a factor of 3
+    corner : power of the distance from a re-entrant corner by which rows weigh less near it, twice that for conditions:
+        behind a backward step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the corner
     fill : points per function in a cell that the boundary cuts
     trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
     curve_cutoff : the same for those on an interface, which are polynomials of the box around it
     strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
     leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
         cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
-    degree : polynomial degrees at tol = 1 and what each digit of tol adds; most_degree : largest, by dimension
+    degree : polynomial degrees at tol = 1 and what each digit of tol adds; passes over the same cells take one more in
+        turn: of two with the same degree the functions differ, but not what both lack, and the estimate is too low (17
+        times behind a backward step); most_degree : largest, by dimension, beyond which rounding says more
     per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
     mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
-        falls when nothing is left to cut and passes still differ
+        falls when nothing is left to cut and passes still differ, by ``boldest`` of the largest residual at most
     share : estimate over difference of two passes; two independent errors of a size differ by √2 of it
     trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
         ``trust`` times that ratio but by ``least`` at most
@@ -61,6 +65,7 @@ class CellsTuning:
     cutoff: float = 1e-13
     face_weight: float = 10.0
     condition_weight: float = 10.0
+    corner: float = 0.5
     fill: float = 2.5
     trace_cutoff: float = 1e-7
     curve_cutoff: float = 1e-9
@@ -68,12 +73,13 @@ class CellsTuning:
     leaving: float = 2.0
     loose: float = 0.3
     degree: tuple[float, float] = (7.0, 0.8)
-    most_degree: tuple[int, int, int] = (20, 16, 8)
+    most_degree: tuple[int, int, int] = (20, 16, 9)
     per_cell: float = 0.5
     mark: float = 20.0
     worst: float = 0.02
+    boldest: float = 0.06
     share: float = 0.7
-    trust: float = 2.0
+    trust: float = 3.0
     least: float = 0.02
     lenient: float = 1e-3
     veto: float = 1e-2

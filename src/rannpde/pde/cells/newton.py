@@ -1,0 +1,96 @@
+"""Newton's method on one mesh, with a line search, and with what it has learnt about its own convergence.
+
+The first step goes from a function to weights, others between these. Close to the solution a change c is followed by
+one of about κ c². The largest κ seen is remembered over the meshes of a solve: a pass that starts from the one before
+needs one step, since the second would only confirm that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.network import cell_network
+from rannpde.pde.cells.system import System
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.cells.weights import Weights
+from rannpde.pde.functions import State
+from rannpde.pde.residual import field_sizes
+from rannpde.pde.watch import Ending, Watch
+
+STEADY = 1e-6
+"""A step that changes the solution by less and gains nothing has arrived at rounding."""
+SHORTEST = 1 / 64
+"""Step of the line search below which it gives up."""
+NEAR, SAFE = 0.3, 10.0
+"""Changes above say nothing of κ; the factor by which κ may be larger on another mesh."""
+
+
+class Newton:
+    """Solves systems one after the other; points (M, n) : where the first change is measured."""
+
+    def __init__(self, tol: float, watch: Watch, tuning: CellsTuning, points: Array) -> None:
+        self.tol, self.watch, self.tuning, self.points = tol, watch, tuning, points
+        self.growth = np.inf
+        """κ, as far as seen."""
+
+    def solve(
+        self, system: System, state: State, number: int, first: bool, pause: Callable[[], None]
+    ) -> tuple[Weights, int, Ending, bool]:
+        """Weights, steps, how it ended, and whether something is left free.
+
+        number : of the pass; first : whether there is no other, so that what is there counts when time is up
+        """
+        weights, free = system.solve(state, pause)
+        if system.problem.linear:
+            return weights, 1, Ending.CONVERGED, free
+        before = np.inf
+        if not first:
+            still = (0,) * self.points.shape[1]
+            old, new = (one.derivative(self.points, still) for one in (state, cell_network(system.mesh, weights)))
+            before = apart(old, new)
+            if self._ready(before):
+                return weights, 1, Ending.CONVERGED, free
+        for step in range(2, self.tuning.newton_steps + 1):
+            self.watch.tell(number, step, width=len(system.mesh.cells))
+            if self.watch.over and first:
+                return weights, step, Ending.BUDGET, free
+            try:
+                aim, free = system.solve(weights, pause)
+            except np.linalg.LinAlgError:  # the equations have no linearisation at what the step before has led to
+                return weights, step, Ending.NEWTON, free
+            length, norm = 1.0, system.norm(weights)
+            while length >= SHORTEST and not system.norm(weights.towards(aim, length)) < norm * (1 - 1e-4 * length):
+                length /= 2
+            if length < SHORTEST:
+                arrived = weights.distance(aim) < STEADY
+                return weights, step, Ending.CONVERGED if arrived else Ending.NEWTON, free
+            trial = weights.towards(aim, length)
+            change, weights = weights.distance(trial), trial
+            if length < 1.0:
+                before = np.inf
+                continue
+            if change < STEADY and change > 0.3 * before:  # rounding
+                return weights, step, Ending.CONVERGED, free
+            if STEADY < before < NEAR:
+                self.growth = max(change / before**2, self.growth if np.isfinite(self.growth) else 0.0)
+            if change < 0.01 * self.tol or self._ready(change):
+                return weights, step, Ending.CONVERGED, free
+            before = change
+        return weights, self.tuning.newton_steps, Ending.NEWTON, free
+
+    def _ready(self, change: float) -> bool:
+        """Whether the step after one that changed the solution by so much would change nothing that counts."""
+        return change < NEAR and SAFE * self.growth * change**2 < 0.1 * self.tol
+
+
+def apart(before: Array, after: Array) -> float:
+    """The relative l² distance of values (M, fields), the largest over the fields; infinite where some are missing.
+
+    >>> apart(np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]]))
+    0.4472135954999579
+    """
+    gaps, sizes = (np.sqrt(np.mean(np.square(v), axis=0)) for v in (before - after, after))
+    return float((gaps / field_sizes(sizes)).max()) if np.isfinite(gaps).all() and np.isfinite(sizes).all() else np.inf
