@@ -6,6 +6,8 @@ Noisy temperatures on a plate, :math:`\nabla\cdot(a\, \nabla u) + 4 = 0`: where 
 :math:`a(x, y)` is known at the edge only. What is found comes with what it is worth.
 """
 
+import os
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -15,7 +17,7 @@ plate = rp.Box(x=(0, 1), y=(0, 1))
 truth = "1 + exp(-30*(x - 0.35)**2 - 30*(y - 0.35)**2) + 0.7*exp(-40*(x - 0.7)**2 - 40*(y - 0.65)**2)"
 edge = {"walls": rp.On("boundary", "u = 0")}
 sensors = plate.sample(400, rng=0)
-temperature = rp.solve(rp.Problem(f"div(({truth})*grad(u)) + 4 = 0", plate, edge), tol=1e-5)(sensors)
+temperature = rp.solve(rp.Problem(f"div(({truth})*grad(u)) + 4 = 0", plate, edge), tol=1e-4)(sensors)
 measured = temperature + 0.002 * np.random.default_rng(1).standard_normal(400)
 
 problem = rp.Problem(
@@ -25,7 +27,7 @@ problem = rp.Problem(
     | {"known": rp.On("boundary", f"a = {truth}"), "sensors": rp.Data(sensors, measured, "u", noise=0.002)},
     unknown={"a": rp.UnknownFunction(of=("x", "y"), guess=1.0, bounds=(0, None))},
 )
-solution = rp.solve(problem, tol=1e-3)
+solution = rp.solve(problem, tol=1e-2 if "RANNPDE_SMALL" in os.environ else 1e-3)
 print(solution.functions["a"])
 
 # %%
