@@ -33,7 +33,7 @@ points = np.column_stack([np.ones_like(S), S])
 print(f"largest error at t = 1: {np.abs(solution(points) - exact).max():.1e}, estimated {solution.estimate:.1e}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
-for shade, t in zip((0.1, 0.4, 0.75), (0.0, 0.25, 1.0), strict=True):
+for shade, t in zip((0.1, 0.4, 0.75), (0.02, 0.25, 1.0), strict=True):
     now = np.column_stack([np.full_like(S, t), S])
     left.plot(S, solution(now), color=plt.cm.viridis(shade), label=f"$t = {t}$")
     right.plot(S, solution.derivative(now, (0, 1)), color=plt.cm.viridis(shade))

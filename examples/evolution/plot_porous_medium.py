@@ -28,4 +28,4 @@ for shade, t in zip(np.linspace(0, 0.85, 5), (0.1, 0.15, 0.25, 0.5, 1.1), strict
     right.semilogy(x, np.abs(solution(points) - exact(points)[:, 0]) + 1e-12, color=plt.cm.viridis(shade))
 left.set(xlabel="$x$", ylabel="$u$", title="the edge moves outwards")
 left.legend()
-right.set(xlabel="$x$", title="error: largest at the edge", ylim=(1e-9, 1))
+right.set(xlabel="$x$", title="error: largest at the edge", ylabel="error of $u$", ylim=(1e-10, 1e-2))

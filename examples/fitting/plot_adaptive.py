@@ -25,6 +25,6 @@ left.set(xlabel="$x$", title="a function with a layer")
 for name, (network, colour) in fits.items():
     gap = np.abs(network(x) - layer)
     print(f"{name}: largest error {gap.max():.1e}")
-    right.semilogy(x, np.maximum(gap, 1e-14), color=colour, linewidth=0.9, label=name)
-right.set(xlabel="$x$", title="error with 200 neurons", ylim=(1e-13, 3))
+    right.semilogy(x, np.maximum(gap, 1e-16), color=colour, linewidth=0.9, label=name)
+right.set(xlabel="$x$", title="error with 200 neurons", ylim=(1e-16, 3))
 right.legend()

@@ -39,4 +39,5 @@ for place, shown in ((axes[1], network(grid)), (axes[2], truth(grid))):
 for place, title in zip(axes, ("20,000 of the noisy points", "the fit", "the truth"), strict=True):
     place.grid(False)
     place.set(title=title, aspect="equal", xlabel="$x$", xlim=(-1, 1), ylim=(-1, 1))
+axes[0].set_ylabel("$y$")
 figure.colorbar(image, ax=axes)

@@ -10,6 +10,7 @@ import os
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 import rannpde as rp
 
@@ -40,7 +41,7 @@ figure, axes = plt.subplots(1, 2, figsize=(9, 4))
 looks = (("$u$", "viridis"), (r"$\log_{10}$ |error|", "magma"))
 for place, values, (name, colours) in zip(axes, shown, looks, strict=True):
     image = place.contourf(axis, axis, values.reshape(200, 200), levels=24, cmap=colours)
-    figure.colorbar(image, ax=place, shrink=0.8)
+    figure.colorbar(image, ax=place, shrink=0.8, ticks=MaxNLocator(6))
     place.plot([-1, 0, 0, 1, 1, -1, -1], [-1, -1, 0, 0, 1, 1, -1], color="black", linewidth=1)
     place.grid(False)
     place.set(aspect="equal", title=name, xlabel="$x$", ylabel="$y$")

@@ -9,6 +9,7 @@ depends on one quadratic form only.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 import rannpde as rp
 
@@ -33,6 +34,7 @@ for place, values, title, colours in (
     (axes[0], found, "$u$ on a slice", "viridis"),
     (axes[1], np.log10(np.abs(found - wanted) + 1e-17), r"$\log_{10}$ |error|", "magma"),
 ):
-    figure.colorbar(place.contourf(axis, axis, values.reshape(80, 80), levels=24, cmap=colours), ax=place)
+    image = place.contourf(axis, axis, values.reshape(80, 80), levels=24, cmap=colours)
+    figure.colorbar(image, ax=place, ticks=MaxNLocator(6))
     place.grid(False)
     place.set(xlabel="$x_1$", ylabel="$x_4$", title=title, aspect="equal")

@@ -149,7 +149,7 @@ def test_value_and_slope_at_both_ends_are_vetoed_by_the_equation():
 
 def test_a_load_narrower_than_the_features_is_not_called_solved():
     problem = Problem("u_xx = exp(-((x - 0.5)/0.0001)**2)", INTERVAL, FIXED)
-    solution = solved(problem, 1e-4, seconds=20, method=Collocation())
+    solution = solved(problem, 1e-4, seconds=5, method=Collocation())
     assert not solution.converged
     assert solution.score < 0.1 or not np.isfinite(solution.estimate)
 
@@ -202,7 +202,7 @@ def test_roots_at_the_edge_of_their_domain(source, ends):
     problem = Problem(f"u_t = {source} + u_xx/10", UNIT, start(first) | ends)
     solution = None
     with suppress(InputError):  # where not one step is possible, there is nothing to give back
-        solution = solved(problem, 1e-3, seconds=20)
+        solution = solved(problem, 1e-3, seconds=8)
     assert solution is None or solution.converged or solution.reason
 
 

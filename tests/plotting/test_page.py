@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -112,24 +111,23 @@ def test_a_march_that_ended_early_is_shown_up_to_its_end():
     assert "Did not converge" in page(burst)
 
 
-def test_parameters_that_were_found_have_their_interval(burgers):
-    @dataclass(frozen=True)
-    class Found:
-        value: float
-        interval: tuple[float, float]
+@pytest.fixture(scope="module")
+def tank() -> rp.Solution:
+    times = np.linspace(0.1, 2, 12)
+    measured = 0.4 + 0.6 * np.exp(-1.3 * times) + 0.01 * np.random.default_rng(0).standard_normal(12)
+    problem = rp.Problem(
+        "u_t = -k*u + b",
+        rp.Interval(0, 2, name="t"),
+        {"start": rp.On("t=0", "u = 1"), "sensors": rp.Data(times[:, None], measured, "u", noise=0.01)},
+        unknown={"k": rp.Unknown(guess=1.0), "b": rp.Unknown(guess=0.2)},
+    )
+    return rp.solve(problem, tol=1e-4)
 
-    class Inverse:
-        """A solution with found parameters, as an inverse problem gives it."""
 
-        def __init__(self):
-            self.parameters = {"nu": Found(0.1, (0.09, 0.11))}
-
-        def __getattr__(self, name):
-            return getattr(burgers, name)
-
-    text = page(Inverse())
-    assert "95 % interval" in text
-    assert "0.09 … 0.11" in text
+def test_what_was_found_has_its_interval_and_its_figure_is_open(tank):
+    text = page(tank)
+    for words in (str(tank.parameters["k"]), "± ", "(95 %)", "misfit", "<details open>"):
+        assert words in text, words
 
 
 def test_a_picture_is_a_palette_with_the_first_row_lowest():
@@ -200,6 +198,18 @@ SLIDE = (
     .filter(t => sticks(t.getBoundingClientRect(), svg.getBoundingClientRect())).map(t => t.outerHTML.slice(0, 120)));
 """
 )
+
+
+@needs_chromium
+def test_in_a_browser_pages_that_do_not_move_fit_a_phone(tank, tmp_path: Path):
+    """An identified problem, and a shape."""
+    for number, one in enumerate((tank, CASES["polygon"][0]())):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found, said = measured(page(one), 390, folder, OUT, "{out, size}")
+        assert not re.findall(r".*CONSOLE.*", said), said
+        assert found["size"]["scroll"] <= found["size"]["client"], "the page scrolls sideways"
+        assert found["out"] == []
 
 
 @needs_chromium

@@ -140,6 +140,13 @@ def test_a_study_from_a_file_leaves_everything(tmp_path: Path, toml: Path) -> No
     assert "12 cells" not in again.output, "nothing was left to run"
 
 
+@pytest.fixture
+def one_format(monkeypatch) -> None:
+    """Figures as SVG only: that all formats are written is a test of its own, and takes most of the time."""
+    monkeypatch.setattr("rannpde.studies.show.figures.render.__defaults__", (("svg",),))
+
+
+@pytest.mark.usefixtures("one_format")
 def test_every_chapter_runs_and_draws_at_tiny_size(tmp_path: Path) -> None:
     chapters = [shrunk(make("quick")) for make in CHAPTERS.values()]
     product = reproduce(chapters, tmp_path, heading="all", command="rannpde reproduce --quick")
@@ -212,6 +219,7 @@ def test_foreign_records_are_refused_before_the_work(tmp_path: Path, toml: Path)
     assert not (folder / "report.html").exists()
 
 
+@pytest.mark.usefixtures("one_format")
 def test_a_changed_digit_is_told_and_the_cell_runs_again(tmp_path: Path, toml: Path) -> None:
     arguments = ("study", toml, "--out", tmp_path / "out", "--workers", 1)
     command(*arguments)
@@ -231,6 +239,7 @@ def test_a_changed_digit_is_told_and_the_cell_runs_again(tmp_path: Path, toml: P
     assert "warning" not in command(*arguments).output
 
 
+@pytest.mark.usefixtures("one_format")
 @pytest.mark.parametrize("statement", ["DROP TABLE environments", "PRAGMA user_version = 1", "DROP TABLE cells"])
 def test_files_that_cannot_be_used_end_with_code_2(tmp_path: Path, toml: Path, statement: str) -> None:
     arguments = ("study", toml, "--out", tmp_path / "out", "--workers", 1)
@@ -254,6 +263,7 @@ def test_records_that_vanish_are_no_empty_report(tmp_path: Path, toml: Path, mon
     assert "12 finished cells are not in" in result.output
 
 
+@pytest.mark.usefixtures("one_format")
 def test_failures_are_listed_with_reasons_and_the_code_is_1(tmp_path: Path, toml: Path) -> None:
     toml.write_text(
         TOML.replace("sin(3*x1 + t)", "log(x1 - 0.3) + t")
@@ -282,6 +292,7 @@ def test_interrupted_writing_leaves_the_old_file(tmp_path: Path, monkeypatch) ->
     assert [p.name for p in tmp_path.iterdir()] == ["figure.svg"]
 
 
+@pytest.mark.usefixtures("one_format")
 def test_interrupted_figures_leave_the_old_ones(tmp_path: Path, monkeypatch) -> None:
     chapter = shrunk(CHAPTERS["dimension"]("quick"))
     product = reproduce([chapter], tmp_path, heading="h", command="c")
@@ -296,6 +307,7 @@ def test_interrupted_figures_leave_the_old_ones(tmp_path: Path, monkeypatch) -> 
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.usefixtures("one_format")
 def test_a_disk_that_fills_up_is_one_line_and_code_2(tmp_path: Path, toml: Path, monkeypatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "report.html")
@@ -382,6 +394,7 @@ def test_durations_in_words(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
+@pytest.mark.usefixtures("one_format")
 def test_the_command_is_shown_as_it_was_given(tmp_path: Path, toml: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "argv", ["rannpde", "study", "my file.toml"])
     command("study", toml, "--out", tmp_path / "out", "--workers", 1)

@@ -22,7 +22,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor() -> None:
-    """Print versions, BLAS, threads and rates, solve a tiny problem, and say what is wrong with any of them."""
+    """Say whether this installation is well.
+
+    Versions, BLAS, threads and rates are printed, a tiny problem is solved, and what is wrong is named with a remedy.
+    """
     from rannpde.studies.run.environment import examine
 
     console, checks = Console(), [*examine(), *solved()]

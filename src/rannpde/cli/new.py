@@ -30,7 +30,10 @@ def new(
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("problem.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
-    """Ask for equation, domain and conditions, check each answer, and write a problem file that solves."""
+    """Write a problem file, question by question.
+
+    Equation, domain and conditions are asked for, each answer is checked, and the file solves.
+    """
     from rannpde.io import write_whole
 
     if file.exists() and not force:

@@ -55,7 +55,10 @@ def reproduce(
     threads: Threads = 1,
     scheduler: Scheduler = None,
 ) -> None:
-    """Run the paper's experiments; finished cells are kept, so that an interrupted run goes on where it stopped."""
+    """Run the paper's experiments, and write a report.
+
+    Finished cells are kept, so that an interrupted run goes on where it stopped.
+    """
     from rannpde.studies.paper.catalogue import chapters
     from rannpde.studies.show.chapter import Size
 

@@ -63,8 +63,9 @@ def solve_file(
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
-    """Solve a stated problem; write <name>.npz, <name>.txt, <name>.png and the page <name>.html.
+    """Solve a problem file, and write a page to look at.
 
+    Beside the page <name>.html there are <name>.npz (rp.load reads it), <name>.txt and <name>.png.
     Exit code 3 means that the wanted error was not reached, 2 that the input is wrong, 1 that a part could not be
     written where it belongs. Ctrl-C writes the best found so far.
     """
@@ -151,7 +152,10 @@ def list_examples(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to; the current folder by default.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
-    """List the ready-made problems, or copy one of them to a file you can change and solve."""
+    """List the ready-made problems, or copy one to change.
+
+    rannpde examples burgers writes burgers.toml, which rannpde solve takes.
+    """
     from rannpde.pde.problem.toml import example, examples
 
     if name is None:

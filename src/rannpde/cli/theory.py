@@ -37,7 +37,10 @@ def theory(
     delta: Annotated[float, typer.Option(help="Probability of missing it.")] = 0.05,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the figures; none if left out.")] = None,
 ) -> None:
-    """Print every constant of the theory for u = exp(-|z|²/2s²), printed and corrected, and draw the figures."""
+    """Print the constants of the theory, draw its figures.
+
+    For u = exp(-|z|²/2s²): every constant as the paper prints it, and corrected.
+    """
     from rannpde.domains import SpaceTime
     from rannpde.io import prepare_folder
     from rannpde.network.laws import HeavyTailed

@@ -12,10 +12,10 @@ Solvers that need many derivatives at the same points evaluate ``ridge`` once fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -62,34 +62,54 @@ class Features(Protocol):
         ...
 
 
-class RidgeLayer(ABC):
-    """What both kinds of layer share: scaled inputs, the chain rule, a constant column at the end."""
+class ScaledLayer(ABC):
+    """What every kind of layer shares: scaled inputs (z - centre) / halfwidth, a constant column at the end."""
 
-    weights: Array
     centre: Array
     halfwidth: Array
     constant: bool
 
     @property
     @abstractmethod
+    def width(self) -> int:
+        """How many neurons there are."""
+
+    @property
     def copies(self) -> int:
-        """How many columns share one ridge direction w_j: blocks of ``width`` columns, one after the other."""
+        """How many columns each neuron has: blocks of ``width`` columns, one after the other."""
+        return 1
+
+    @property
+    def dim(self) -> int:
+        return len(self.centre)
+
+    @property
+    def columns(self) -> int:
+        return self.copies * self.width + self.constant
+
+    def _settle(self, dim: int, **lengths: int) -> None:
+        """Vectors as float64 of these lengths, or refused: a layer is also built from files."""
+        for name, length in {**lengths, "centre": dim, "halfwidth": dim}.items():
+            array = finite_array(name, getattr(self, name), 1)
+            require(array.shape == (length,), f"{name} with shape", array.shape, f"of shape ({length},)")
+            object.__setattr__(self, name, array)
+        require(bool((self.halfwidth > 0).all()), "halfwidth", self.halfwidth, "> 0 in every coordinate")
+        require(isinstance(self.constant, bool | np.bool_), "constant", self.constant, "True or False")
+        object.__setattr__(self, "constant", bool(self.constant))
+
+
+class RidgeLayer(ScaledLayer):
+    """Columns that are functions of w·s: the chain rule is one factor per column."""
+
+    weights: Array
 
     @abstractmethod
     def _fill(self, scaled: Array, order: int, out: Array) -> None:
         """Write the profile's derivative of that order at the scaled points into the leading columns of out."""
 
     @property
-    def dim(self) -> int:
-        return int(self.weights.shape[0])
-
-    @property
     def width(self) -> int:
         return int(self.weights.shape[1])
-
-    @property
-    def columns(self) -> int:
-        return self.copies * self.width + self.constant
 
     @property
     def raw(self) -> bool:
@@ -120,13 +140,12 @@ class RidgeLayer(ABC):
         factor = np.tile(np.prod((self.weights / self.halfwidth[:, None]) ** index[:, None], axis=0), self.copies)
         return np.append(factor, 1.0) if self.constant else factor
 
-    def _settle(self, phases: str) -> None:
-        """Fields as float64 arrays, refused unless their shapes fit together: a layer is also built from files."""
+    def _settle_ridges(self, phases: str) -> None:
         weights = finite_array("weights", self.weights, 2)
         dim, width = weights.shape
         require(dim >= 1 and width >= 1, "weights with shape", (dim, width), "at least 1 × 1")
         object.__setattr__(self, "weights", weights)
-        settle(self, {phases: width, "centre": dim, "halfwidth": dim})
+        self._settle(dim, **{phases: width})
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +168,7 @@ class RandomFeatures(RidgeLayer):
     constant: bool = False
 
     def __post_init__(self) -> None:
-        self._settle("biases")
+        self._settle_ridges("biases")
         object.__setattr__(self, "activation", as_activation(self.activation))
 
     @classmethod
@@ -168,10 +187,6 @@ class RandomFeatures(RidgeLayer):
         centre, halfwidth = _scaling(dim, domain)
         weights, biases = law.sample(positive_integer("width", width), len(centre), rng=rng)
         return cls(weights, biases, as_activation(activation), centre, halfwidth, constant)
-
-    @property
-    def copies(self) -> int:
-        return 1
 
     def _fill(self, scaled: Array, order: int, out: Array) -> None:
         phase = scaled @ self.weights
@@ -197,7 +212,7 @@ class FourierFeatures(RidgeLayer):
     constant: bool = True
 
     def __post_init__(self) -> None:
-        self._settle("phases")
+        self._settle_ridges("phases")
 
     @classmethod
     def sample(
@@ -230,17 +245,6 @@ class FourierFeatures(RidgeLayer):
         phase = scaled @ self.weights + (self.phases + 0.5 * pi * (order % 4))
         out[:, : self.width] = np.cos(phase) / sqrt(self.width)
         out[:, self.width : 2 * self.width] = np.sin(phase) / sqrt(self.width)
-
-
-def settle(layer: Any, lengths: Mapping[str, int]) -> None:
-    """Vectors of a layer as float64 of these lengths, ``halfwidth`` > 0 and ``constant`` a bool, or refused."""
-    for name, length in lengths.items():
-        array = finite_array(name, getattr(layer, name), 1)
-        require(array.shape == (length,), f"{name} with shape", array.shape, f"of shape ({length},)")
-        object.__setattr__(layer, name, array)
-    require(bool((layer.halfwidth > 0).all()), "halfwidth", layer.halfwidth, "> 0 in every coordinate")
-    require(isinstance(layer.constant, bool | np.bool_), "constant", layer.constant, "True or False")
-    object.__setattr__(layer, "constant", bool(layer.constant))
 
 
 def multi_index(derivative: Sequence[int] | None, dim: int) -> MultiIndex:

@@ -21,14 +21,14 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import finite_array, finite_points, positive_integer, require
 from rannpde.network.activations import Activation, as_activation
-from rannpde.network.features import multi_index, settle
+from rannpde.network.features import ScaledLayer, multi_index
 
 Blocks = tuple[MultiIndex, ...]
 """The blocks of a partition, each as the multi-index of its axes."""
 
 
 @dataclass(frozen=True, eq=False)
-class PolynomialFeatures:
+class PolynomialFeatures(ScaledLayer):
     """Columns σ(b_j + Σ_m w_mj s^(e_m)), and 1 at the end if ``constant``.
 
     exponents (monomials, dim), whole numbers; weights (monomials, width); biases (width,); centre and halfwidth (dim,)
@@ -57,21 +57,12 @@ class PolynomialFeatures:
         require(fitting, "weights with shape", weights.shape, f"of {len(exponents)} rows, one per monomial")
         object.__setattr__(self, "exponents", exponents.astype(int))
         object.__setattr__(self, "weights", weights)
-        dim, width = exponents.shape[1], weights.shape[1]
-        settle(self, {"biases": width, "centre": dim, "halfwidth": dim})
+        self._settle(exponents.shape[1], biases=weights.shape[1])
         object.__setattr__(self, "activation", as_activation(self.activation))
-
-    @property
-    def dim(self) -> int:
-        return int(self.exponents.shape[1])
 
     @property
     def width(self) -> int:
         return int(self.weights.shape[1])
-
-    @property
-    def columns(self) -> int:
-        return self.width + self.constant
 
     def __call__(self, points: Array, derivative: Sequence[int] | None = None) -> Array:
         """Design matrix (M, columns) of that partial derivative at the points (M, dim)."""

@@ -16,11 +16,11 @@ from numpy.polynomial import legendre
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import finite_array, finite_points, require
-from rannpde.network.features import multi_index, settle
+from rannpde.network.features import ScaledLayer, multi_index
 
 
 @dataclass(frozen=True, eq=False)
-class ProductFeatures:
+class ProductFeatures(ScaledLayer):
     """Columns Π_i h_ij(s_i), and 1 at the end if ``constant``.
 
     factors : (dim, degrees, width), the coefficients of h_ij in Legendre polynomials of degree 0, 1, …
@@ -40,19 +40,11 @@ class ProductFeatures:
         factors = finite_array("factors", self.factors, 3)
         require(0 not in factors.shape, "factors with shape", factors.shape, "at least 1 × 1 × 1")
         object.__setattr__(self, "factors", factors)
-        settle(self, {"centre": len(factors), "halfwidth": len(factors)})
-
-    @property
-    def dim(self) -> int:
-        return int(self.factors.shape[0])
+        self._settle(len(factors))
 
     @property
     def width(self) -> int:
         return int(self.factors.shape[2])
-
-    @property
-    def columns(self) -> int:
-        return self.width + self.constant
 
     def __call__(self, points: Array, derivative: Sequence[int] | None = None) -> Array:
         """Design matrix (M, columns) of that partial derivative at the points (M, dim)."""

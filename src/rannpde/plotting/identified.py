@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rannpde.arrays import Array
+from rannpde.domains import SpaceTime
 from rannpde.io import PathLike
 from rannpde.pde.inverse.identified import residuals_of
-from rannpde.plotting.figures import HEADING, component, draw_map, first_view, heading
-from rannpde.plotting.style import style
-from rannpde.plotting.view import Panel
+from rannpde.plotting.figures import HEADING, canvas, component, draw_map, first_view, heading
+from rannpde.plotting.style import COLOURS, style
+from rannpde.plotting.typeset import inline, symbol
+from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span
 
 if TYPE_CHECKING:
     from rannpde.pde.inverse.design import Sensitivity
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 
 LINE, GRID = 300, 80
 """Points of a curve, and along each side of a map."""
-BAND, MEASURED = "#0072b2", "#d55e00"
-"""Blue and vermilion, apart for all eyes."""
+BAND, MEASURED = COLOURS[:2]
+COLUMNS = 3
+"""Panels side by side: more would be too small to read on a page."""
 
 
 def plot_identified(solution: Identified, path: PathLike | None = None) -> Figure:
@@ -39,10 +42,7 @@ def plot_identified(solution: Identified, path: PathLike | None = None) -> Figur
 def _identified(solution: Identified) -> Figure:
     functions = list(solution.functions.values())
     panels = 2 + bool(solution.parameters) + sum(1 + (len(f.of) == 2) for f in functions)
-    columns = min(panels, 3)
-    rows = -(-panels // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.4 * rows + 0.4), layout="constrained")
-    places = iter(np.atleast_1d(figure.subplots(rows, columns)).ravel())
+    figure, places = _places(panels)
     _field(figure, next(places), solution)
     if solution.parameters:
         _numbers(next(places), solution)
@@ -55,42 +55,42 @@ def _identified(solution: Identified) -> Figure:
     return figure
 
 
+def _places(panels: int) -> tuple[Figure, Iterator[Axes]]:
+    """A figure with room for that many panels, row by row."""
+    columns = min(panels, COLUMNS)
+    figure, axes = canvas(-(-panels // columns), columns, width=4.2, height=3.4)
+    return figure, iter(axes.ravel())
+
+
 def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
     """The first field: a curve with its band, or a map over the first two coordinates with the sensors on it."""
     domain, name = solution.stated.domain, solution.fields[0]
     points = [one.points for one in solution.stated.measurements if len(one.points) == len(one.values)]
     if domain.dim == 1:
-        line = span(domain.bounds[0], LINE)
+        line = span(domain, 0, LINE)
         values = np.reshape(solution.function(line[:, None])[:, 0], -1)
         half = solution.factor * np.reshape(solution.std(line[:, None]), (LINE, -1))[:, 0]
         axes.fill_between(line, values - half, values + half, color=BAND, alpha=0.25, lw=0)
         axes.plot(line, values, color=BAND)
-        axes.set(xlabel=domain.names[0], ylabel=name)
+        _label(axes, domain.names[0], name)
         for one in solution.stated.measurements:
             if len(one.points) == len(one.values) and str(one.expression.formula) == name:
                 axes.plot(one.points[:, 0], one.values, ".", color=MEASURED, ms=5, label="measured")
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(frameon=False)
+            axes.legend()
         return
     view = first_view(domain)
     assert view is not None
-    draw_map(figure, axes, view, Panel(f"{name} and where it was measured", component(solution.function, 0)))
+    draw_map(figure, axes, view, Panel(f"{inline(name)} and where it was measured", component(solution.function, 0)))
     across, up = view.plane
     for places in points:
         size = 3 if len(places) > 200 else 6
         axes.plot(places[:, across], places[:, up], ".", color="white", mec="black", mew=0.4, ms=size)
 
 
-def _shade(figure: Figure, axes: Axes, first: Array, second: Array, values: Array) -> None:
-    shaded = axes.pcolormesh(
-        first, second, values.reshape(len(first), len(second)).T, shading="gouraud", rasterized=True
-    )
-    figure.colorbar(shaded, ax=axes)
-
-
-def span(ends: Array, count: int) -> Array:
-    """Points from end to end."""
-    return np.linspace(float(ends[0]), float(ends[1]), count)
+def _label(axes: Axes, across: str, up: str) -> None:
+    axes.set_xlabel(inline(across), fontsize=LETTERS)
+    axes.set_ylabel(inline(up), fontsize=LETTERS)
 
 
 def _numbers(axes: Axes, solution: Identified) -> None:
@@ -103,7 +103,8 @@ def _numbers(axes: Axes, solution: Identified) -> None:
             axes.plot(ends, [row, row], color=BAND, lw=3, solid_capstyle="butt")
         axes.plot(0, row, "o", color=BAND, mec="white")
         axes.annotate(str(one), (0, row), xytext=(0, 9), textcoords="offset points", ha="center", fontsize=8)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), map(inline, names), fontsize=LETTERS)
+    axes.grid(False, axis="y")
     axes.set(ylim=(-0.6, len(names) - 0.2), xlabel="interval, percent of the value")
     axes.margins(x=0.3)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -113,20 +114,31 @@ def _function(figure: Figure, places: Iterator[Axes], one: FunctionEstimate) -> 
     bounds = one.expanded.basis.cell.bounds
     axes = next(places)
     if len(one.of) == 1:
-        line = span(bounds[0], LINE)
+        line = np.linspace(bounds[0, 0], bounds[0, 1], LINE)
         lower, upper = one.band(line[:, None])
         axes.fill_between(line, lower, upper, color=BAND, alpha=0.25, lw=0)
         axes.plot(line, one(line[:, None]), color=BAND)
-        axes.set(xlabel=one.of[0], ylabel=one.name, title=f"{one.name} with its band")
+        _label(axes, one.of[0], one.name)
+        axes.set_title(f"{inline(one.name)} with its band", fontsize=LETTERS - 1)
         return
-    first, second = (span(bounds[k], GRID) for k in (0, 1))
+    first, second = (np.linspace(lower, upper, GRID) for lower, upper in bounds[:2])
     grid = np.tile(bounds.mean(axis=1), (GRID * GRID, 1))
-    grid[:, 0], grid[:, 1] = np.repeat(first, GRID), np.tile(second, GRID)
-    shown = [(one(grid), one.name)] + ([(one.factor * one.std(grid), f"± of {one.name}")] if len(one.of) == 2 else [])
-    for number, (values, title) in enumerate(shown):
+    grid[:, 0], grid[:, 1] = np.tile(first, GRID), np.repeat(second, GRID)
+    shown = [Panel(inline(one.name), one)]
+    if len(one.of) == 2:
+        shown.append(Panel(f"± of {inline(one.name)}", lambda points: one.factor * one.std(points)))
+    for number, panel in enumerate(shown):
         axes = axes if number == 0 else next(places)
-        _shade(figure, axes, first, second, values)
-        axes.set(xlabel=one.of[0], ylabel=one.of[1], title=title)
+        values = panel.values(grid).reshape(GRID, GRID)
+        scale = scale_of(values, panel)
+        axes.grid(False)
+        shaded = axes.pcolormesh(
+            first, second, values, cmap=scale.colours, shading="gouraud", rasterized=True,
+            vmin=scale.least, vmax=scale.most,
+        )  # fmt: skip
+        figure.colorbar(shaded, ax=axes).outline.set_visible(False)
+        _label(axes, *one.of[:2])
+        axes.set_title(panel.label, fontsize=LETTERS - 1)
 
 
 def _residuals(axes: Axes, solution: Identified) -> None:
@@ -150,22 +162,42 @@ def _residuals(axes: Axes, solution: Identified) -> None:
 
 def plot_sensitivity(sensitivity: Sensitivity, path: PathLike | None = None) -> Figure:
     """θ ∂u/∂θ of the first field for every unknown number, and the places of the best sensors."""
-    domain, names = sensitivity.problem.domain, list(sensitivity.values)
-    figure = Figure(figsize=(4.6 * len(names), 3.6), layout="constrained")
-    all_axes = np.atleast_1d(figure.subplots(1, len(names)))
-    best = sensitivity.best(2 * len(names))
-    for axes, name in zip(all_axes, names, strict=True):
-        title = f"change of {sensitivity.problem.fields[0]} with {name}"
-        if domain.dim == 1:
-            line = span(domain.bounds[0], LINE)
-            axes.plot(line, sensitivity(line[:, None])[name], color=BAND)
-            axes.plot(best[:, 0], sensitivity(best)[name], "o", color=MEASURED)
-            axes.set(xlabel=domain.names[0], title=title)
-            continue
-        view = first_view(domain)
-        assert view is not None
-        draw_map(figure, axes, view, Panel(title, lambda points, name=name: sensitivity(points)[name]))  # type: ignore[misc]
-        axes.plot(*best[:, list(view.plane)].T, "o", color=MEASURED, mec="white", clip_on=False)
-    if path is not None:
-        figure.savefig(path, dpi=150)
+    with style():
+        figure = _sensitivity(sensitivity)
+        if path is not None:
+            figure.savefig(path, dpi=150)
     return figure
+
+
+def _sensitivity(sensitivity: Sensitivity) -> Figure:
+    domain, names = sensitivity.problem.domain, list(sensitivity.values)
+    field = sensitivity.problem.fields[0]
+    best = sensitivity.best(2 * len(names))
+    view = first_view(domain)
+    told = f"What {inline(field)} tells of each unknown, and where {len(best)} sensors tell most"
+    if view is not None and isinstance(domain, SpaceTime) and domain.dim > 2:  # at a time of the sensors, not the last
+        time = float(np.median(best[:, 0]))
+        view = View.of(domain, view.plane, {0: time})
+        told += f"\nmaps at $t = {time:.3g}$; sensors at times from {best[:, 0].min():.3g} to {best[:, 0].max():.3g}"
+    figure, places = _places(len(names))
+    for name in names:
+        axes, values = next(places), _change(sensitivity, name)
+        title = rf"${symbol(name)}\ \partial {symbol(field)} / \partial {symbol(name)}$"
+        if view is None:
+            line = span(domain, 0, LINE)
+            axes.plot(line, values(line[:, None]), color=BAND)
+            axes.plot(best[:, 0], values(best), "o", color=MEASURED)
+            axes.set_xlabel(inline(domain.names[0]), fontsize=LETTERS)
+            axes.set_title(title, fontsize=LETTERS)
+            continue
+        draw_map(figure, axes, view, Panel(title, values))
+        across, up = best[:, list(view.plane)].T
+        axes.plot(across, up, "o", color="white", mec="black", ms=6, clip_on=False, zorder=3)
+    for empty in places:
+        empty.set_axis_off()
+    figure.suptitle(told, fontsize=HEADING)
+    return figure
+
+
+def _change(sensitivity: Sensitivity, name: str) -> Callable[[Array], Array]:
+    return lambda points: sensitivity(points)[name]

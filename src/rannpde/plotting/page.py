@@ -7,7 +7,7 @@ is shown.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -22,6 +22,7 @@ import numpy as np
 from rannpde.domains import Box, Domain, SpaceTime
 from rannpde.errors import InputError
 from rannpde.io import PathLike, write_whole
+from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.plotting.shown import figure, pictures, residuals, wide
@@ -49,10 +50,10 @@ def page(solution: Solution, command: str = "") -> str:
         _head(solution),
         _statement(problem),
         pictures(solution),
+        figure(solution),
         residuals(solution),
         _found(solution),
         _passes(solution),
-        figure(solution),
         _made(solution, command),
     ]
     title = escape(solution.title)
@@ -101,11 +102,13 @@ def _statement(problem: Problem) -> str:
 
 def _domain(domain: Domain) -> str:
     space = domain.space if isinstance(domain, SpaceTime) else domain
+    ends = zip(domain.names, domain.bounds, strict=True)
+    written = as_svg(
+        r",\ \ ".join(rf"{symbol(name)} \in ({low:.6g},\, {high:.6g})" for name, (low, high) in ends), repr(domain)
+    )
     if isinstance(space, Box):
-        ends = zip(domain.names, domain.bounds, strict=True)
-        written = r",\ \ ".join(rf"{symbol(name)} \in ({low:.6g},\, {high:.6g})" for name, (low, high) in ends)
-        return as_svg(written, repr(domain))
-    return f"<code>{escape(repr(domain))}</code>"
+        return written
+    return f"a part of {written} <code>{escape(repr(domain))}</code>"
 
 
 def _bounds(problem: Problem) -> str:
@@ -138,13 +141,17 @@ def _condition(condition: Condition, problem: Problem) -> str:
 
 
 def _found(solution: Solution) -> str:
-    """Parameters with intervals where they were found, given ones, and the residual of every term."""
+    """What was identified, with intervals and bands; what was given; the residual of every term."""
     parts = []
-    found: Mapping[str, Any] = getattr(solution, "parameters", None) or {}
-    if found:
-        rows = [(escape(greek(name)), *_interval(value)) for name, value in found.items()]
-        parts.append("<h3>Found</h3>" + _table(("parameter", "value", "95 % interval"), rows))
-    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items() if k not in found]
+    if isinstance(solution, Identified):
+        told = [[greek(name), str(one)] for name, one in solution.parameters.items()]
+        told += [repr(one).split(": ", 1) for one in solution.functions.values()]
+        parts.append(_table(("unknown", "found"), [[escape(part) for part in row] for row in told]))
+        data = [
+            (escape(name), _number(sigma), _number(solution.misfit[name])) for name, sigma in solution.noise.items()
+        ]
+        parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
+    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items()]
     if given:
         parts.append(_table(("parameter", "value"), given))
     names = dict.fromkeys([*solution.losses, *solution.held_out])
@@ -153,13 +160,6 @@ def _found(solution: Solution) -> str:
     heads = ("term", "mean square of the residual", "its integral", "relative, on fresh points")
     parts.append(_table(heads, terms) if terms else "")
     return f'<section><h2 id="numbers">Parameters and residuals</h2>{"".join(parts)}</section>'
-
-
-def _interval(value: Any) -> tuple[str, str]:
-    """A parameter that was found, with its interval where it has one."""
-    ends = getattr(value, "interval", None)
-    middle = getattr(value, "value", value)
-    return f"{float(middle):.8g}", "" if ends is None else f"{float(ends[0]):.8g} … {float(ends[1]):.8g}"
 
 
 def _passes(solution: Solution) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
-from rannpde.plotting.figures import component, logarithm, plot_solution
+from rannpde.pde.inverse.identified import Identified
+from rannpde.plotting.figures import component, logarithm
 from rannpde.plotting.film import Film, films, still
 from rannpde.plotting.svg import Drawn, greek, map_panel, profile_panel, still_of
 from rannpde.plotting.view import Panel, scale_of
@@ -106,7 +107,7 @@ def residuals(solution: Solution) -> str:
         panel = logarithm(name, lambda points: np.stack(list(solution.residual(points).values()), 1), k)
         if film.line is not None:
             rows = film.profiles(lambda points, panel=panel: panel.values(points)[:, None])[:, :, 0]  # type: ignore[misc]
-            drawn = profile_panel(f"residual-{k}", film.across, rows, None, (film.domain.names[film.line], "log10"))
+            drawn = profile_panel(f"residual-{k}", film.across, rows, None, (film.domain.names[film.line], "log₁₀"))
         else:
             assert film.plane is not None
             views = film.views(GRID)
@@ -131,12 +132,13 @@ def _framed(name: str, drawn: Drawn) -> str:
 
 
 def figure(solution: Solution) -> str:
-    """The figure of ``solution.plot()``, which has streamlines and errors too; open where the fields are a vector."""
+    """The figure of ``solution.plot()``; open where it has what no panel has: streamlines, sensors, intervals."""
+    opened = " open" if solution.vector or isinstance(solution, Identified) else ""
     buffer = io.BytesIO()
-    plot_solution(solution).savefig(buffer, format="png", dpi=110)
+    solution.plot().savefig(buffer, format="png", dpi=110)
     address = base64.b64encode(buffer.getvalue()).decode()
     return (
-        f'<section><h2 id="figure">Figure</h2><details{" open" if solution.vector else ""}>'
+        f'<section><h2 id="figure">Figure</h2><details{opened}>'
         "<summary>as <code>solution.plot()</code> draws it</summary>"
         + wide(f'<img alt="{escape(solution.title)}" src="data:image/png;base64,{address}">', "figure")
         + "</details></section>"

@@ -31,7 +31,8 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.0,
-    "legend.frameon": False,
+    "legend.framealpha": 0.85,  # the grid does not run through the words
+    "legend.edgecolor": "none",
     "legend.fontsize": 8.0,
     "savefig.dpi": 160,
     "svg.fonttype": "none",

@@ -140,6 +140,7 @@ class View:
         axes.set(
             **{f"{side}label": inline(self.domain.names[axis]) for side, axis in zip("xy", self.plane, strict=True)}
         )
+        axes.locator_params(nbins=5)  # more would touch in a panel
         axes.set_aspect("equal")
         axes.set(xlim=_widened(self.across, bool(self.loops)), ylim=_widened(self.up, bool(self.loops)))
 

@@ -108,6 +108,8 @@ def test_a_full_file_and_its_settings_as_they_stand(tmp_path):
         ('fields = ["u"]', "fields = [1]", "fields is", 3, 10),
         ('fields = ["u"]', 'fields = "u"', "fields is", 3, 11),
         ('fields = ["u"]', "incomplete = 1", "incomplete is 1", 3, 14),
+        ('name = "a"', 'equation = "u_t = u_xx"', "did you mean 'equations'", 1, 1),
+        ("[bounds]", "[bound]", "did you mean 'bounds'", 16, 2),
         ("t = [0, 1]", "t = [0]", "domain.t", 5, 5),
         ("x = [0, 1]", "x = [0, [1]]", "domain.x", 6, 5),
         ("x = [0, 1]", 'x = [0, "u"]', "domain.x", 6, 10),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 MARK = "\n    "
 """Lines of a message that show a statement and the mark below it begin so (``statement.grammar.fail``)."""
 
-_WRONG_KEY = re.compile(r"([\w.-]+ has the key|setting of \w+ is) '([^']+)'")
+_WRONG_KEY = re.compile(r"((?:the file|[\w.-]+) has the key|setting of \w+ is) '([^']+)'")
 
 
 def locate(message: str, tables: Sequence[str], text: str) -> tuple[int, int] | None:
@@ -36,8 +36,9 @@ def _path(message: str, tables: Sequence[str]) -> list[str]:
     key = re.match(r"(\w+)\['([^']+)'\]", message)
     if unknown and tables:
         return [*tables, unknown[2]]
-    if unknown and not message.startswith("the file"):
-        return [*unknown[1].partition(" ")[0].split("."), unknown[2]]
+    if unknown:
+        tables = [] if message.startswith("the file") else unknown[1].partition(" ")[0].split(".")
+        return [*tables, unknown[2]]
     if key:
         return [*tables, key[1], key[2]]
     if named:
