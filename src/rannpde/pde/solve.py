@@ -17,6 +17,7 @@ from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, Uncertainty, identify, response_at_guess
+from rannpde.pde.lines.influence import functions_march
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
@@ -124,7 +125,9 @@ class Identify:
     def solver(self, problems: Sequence[Problem], watch: Watch) -> Forward:
         """What solves the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
-        wanted = Cells(march=False) if functions and self.forward is None else self.forward
+        wanted = self.forward
+        if functions and wanted is None and not all(map(functions_march, problems)):
+            wanted = Cells(march=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator) -> Solution:
             chosen, why = _chosen(problem, wanted)

@@ -20,8 +20,8 @@ from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedMode
 from rannpde.pde.inverse.regression import PIN, Fit, Noise, Regression
 from rannpde.pde.inverse.uncertainty import bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.lines.influence import Influence, weak_form
 from rannpde.pde.lines.march import Evolved
-from rannpde.pde.lines.sensitivities import can_march_again
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
 from rannpde.pde.watch import Ending, Watch
@@ -95,6 +95,7 @@ class _Search:
         self.strengths: dict[str, float] | None = None
         self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
         self.fits: list[Fit] = []
+        self.influences: dict[tuple[int, bool], Influence] = {}
 
     # ------------------------------------------------------------------------------------------------------- rounds
 
@@ -138,14 +139,24 @@ class _Search:
             assert isinstance(solution.story, CellsStory)
             degree = solution.story.passes[-1].degree
             return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.watch.over)
+        if isinstance(function, Evolved):
+            influence = self._influence(problem, function)
+            if influence.fits(function):
+                over = lambda: self.watch.over  # noqa: E731
+                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
         if self.unknowns.bases:
             raise InputError(
-                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, but the method is "
-                f"{solution.method.name}"
+                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "
+                f"lines whose equations alone hold them, but the method is {solution.method.name}"
             )
-        if isinstance(function, Evolved) and can_march_again(function):
-            return LinesModel(problem, self.unknowns, function, tol, lambda: self.watch.over)
         return SolvedModel(problem, self.unknowns, lambda both: self._solved(both, tol))
+
+    def _influence(self, problem: Problem, function: Evolved) -> Influence:
+        """How the equations depend on the unknowns: understood once for each form."""
+        key = id(problem), weak_form(function)
+        if key not in self.influences:
+            self.influences[key] = Influence.of(problem, weak=key[1])
+        return self.influences[key]
 
     def _solved(self, problem: Problem, tol: float) -> State:
         return self.forward(problem, tol, np.random.default_rng(0)).function
