@@ -1,7 +1,7 @@
 """Sensitivities of a march: how its states change with unknown numbers and functions, along the steps that it took.
 
-With z' = F(t, z, θ), the sensitivity S = ∂z/∂θ satisfies S' = F_z S + F_θ. On a step of the march F_z and F_θ are known,
-so that the stages of S solve one linear system, that of Newton's method for z, with many right sides:
+With z' = F(t, z, θ), the sensitivity S = ∂z/∂θ satisfies S' = F_z S + F_θ. On a step of the march F_z and F_θ are
+known, so that the stages of S solve one linear system, that of Newton's method for z, with many right sides:
 
     (A⁻¹/h ⊗ 1 - 1 ⊗ J) ΔS = F_z S + F_θ - A⁻¹(S - S_0)/h .
 
