@@ -173,9 +173,9 @@ def _reduced(rows: Rows) -> Rows:
     residuals, slopes = [], []
     for k, (r, slope) in enumerate(zip(rows.residuals, rows.slopes, strict=True)):
         root = rows.weights(k)
-        triangle = np.linalg.qr(np.column_stack([root[:, None] * slope, root * r]), mode="r")
+        triangle: Array = np.linalg.qr(np.column_stack([root[:, None] * slope, root * r]), mode="r")  # type: ignore[assignment]
         residuals.append(triangle[:, -1])
         slopes.append(triangle[:, :-1])
-    triangle = np.linalg.qr(np.column_stack([rows.pins, rows.pinned]), mode="r")
+    triangle = np.linalg.qr(np.column_stack([rows.pins, rows.pinned]), mode="r")  # type: ignore[assignment]
     plain = ("squares",) * len(rows.losses)
     return Rows(tuple(residuals), tuple(slopes), triangle[:, -1], triangle[:, :-1], plain, rows.responses)

@@ -108,6 +108,7 @@ class Search:
         self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
         self.fits: list[Fit] = []
         self.models: list[Model] = []
+        self.regression = Regression(problems, self.unknowns, self.models)
         self.influences: dict[tuple[int, bool], Influence] = {}
 
     # ------------------------------------------------------------------------------------------------------- rounds
