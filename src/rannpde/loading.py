@@ -22,7 +22,7 @@ from rannpde.pde.collocation.pieces import unpack_pieces
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import Response
+from rannpde.pde.inverse.models import Response, restored
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_evolved
 from rannpde.pde.lines.method import LinesStory
@@ -116,10 +116,13 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
     }  # fmt: skip
     if "response" in header:
         own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}
-        evolved = header["response"]["function"] == "evolved"
         values = {name: one.value for name, one in parameters.items()}
-        both = with_sensitivities(problem, values) if evolved else problem
-        found["response"] = Response(_function(header["response"], own, both), len(problem.fields))
+        if header["response"]["function"] == "sensitive":
+            evolved = unpack_evolved(header["response"]["solution"], own, _at_values(problem, found))
+            found["response"] = restored(problem, values, functions, evolved)
+        else:
+            both = with_sensitivities(problem, values) if header["response"]["function"] == "evolved" else problem
+            found["response"] = Response(_function(header["response"], own, both), len(problem.fields))
     return found
 
 

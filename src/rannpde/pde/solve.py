@@ -15,9 +15,12 @@ from rannpde.errors import InputError, choose, positive_integer, positive_number
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, Uncertainty, identify, response_at_guess
+from rannpde.pde.lines.influence import functions_march
+from rannpde.pde.lines.march import Evolved
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
@@ -125,12 +128,17 @@ class Identify:
     def solver(self, problems: Sequence[Problem], watch: Watch) -> Forward:
         """What solves the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
-        wanted = Cells(march=False) if functions and self.forward is None else self.forward
+        wanted = self.forward
+        if functions and wanted is None and not all(map(functions_march, problems)):
+            wanted = Cells(march=False)
 
-        def forward(problem: Problem, own: float, seed: np.random.Generator) -> Solution:
+        def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
             chosen, why = _chosen(problem, wanted)
             left = None if watch.seconds is None else max(watch.seconds - watch.elapsed, 0.1)
-            return chosen.solve(problem, own, seed, Watch(watch.progress, left), why)
+            rest = Watch(watch.progress, left)
+            if isinstance(chosen, Lines) and isinstance(like, Evolved):
+                return chosen.solve(problem, own, seed, rest, why, like)
+            return chosen.solve(problem, own, seed, rest, why)
 
         return forward
 

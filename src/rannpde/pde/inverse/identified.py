@@ -14,9 +14,11 @@ from rannpde.errors import finite_points
 from rannpde.io import PathLike
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter
 from rannpde.pde.inverse.models import Response
+from rannpde.pde.inverse.rows import predicted
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import Bare
 from rannpde.pde.solution import Report, Solution
+from rannpde.pde.statement.expression import Jet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,22 +111,14 @@ class Identified(Solution):
 def residuals_of(solution: Identified) -> dict[str, Array]:
     """Measurement → (measured - predicted) / noise (N,)."""
     problem, found = solution.stated, {}
-    known: dict[str, Any] = {name: one.value for name, one in solution.parameters.items()}
-    known |= {name: one.expanded for name, one in solution.functions.items()}
+    names = tuple(problem.domain.names)
+
+    def known(jet: Jet, points: Array) -> Array:
+        if jet.field in solution.parameters:
+            return np.full(len(points), solution.parameters[jet.field].value)
+        return Bare(solution.functions[jet.field].expanded, problem.unknown[jet.field].of).at(points, names, jet.index)
+
     for one in problem.measurements:
-        jets = {}
-        for jet in one.expression.jets:
-            if jet.field in problem.fields:
-                column = problem.fields.index(jet.field)
-                jets[jet] = solution.function.derivative(one.points, jet.index)[:, column]
-            elif isinstance(known[jet.field], float):
-                jets[jet] = np.full(len(one.points), known[jet.field])
-            else:
-                jets[jet] = Bare(known[jet.field], problem.unknown[jet.field].of).at(
-                    one.points, tuple(problem.domain.names), jet.index
-                )
-        value = one.expression.value(dict(zip(problem.vocabulary.symbols, one.points.T, strict=True)), jets)
-        predicted = one.gathered(np.broadcast_to(value, len(one.points)))
         spread = solution.noise.get(one.name, 1.0) if one.noise is None or not one.noise.any() else one.noise
-        found[one.name] = (one.values - predicted) / spread
+        found[one.name] = (one.values - predicted(problem, one, solution.function, known)) / spread
     return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import inf
+from typing import Protocol
 
 import numpy as np
 
@@ -17,21 +18,30 @@ from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedModel
-from rannpde.pde.inverse.regression import PIN, Fit, Noise, Regression
+from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
+from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.lines.influence import Influence, weak_form
 from rannpde.pde.lines.march import Evolved
-from rannpde.pde.lines.sensitivities import can_march_again
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
 from rannpde.pde.watch import Ending, Watch
 
-Forward = Callable[[Problem, float, np.random.Generator], Solution]
-"""Solves a problem without unknowns to a tolerance."""
+
+class Forward(Protocol):
+    """Solves a problem without unknowns to a tolerance; like : the solution of one near by."""
+
+    def __call__(
+        self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
+    ) -> Solution: ...
+
 
 LOOSE = 1e-3
 """Tolerance of the first rounds, which only look for the unknowns."""
 LOOSE_ROUNDS, FINAL_ROUNDS = 5, 4
+CAREFUL = 0.1
+"""Share of the tolerance of a discretisation to which the unknowns are fitted on it."""
 SHARE = 0.03
 """Errors of the discretisation are to be below this share of what the noise leaves uncertain."""
 UNMET = 1e3
@@ -70,21 +80,23 @@ def identify(
     watch: Watch,
 ) -> Identified:
     """The unknowns of one problem, or of several that share them."""
-    search = _Search(problems, tol, forward, rng, watch)
+    search = Search(problems, tol, forward, rng, watch)
     search.run()
     return search.result(uncertainty)
 
 
 def response_at_guess(problem: Problem, tol: float, forward: Forward, rng: np.random.Generator) -> Sensitivity:
     """The solution at the guesses with its derivatives by the unknowns."""
-    search = _Search([problem], tol, forward, rng, Watch())
+    search = Search([problem], tol, forward, rng, Watch())
     solution = forward(problem.at({}), tol, rng)
     response = search.model(problem, solution, tol).respond(search.vector)
     values = {n: float(search.unknowns.guess[search.unknowns.slices[n].start]) for n in search.unknowns.numbers}
     return Sensitivity(problem, search.unknowns, values, response)
 
 
-class _Search:
+class Search:
+    """The rounds, and what they have found so far."""
+
     def __init__(
         self, problems: Sequence[Problem], tol: float, forward: Forward, rng: np.random.Generator, watch: Watch
     ) -> None:
@@ -95,42 +107,87 @@ class _Search:
         self.strengths: dict[str, float] | None = None
         self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
         self.fits: list[Fit] = []
+        self.models: list[Model] = []
+        self.regression = Regression(problems, self.unknowns, self.models)
+        self.influences: dict[tuple[int, bool], Influence] = {}
 
     # ------------------------------------------------------------------------------------------------------- rounds
 
     def run(self) -> None:
-        """Loose rounds until the unknowns stay, then final ones until two discretisations agree."""
+        """Loose rounds until the unknowns stay; then a fit on one discretisation, which another one checks."""
         for _ in range(LOOSE_ROUNDS):
-            before = self.vector
-            self._round(max(self.tol, LOOSE))
+            before, loose = self.vector, max(self.tol, LOOSE)
+            self._solve(loose)
+            self._fit(loose)
             moved = self.between = np.abs(self.vector - before)
             spread = np.sqrt(np.diag(self.fits[-1].covariance))
             near = moved <= np.maximum(NEAR * np.abs(self.vector), spread)
             if self.watch.over or near[[self.unknowns.slices[n].start for n in self.unknowns.numbers]].all():
                 break
         tol = self._tolerance()
-        for number in range(FINAL_ROUNDS):
+        for number in range(1 + FINAL_ROUNDS):
             if self.watch.over:
                 break
-            before = self.vector
-            self._round(tol)
-            self.between = np.abs(self.vector - before)
-            self.agreed = number > 0 and self._agree(tol)
-            if self.agreed:
+            self._solve(tol)
+            if number > 0:
+                self.between = np.abs(self._shift())
+                self.agreed = self._agree(tol)
+                if self.agreed:
+                    break
+            if self.watch.over or number == FINAL_ROUNDS:
                 break
+            self._fit(tol)
 
-    def _round(self, tol: float) -> None:
-        """Solve at the present values, fit on the discretisation that it found."""
+    def again(self, values: Sequence[Array], uncertainty: Uncertainty) -> Identified:
+        """Other measured values, set by set, fitted on the discretisation that is there already.
+
+        The search begins where the last one ended. What the discretisation leaves uncertain is taken from that one.
+        """
+        self.regression = replace_values(self.regression, values)
+        fit = self.regression.fit(self.vector, Noise.of(self.measured), None, tol=CAREFUL * self._tolerance())
+        self.fits.append(fit)
+        self.vector, self.noise, self.strengths = fit.vector, fit.noise, fit.strengths
+        return self.result(uncertainty)
+
+    def _solve(self, tol: float) -> None:
+        """Solutions at the present values, each with a discretisation of its own."""
         values = self.unknowns.values(self.vector)
-        self.solutions = [self.forward(problem.at(values), tol, self.rng) for problem in self.problems]
+        near = [one.start if isinstance(one, LinesModel) else None for one in self.models] or [None] * len(
+            self.problems
+        )
+        self.solutions = [
+            self.forward(problem.at(values), tol, self.rng, like)
+            for problem, like in zip(self.problems, near, strict=True)
+        ]
         for solution, problem in zip(self.solutions, self.problems, strict=True):
             _require_known(solution, problem)
-        models = [self.model(p, s, tol) for p, s in zip(self.problems, self.solutions, strict=True)]
-        self.regression = Regression(self.problems, self.unknowns, models, over=lambda: self.watch.over)
-        fit = self.regression.fit(self.vector, self.noise, self.strengths, tol=max(1e-12, 1e-2 * tol))
+
+    def _fit(self, tol: float) -> None:
+        """The unknowns on the discretisations of the last solutions."""
+        self.models = [self.model(p, s, tol) for p, s in zip(self.problems, self.solutions, strict=True)]
+        self.regression = Regression(self.problems, self.unknowns, self.models, over=lambda: self.watch.over)
+        damping = DAMPING if not self.fits else LEAST_DAMPING
+        try:
+            fit = self.regression.fit(
+                self.vector, self.noise, self.strengths, tol=max(1e-12, CAREFUL * tol), damping=damping
+            )
+        except OutOfTime:
+            if not self.fits:
+                raise
+            return  # what the round before found is what there is
         self.fits.append(fit)
         self.vector, self.noise, self.strengths = fit.vector, fit.noise, fit.strengths
         self.watch.tell(len(self.fits), fit.steps, estimate=self.solutions[0].estimate)
+
+    def _shift(self) -> Array:
+        """How far the last solutions, at the unknowns of the last fit, would move them (p,)."""
+        fit, noise = self.fits[-1], self.fits[-1].noise
+        known = lambda jet, points: self.unknowns.value(jet, points, fit.vector)  # noqa: E731
+        residuals = []
+        for (k, one), scale, shape in zip(self.regression.sets, noise.scales, noise.shapes, strict=True):
+            found = predicted(self.problems[k], one, self.solutions[k].function, known)
+            residuals.append((one.values - found) / (scale * shape))
+        return self.regression.shift(fit, residuals)
 
     def model(self, problem: Problem, solution: Solution, tol: float) -> Model:
         function = solution.function
@@ -138,14 +195,24 @@ class _Search:
             assert isinstance(solution.story, CellsStory)
             degree = solution.story.passes[-1].degree
             return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.watch.over)
+        if isinstance(function, Evolved):
+            influence = self._influence(problem, function)
+            if influence.fits(function):
+                over = lambda: self.watch.over  # noqa: E731
+                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
         if self.unknowns.bases:
             raise InputError(
-                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, but the method is "
-                f"{solution.method.name}"
+                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "
+                f"lines whose equations alone hold them, but the method is {solution.method.name}"
             )
-        if isinstance(function, Evolved) and can_march_again(function):
-            return LinesModel(problem, self.unknowns, function, tol, lambda: self.watch.over)
         return SolvedModel(problem, self.unknowns, lambda both: self._solved(both, tol))
+
+    def _influence(self, problem: Problem, function: Evolved) -> Influence:
+        """How the equations depend on the unknowns: understood once for each form."""
+        key = id(problem), weak_form(function)
+        if key not in self.influences:
+            self.influences[key] = Influence.of(problem, weak=key[1])
+        return self.influences[key]
 
     def _solved(self, problem: Problem, tol: float) -> State:
         return self.forward(problem, tol, np.random.default_rng(0)).function

@@ -20,10 +20,13 @@ from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
+from rannpde.pde.inverse.estimates import FunctionEstimate
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.lines.again import march_again
+from rannpde.pde.lines.influence import Influence, weak_form
 from rannpde.pde.lines.march import Evolved
-from rannpde.pde.lines.sensitivities import march_again
+from rannpde.pde.lines.sensitivities import sensitive
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 
@@ -133,18 +136,31 @@ def _go_on() -> None:
 
 
 class LinesModel:
-    """In the basis and with the modes of a march; unknown numbers only."""
+    """In the functions of space of a march; unknown numbers, and unknown functions in the equations."""
 
     def __init__(
-        self, problem: Problem, unknowns: Unknowns, start: Evolved, tol: float, over: Callable[[], bool] = lambda: False
+        self,
+        problem: Problem,
+        unknowns: Unknowns,
+        start: Evolved,
+        vector: Array,
+        influence: Influence,
+        tol: float,
+        over: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.problem, self.unknowns, self.start, self.tol, self.over = problem, unknowns, start, tol, over
+        """start : the march at the unknowns ``vector``"""
+        self.problem, self.unknowns, self.start, self.at = problem, unknowns, start, np.array(vector)
+        self.influence, self.tol, self.over = influence, tol, over
 
     def respond(self, vector: Array) -> Response:
-        """One march of the solution and its sensitivities together."""
-        values = {name: float(vector[part][0]) for name, part in self.unknowns.slices.items()}
-        together = with_sensitivities(self.problem, values)
-        found = march_again(self.start, together, list(values.values()), self.tol, self.over)
+        """One march, and its sensitivities along it; where the first march was, it serves."""
+        if len(self.start.stretches) > 1 or not np.array_equal(vector, self.at):
+            values = self.unknowns.values(vector)
+            self.start, self.at = (
+                march_again(self.start, self.problem.at(values), self.tol, self.over),
+                np.array(vector),
+            )
+        found = sensitive(self.start, self.influence, self.unknowns, vector, self.over)
         return Response(found, len(self.problem.fields))
 
 
@@ -158,3 +174,15 @@ class SolvedModel:
         """A solve of the problem with its sensitivities."""
         values: Mapping[str, float] = {n: float(vector[part][0]) for n, part in self.unknowns.slices.items()}
         return Response(self.forward(with_sensitivities(self.problem, values)), len(self.problem.fields))
+
+
+def restored(
+    problem: Problem, numbers: Mapping[str, float], functions: Mapping[str, FunctionEstimate], solution: Evolved
+) -> Response:
+    """The response of a march that a file holds: its sensitivities are computed again."""
+    unknowns = Unknowns(problem, np.random.default_rng(0), {n: one.expanded.basis for n, one in functions.items()})
+    vector = unknowns.guess.copy()
+    for name, part in unknowns.slices.items():
+        vector[part] = functions[name].expanded.weights if name in functions else numbers[name]
+    influence = Influence.of(problem, weak=weak_form(solution))
+    return Response(sensitive(solution, influence, unknowns, vector, lambda: False), len(problem.fields))

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.inverse.regression import Fit, Regression
+from rannpde.pde.inverse.regression import Fit, Regression, replace_values
 
 if TYPE_CHECKING:
     from rannpde.pde.inverse.identify import Uncertainty
@@ -40,6 +40,8 @@ def profile(regression: Regression, fit: Fit, k: int, factor: float, always: boo
         start = fit
 
         def above(distance: float) -> float:
+            if regression.over():  # no time to follow it: what there is stands
+                return np.inf
             try:
                 cost, _ = _cost(regression, start, k, value + sign * distance)
             except InputError:  # no solution there: far beyond the interval
@@ -103,7 +105,7 @@ def bootstrap(regression: Regression, fit: Fit, uncertainty: Uncertainty, rng: n
             p + s * shape * rng.standard_normal(len(p))
             for p, s, shape in zip(predicted, noise.scales, noise.shapes, strict=True)
         ]
-        again = Regression(regression.problems, regression.unknowns, regression.models, drawn, regression.over)
+        again = replace_values(regression, drawn)
         found.append(again.fit(fit.vector, noise, fit.strengths, learn=False, tol=1e-6).vector)
         if regression.over():
             break

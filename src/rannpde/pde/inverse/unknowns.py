@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import factorial, prod
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from scipy.linalg import eigh
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.pde.cells.basis import Cell, Draw
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import Formula
@@ -20,6 +22,8 @@ from rannpde.pde.statement.expression import Jet
 
 DEGREES = (20, 14, 7)
 """Of unknown functions of one, two and three coordinates: more than data determine; the prior rules the rest."""
+ROOM = 10
+"""Chebyshev polynomials beyond the degree: the layer's waves are that slow, so that they hold it to rounding."""
 SMOOTH = 1e-7
 """Roughness, relative to the largest, below which a function counts as a polynomial that the prior leaves alone."""
 
@@ -63,9 +67,36 @@ class FunctionBasis:
     def count(self) -> int:
         return len(self.roughness)
 
+    @cached_property
+    def series(self) -> Array:
+        """The functions as Chebyshev series on the box, (K, …, K, count).
+
+        Smooth ones cost a march less so, and rough ones, sums of large outputs that cancel, are the same everywhere.
+        """
+        size, dim = self.cell.draw.degree + ROOM, len(self.cell.bounds)
+        nodes = chebyshev.chebpts1(size)
+        places = self.cell.bounds.mean(axis=1) + self.cell.halfwidth * combinations([nodes] * dim)
+        values = self.cell.at(places, [(0,) * dim])[(0,) * dim] @ self.turn
+        found, back = values.reshape(*(size,) * dim, -1), np.linalg.inv(chebyshev.chebvander(nodes, size - 1))
+        for axis in range(dim):
+            found = np.moveaxis(np.tensordot(back, found, (1, axis)), 0, axis)
+        return found
+
+    def waves(self, points: Array, index: MultiIndex) -> list[Array]:
+        """∂^index of the Chebyshev polynomials of each coordinate at points (M, k): (M, K) each."""
+        size, found = len(self.series), []
+        scaled = (points - self.cell.bounds.mean(axis=1)) / self.cell.halfwidth
+        for x, order, half in zip(scaled.T, index, self.cell.halfwidth, strict=True):
+            lower = chebyshev.chebder(np.eye(size), order, scl=1.0 / half)
+            found.append(chebyshev.chebvander(x, len(lower) - 1) @ lower)
+        return found
+
     def table(self, points: Array, index: MultiIndex) -> Array:
         """∂^index φ_k at points (M, k) of its coordinates: (M, count)."""
-        return self.cell.at(points, [index])[index] @ self.turn
+        found = np.ones((len(points), 1))
+        for waves in self.waves(points, index):
+            found = (found[:, :, None] * waves[:, None, :]).reshape(len(points), -1)
+        return found @ self.series.reshape(-1, self.count)
 
     def function(self, weights: Array) -> Expanded:
         """The function with these weights (count,)."""
@@ -83,14 +114,25 @@ class Expanded:
 
     basis: FunctionBasis
     weights: Array
+    _last: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     def __call__(self, points: Array) -> Array:
         return self.derivative(points, (0,) * points.shape[1])
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """(M,)"""
-        cell, turn = self.basis.cell, self.basis.turn @ self.weights
-        own = cell.waves(points) @ (cell.outputs(derivative) @ turn)
+        """(M,): a march asks at the same points again and again, and at each of them for many times in a row."""
+        fresh = np.append(True, (np.diff(points, axis=0) != 0).any(axis=1)) if len(points) else np.ones(0, dtype=bool)
+        apart = points[fresh]
+        before = self._last.get(derivative)
+        if before is None or not np.array_equal(before[0], apart):
+            before = self._last[derivative] = apart, self._values(apart, derivative)
+        return before[1][np.cumsum(fresh) - 1]
+
+    def _values(self, points: Array, derivative: MultiIndex) -> Array:
+        first, *rest = self.basis.waves(points, derivative)
+        own = np.tensordot(first, self.basis.series @ self.weights, 1)
+        for waves in rest:
+            own = np.einsum("mk,mk...->m...", waves, own)
         return self.basis.guess.derivative(points, derivative) + own
 
 
@@ -100,7 +142,10 @@ class Unknowns:
     names : of the numbers and functions, in order; bases : function → basis
     """
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(
+        self, problem: Problem, rng: np.random.Generator, known: Mapping[str, FunctionBasis] | None = None
+    ) -> None:
+        """known : bases of functions that are not to be drawn"""
         self.coordinates, self.unknown = tuple(problem.domain.names), problem.unknown
         self.names = tuple(problem.unknown)
         self.bases: dict[str, FunctionBasis] = {}
@@ -108,8 +153,8 @@ class Unknowns:
         start = 0
         for name, one in problem.unknown.items():
             if isinstance(one, UnknownFunction):
-                chosen = [self.coordinates.index(c) for c in one.of]
-                self.bases[name] = FunctionBasis.draw(one, problem.domain.bounds[chosen], rng)
+                bounds = problem.domain.bounds[[self.coordinates.index(c) for c in one.of]]
+                self.bases[name] = known[name] if known else FunctionBasis.draw(one, bounds, rng)
             size = self.bases[name].count if name in self.bases else 1
             self.slices[name] = slice(start, start + size)
             start += size

@@ -196,7 +196,7 @@ class Galerkin:
         return max(block.stop for block in self.slices.values())
 
     @cached_property
-    def _tests(self) -> dict[str, list[Array]]:
+    def tests(self) -> dict[str, list[Array]]:
         """field → [P for the source, P_x for each flux], each (rank, Q + B)."""
         dim = self.evolution.domain.space.dim
         tests = {}
@@ -253,7 +253,7 @@ class Galerkin:
                 result[block] = states[self.slices[above]]
                 continue
             result[block] = 0.0
-            for test in self._tests[component.field]:
+            for test in self.tests[component.field]:
                 value = next(values)
                 if value.ndim or value != 0.0:  # a pure flux has no source
                     with np.errstate(invalid="ignore"):  # a trial step may leave the domain of the equation
@@ -279,7 +279,7 @@ class Galerkin:
             if above is not None:
                 result[block, self.slices[above]] = np.eye(block.stop - block.start)
                 continue
-            for part, test in zip(rates[component.field].parts, self._tests[component.field], strict=True):
+            for part, test in zip(rates[component.field].parts, self.tests[component.field], strict=True):
                 combined: dict[Component, Array] = {}
                 for jet, value in zip(part.jets, values, strict=False):
                     source = Component.of(jet)

@@ -15,7 +15,7 @@ from rannpde.pde.lines.axis import faces_of
 from rannpde.pde.lines.features import AdaptedFeatures
 from rannpde.pde.lines.fourier import FourierModes
 from rannpde.pde.lines.march import INTEGRATORS, Evolved
-from rannpde.pde.lines.passes import FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
+from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.products import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -113,8 +113,19 @@ class Lines:
             return ("space cannot be split along its axes, where cells are better",)
         return ()
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
-        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+    def solve(
+        self,
+        problem: Problem,
+        tol: float,
+        rng: np.random.Generator,
+        watch: Watch,
+        why: str,
+        like: Evolved | None = None,
+    ) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate.
+
+        like : a solution of a problem near by, which tells how fine this one is, so that no early passes are needed
+        """
         evolution = evolution_form(problem)
         clock = Clock.of(evolution, self.tuning.steps.lengths_per_step)
         setting = Setting(tol, self.tuning, watch, clock, self.integrator, self.events, self.width)
@@ -123,7 +134,7 @@ class Lines:
             kind = discretisation(evolution)
             self._refuse_unused(kind)
             windows = self.windows if kind is AdaptedFeatures else self.windows or 1
-            outcome = solve_in_time(evolution, setting, lambda form, own: kind(form, own, rng), windows)
+            outcome = solve_in_time(evolution, setting, lambda form, own: _made(kind, form, own, rng, like), windows)
         return self._solution(problem, outcome, watch, why)
 
     def _refuse_unused(self, kind: Kind) -> None:
@@ -154,6 +165,18 @@ class Lines:
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             story=story, method=Choice(self.name, kind, why), seconds=watch.elapsed,
         )  # fmt: skip
+
+
+def _made(
+    kind: Kind, evolution: Evolution, setting: Setting, rng: np.random.Generator, like: Evolved | None
+) -> Discretisation:
+    """Ready for its first pass."""
+    made = kind(evolution, setting, rng)
+    alike = like is not None and len(like.stretches) == 1 and like.evolution.domain.time == evolution.domain.time
+    if like is not None and alike and not isinstance(made, FourierModes) and discretisation(like.evolution) is kind:
+        made.learn(like, False)
+        made.tolerances = tuple(tol for tol in made.tolerances if tol <= setting.tol)
+    return made
 
 
 def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Ending, str]:

@@ -1,0 +1,158 @@
+"""Rows of the regression: what was measured minus what a model predicts, over the noise, with derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.functions import State
+from rannpde.pde.inverse.models import Response
+from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.pde.problem.measurements import Measurement
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.expression import Jet
+
+HUBER = 1.345
+"""Residuals beyond so many standard deviations count by their size only; 95 % as good as squares for normal noise."""
+PIN = 1e-5
+"""How exactly a function meets what is known of it beforehand, relative to its size."""
+PIN_POINTS = 48
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviation of each set of measurements, relative noise within a set, and which of them are estimated."""
+
+    scales: tuple[float, ...]
+    shapes: tuple[Array, ...]
+    estimated: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, measurements: Sequence[Measurement]) -> Noise:
+        """As given; 1 % of the spread of the values as a first guess of what is to be estimated."""
+        scales, shapes, estimated = [], [], []
+        for one in measurements:
+            free = one.noise is None or not one.noise.any()
+            spread = float(np.std(one.values)) or float(np.abs(one.values).max()) or 1.0
+            scales.append(0.01 * spread if free else 1.0)
+            shapes.append(np.ones(len(one.values)) if free or one.noise is None else one.noise)
+            estimated.append(free)
+        return cls(tuple(scales), tuple(shapes), tuple(estimated))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Residuals over noise (N,), and the derivative of what the model predicts over noise (N, p), set by set.
+
+    pinned, pins : the same of what is known of unknown functions beforehand; responses : of the models
+    """
+
+    residuals: tuple[Array, ...]
+    slopes: tuple[Array, ...]
+    pinned: Array
+    pins: Array
+    losses: tuple[str, ...]
+    responses: tuple[Response, ...]
+
+    def weights(self, number: int) -> Array:
+        """Square roots of robust weights of a set."""
+        size = np.abs(self.residuals[number])
+        if self.losses[number] == "squares":
+            return np.ones(len(size))
+        return np.sqrt(np.minimum(1.0, HUBER / np.maximum(size, 1e-300)))
+
+    @property
+    def finite(self) -> bool:
+        """Whether the model answered everywhere."""
+        return all(np.isfinite(part).all() for part in (*self.residuals, *self.slopes))
+
+    def cost(self) -> float:
+        """Σ r², or Huber's loss."""
+        total = float(np.square(self.pinned).sum())
+        for r, loss in zip(self.residuals, self.losses, strict=True):
+            size = np.abs(r)
+            plain = loss == "squares"
+            total += float(np.where(plain | (size <= HUBER), size**2, 2 * HUBER * size - HUBER**2).sum())
+        return total
+
+    def stacked(self) -> tuple[Array, Array]:
+        """All rows, robust weights applied: (N,), (N, p)."""
+        roots = [self.weights(k) for k in range(len(self.residuals))]
+        right = [root * r for root, r in zip(roots, self.residuals, strict=True)]
+        matrix = [root[:, None] * s for root, s in zip(roots, self.slopes, strict=True)]
+        return np.concatenate([*right, self.pinned]), np.concatenate([*matrix, self.pins])
+
+    def moved(self, change: Array) -> Rows:
+        """After a change of the unknowns (p,) so small that the derivatives say what it does."""
+        left = tuple(r - s @ change for r, s in zip(self.residuals, self.slopes, strict=True))
+        return replace(self, residuals=left, pinned=self.pinned - self.pins @ change)
+
+    def scaled(self, factors: Sequence[float]) -> Rows:
+        """With the rows of each set multiplied by a factor: another noise."""
+        residuals = tuple(f * r for f, r in zip(factors, self.residuals, strict=True))
+        return replace(
+            self, residuals=residuals, slopes=tuple(f * s for f, s in zip(factors, self.slopes, strict=True))
+        )
+
+
+Known = Callable[[Jet, Array], Array]
+"""A derivative of an unknown at points (M, n): (M,)."""
+
+
+def predicted(problem: Problem, measured: Measurement, function: State, known: Known) -> Array:
+    """What fields and unknowns predict of a measurement (N,)."""
+    points, jets = measured.points, dict[Jet, Array]()
+    for jet in measured.expression.jets:
+        if jet.field in problem.fields:
+            jets[jet] = function.derivative(points, jet.index)[:, problem.fields.index(jet.field)]
+        else:
+            jets[jet] = known(jet, points)
+    value = measured.expression.value(dict(zip(problem.vocabulary.symbols, points.T, strict=True)), jets)
+    return measured.gathered(np.broadcast_to(value, len(points)))
+
+
+def predict(
+    problem: Problem, measured: Measurement, unknowns: Unknowns, response: Response, vector: Array
+) -> tuple[Array, Array]:
+    """What a model predicts of a measurement (N,), and its derivative by the unknowns (N, p)."""
+    points, expression = measured.points, measured.expression
+    jets, tables, kept = {}, [], {}
+    for jet in expression.jets:
+        if jet.field in unknowns.slices:
+            jets[jet] = unknowns.value(jet, points, vector)
+            table = np.zeros((len(points), unknowns.count))
+            table[:, unknowns.slices[jet.field]] = unknowns.table(jet, points)
+        else:
+            if jet.index not in kept:
+                kept[jet.index] = response.jets(points, jet.index)
+            number = problem.fields.index(jet.field)
+            values, changes = kept[jet.index]
+            jets[jet], table = values[:, number], changes[:, :, number]
+        tables.append(table)
+    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    value, partials = expression.linearised(known, jets)
+    slope = np.zeros((len(points), unknowns.count))
+    for partial, table in zip(partials, tables, strict=True):
+        slope += np.broadcast_to(partial, len(points))[:, None] * table
+    return measured.gathered(np.broadcast_to(value, len(points))), measured.gathered(slope)
+
+
+def pinned(problem: Problem, unknowns: Unknowns, vector: Array) -> tuple[Array, Array]:
+    """What is known of unknown functions beforehand, met to a small share of their size: residuals and slopes."""
+    residuals, slopes = [np.empty(0)], [np.empty((0, unknowns.count))]
+    for term in problem.pins:
+        assert term.region is not None
+        points = term.region.sample(1 if getattr(term.region, "is_point", False) else PIN_POINTS, rng=0)
+        jets = {jet: unknowns.value(jet, points, vector) for jet in term.expression.jets}
+        value, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
+        slope = np.zeros((len(points), unknowns.count))
+        for jet, partial in zip(term.expression.jets, partials, strict=True):
+            table = unknowns.table(jet, points)
+            slope[:, unknowns.slices[jet.field]] += np.broadcast_to(partial, len(points))[:, None] * table
+        spread = PIN * max(float(np.abs(jets[term.expression.jets[0]]).max()), 1e-12)
+        residuals.append(-np.broadcast_to(value, len(points)) / spread)
+        slopes.append(slope / spread)
+    return np.concatenate(residuals), np.concatenate(slopes)
