@@ -273,9 +273,10 @@ class Passes:
             return self.solver.solve(tree, draw, self.sizes, self.last, seed, number, self._pause)
         names = self.problem.domain.names
         builder = MeshBuilder(self.problem.domain, draw, self.interfaces)
-        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)))
+        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._pause)
         loose = self._loose(mesh.tree)
-        system = System(self.problem, mesh, self.sizes, loose, self.factors, int(self.rng.integers(2**31)))
+        seed = int(self.rng.integers(2**31))
+        system = System(self.problem, mesh, self.sizes, loose, self.factors, seed, pause=self._pause)
         first = self.last is None
         weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
         inside, beside = system.residuals(weights)

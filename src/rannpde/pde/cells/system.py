@@ -58,6 +58,7 @@ class System:
 
     sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
         may be missed (see ``layers``); factors : of the rows of a term, by name; given : unknowns beside the fields
+    pause : called between cells
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class System:
         factors: Mapping[str, float],
         seed: int,
         given: Given | None = None,
+        pause: Callable[[], None] = lambda: None,
     ) -> None:
         self.given = given
         self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
@@ -86,6 +88,7 @@ class System:
         self.places: list[list[Place]] = [[] for _ in mesh.cells]
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         for number, cell in mesh.present:
+            pause()
             self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
 
     # ------------------------------------------------------------------------------------------------------ places
