@@ -2,28 +2,26 @@
 
 NGSolve is a dependency of this benchmark only: ``pip install ngsolve``. Meshes follow circles and spheres with curved
 elements of the order of the functions; corners are refined geometrically. Inner unknowns are eliminated element by
-element, the rest by a direct solver.
+element, the rest by a direct solver. Steady flow, meshes with corners and the cube come from ``rannpde.bench.rivals``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sympy
 
-from classical import Array
+from rannpde.bench.rivals.elements import SDIRK, Elements
+from rannpde.bench.rivals.extra import ng, occ
 
 try:
     import netgen.meshing as meshing
-    import ngsolve as ng
-    from netgen import occ
     from netgen.stl import STLGeometry
 except ImportError:  # said where it is needed: the rest of the benchmark runs without
-    ng = None
+    meshing = STLGeometry = None
 
 COORDINATES = sympy.symbols("x y z", real=True)
 """Symbols of formulas."""
@@ -32,23 +30,6 @@ COORDINATES = sympy.symbols("x y z", real=True)
 def available() -> bool:
     """Whether NGSolve can be imported."""
     return ng is not None
-
-
-@dataclass(frozen=True, eq=False)
-class Elements:
-    """Functions on a mesh as a function of points (M, d), NaN where the mesh has no element; ``size`` unknowns."""
-
-    mesh: Any
-    functions: tuple[Any, ...]
-    size: int
-
-    def __call__(self, points: Array) -> Array:
-        found = self.mesh(*points.T)
-        inside = found["nr"] >= 0
-        values = np.full((len(points), len(self.functions)), np.nan)
-        for column, function in enumerate(self.functions):
-            values[inside, column] = np.asarray(function(found[inside])).ravel()
-        return values
 
 
 def formula(expression: Any) -> Any:
@@ -80,29 +61,6 @@ def plate(
     return _plane(shape, spacing, order)
 
 
-def cornered(
-    bounds: Sequence[Sequence[float]], notch: Sequence[Sequence[float]], spacing: float, order: int, levels: int
-) -> Any:
-    """A rectangle without a smaller one, refined geometrically, so many times, to all re-entrant and inner corners."""
-    (left, right), (low, high) = bounds
-    (a, b), (c, d) = notch
-    shape = occ.MoveTo(left, low).Rectangle(right - left, high - low).Face()
-    shape = shape - occ.MoveTo(a, c).Rectangle(b - a, d - c).Face()
-    for edge in shape.edges:
-        edge.name = _place(edge.center, left, right)
-    for vertex in shape.vertices:
-        if left < vertex.p.x < right and low < vertex.p.y < high:
-            vertex.hpref = 1
-    mesh = ng.Mesh(occ.OCCGeometry(shape, dim=2).GenerateMesh(maxh=spacing))
-    mesh.RefineHP(levels, factor=0.15)
-    mesh.Curve(order)
-    return mesh
-
-
-def _place(centre: Any, left: float, right: float) -> str:
-    return "left" if abs(centre.x - left) < 1e-9 else "right" if abs(centre.x - right) < 1e-9 else "wall"
-
-
 def nested(bounds: Sequence[Sequence[float]], radius: float, spacing: float, order: int) -> Any:
     """A rectangle with a disc around the origin inside as a material of its own, ``inner`` and ``outer``."""
     (left, right), (low, high) = bounds
@@ -117,21 +75,6 @@ def nested(bounds: Sequence[Sequence[float]], radius: float, spacing: float, ord
 
 def _plane(shape: Any, spacing: float, order: int) -> Any:
     mesh = ng.Mesh(occ.OCCGeometry(shape, dim=2).GenerateMesh(maxh=spacing))
-    mesh.Curve(order)
-    return mesh
-
-
-def cube(balls: Sequence[Sequence[float]], spacing: float, order: int, layers: bool = False) -> Any:
-    """The unit cube without balls (x, y, z, radius); with layers a face at z = ½ between ``low`` and ``high``."""
-    parts = [(0.0, 0.5, "low"), (0.5, 1.0, "high")] if layers else [(0.0, 1.0, "all")]
-    solids = []
-    for lower, upper, name in parts:
-        solid = occ.Box(occ.Pnt(0, 0, lower), occ.Pnt(1, 1, upper))
-        for x, y, z, radius in balls:
-            solid = solid - occ.Sphere(occ.Pnt(x, y, z), radius)
-        solid.mat(name)
-        solids.append(solid)
-    mesh = ng.Mesh(occ.OCCGeometry(occ.Glue(solids) if layers else solids[0]).GenerateMesh(maxh=spacing))
     mesh.Curve(order)
     return mesh
 
@@ -221,40 +164,6 @@ def elasticity(
     found.Set(ng.CoefficientFunction(tuple(formula(one) for one in exact)), definedon=mesh.Boundaries(clamped))
     _solved(form, right, found, "sparsecholesky")
     return Elements(mesh, (found[0], found[1]), space.ndof)
-
-
-def navier_stokes(mesh: Any, order: int, viscosity: float, inflow: Any) -> Elements:
-    """Steady flow from ``left`` to ``right``, where p = ν u_x and v_x = 0; Newton from the flow of Stokes."""
-    part = ng.H1(mesh, order=order, dirichlet="left|wall")
-    space = part * part * ng.H1(mesh, order=order - 1)
-    trial, test = space.TnT()
-    found = ng.GridFunction(space)
-    first, second, pressure = found.components
-    first.Set(inflow, definedon=mesh.Boundaries("left"))
-
-    def residual(parts: tuple[Any, Any, Any], convection: float) -> Any:
-        a, b, c = parts
-        carried = [convection * (a * ng.grad(w)[0] + b * ng.grad(w)[1]) for w in (a, b)]
-        slip = viscosity * (ng.grad(a) * ng.grad(test[0]) + ng.grad(b) * ng.grad(test[1]))
-        mass = ng.grad(a)[0] + ng.grad(b)[1]
-        rates = ng.grad(test[0])[0] + ng.grad(test[1])[1]
-        return (slip + carried[0] * test[0] + carried[1] * test[1] - c * rates - mass * test[2]) * ng.dx
-
-    for convection in (0.0, 1.0):
-        form = ng.BilinearForm(space)
-        form += residual(trial, convection)
-        ng.solvers.Newton(form, found, maxit=20, inverse="umfpack", printing=False, maxerr=1e-11)
-    return Elements(mesh, (first, second, pressure), space.ndof)
-
-
-SDIRK = (
-    (1 / 4,),
-    (1 / 2, 1 / 4),
-    (17 / 50, -1 / 25, 1 / 4),
-    (371 / 1360, -137 / 2720, 15 / 544, 1 / 4),
-    (25 / 24, -49 / 48, 125 / 16, -85 / 12, 1 / 4),
-)
-"""Hairer and Wanner, Solving Ordinary Differential Equations II, Table IV.6.5: order 4, L-stable."""
 
 
 def heat(

@@ -33,6 +33,8 @@ import finite_elements as fem
 import rannpde as rp
 from classical import Array, Function
 from finite_elements import COORDINATES
+from rannpde.bench.rivals import meshes
+from rannpde.bench.rivals.elements import Elements, flow
 
 FRESH = 4000
 GRACE = 240.0
@@ -63,7 +65,7 @@ class Row:
     times: tuple[float, ...] = ()
 
 
-def elements(made: Callable[[], fem.Elements]) -> Rival:
+def elements(made: Callable[[], Elements]) -> Rival:
     """A finite-element solution with its number of unknowns."""
 
     def rival() -> tuple[Function, int]:
@@ -107,7 +109,7 @@ def case_c() -> rp.Problem:
     return rp.Problem("laplace(u) = 0", without(((-0.5, 0.5),) * 2, FOUR), conditions)
 
 
-def case_c_elements(spacing: float, order: int) -> fem.Elements:
+def case_c_elements(spacing: float, order: int) -> Elements:
     mesh = fem.plate(((-0.5, 0.5),) * 2, FOUR, spacing, order)
     return fem.scalar(mesh, order, 0.0, {"outside": 1.0} | dict.fromkeys(discs_of(FOUR), 0.0))
 
@@ -120,7 +122,7 @@ def case_cg() -> rp.Problem:
     return rp.Problem(f"-laplace(u) + 64*u = {SOURCE}", without(SQUARE, UNEVEN), conditions)
 
 
-def case_cg_elements(spacing: float, order: int) -> fem.Elements:
+def case_cg_elements(spacing: float, order: int) -> Elements:
     mesh = fem.plate(SQUARE, UNEVEN, spacing, order)
     values = {"outside": 0.2} | dict.fromkeys(discs_of(UNEVEN), 1.0)
     return fem.scalar(mesh, order, fem.formula(SOURCE), values, 64.0)
@@ -151,8 +153,8 @@ def l_shape() -> rp.Problem:
     return rp.Problem("laplace(u) = 0", domain, conditions, functions={"g": known}, exact={"u": singular})
 
 
-def l_shape_elements() -> fem.Elements:
-    mesh = fem.cornered(SQUARE, ((0, 1), (-1, 0)), 0.5, 12, 12)
+def l_shape_elements() -> Elements:
+    mesh = meshes.cornered(SQUARE, ((0, 1), (-1, 0)), 0.5, 12, 12)
     return fem.scalar(mesh, 12, 0.0, {"left|right|wall": fem.formula(SINGULAR)})
 
 
@@ -176,9 +178,9 @@ def step() -> rp.Problem:
     return rp.Problem(FLOW, domain, conditions, {"nu": 0.01}, fields=("u", "v", "p"))
 
 
-def step_elements(spacing: float, order: int, levels: int) -> fem.Elements:
-    mesh = fem.cornered(((0, 4), (0, 2)), ((0, 2), (1, 2)), spacing, order, levels)
-    return fem.navier_stokes(mesh, order, 0.01, 4 * fem.ng.y * (1 - fem.ng.y))
+def step_elements(spacing: float, order: int, levels: int) -> Elements:
+    mesh = meshes.cornered(((0, 4), (0, 2)), ((0, 2), (1, 2)), spacing, order, levels)
+    return flow(mesh, order, 0.01, ("left", "4*y*(1 - y)"))
 
 
 # ---------------------------------------------------------------------------------------------- Stokes, elasticity
@@ -211,7 +213,7 @@ def stokes() -> rp.Problem:
     return rp.Problem(equations, without(UNIT, THREE), conditions, fields=("u", "v", "p"), exact=exact)
 
 
-def stokes_elements() -> fem.Elements:
+def stokes_elements() -> Elements:
     mesh, order = fem.plate(UNIT, THREE, 0.12, 11), 11
     force, velocity = ([fem.formula(one) for one in pair] for pair in (stokes_force(), VELOCITY))
     return fem.stokes(mesh, order, force, velocity, (*MIDDLE, LEVEL))
@@ -272,8 +274,8 @@ def beam() -> rp.Problem:
     return rp.Problem(equations, rp.Box(x=(0, 48), y=(-6, 6)), conditions, exact={"u": str(u), "v": str(v)})
 
 
-def beam_elements() -> fem.Elements:
-    mesh = fem.cornered(((0, 48), (-6, 6)), ((100, 101), (0, 1)), 12.0, 3, 0)
+def beam_elements() -> Elements:
+    mesh = meshes.cornered(((0, 48), (-6, 6)), ((100, 101), (0, 1)), 12.0, 3, 0)
     return fem.elasticity(mesh, 3, MODULUS, POISSON, beam_exact(), "left", (sympy.Integer(0),) * 2)
 
 
@@ -313,7 +315,7 @@ def holes() -> rp.Problem:
     return rp.Problem(equations, domain, conditions, fields=("u", "v"), exact={"u": str(u), "v": str(v)})
 
 
-def holes_elements() -> fem.Elements:
+def holes_elements() -> Elements:
     mesh = fem.plate(((0, 8), (0, 8)), forty(), 0.5, 6, near=0.25)
     exact = holes_exact()
     return fem.elasticity(mesh, 6, MODULUS, POISSON, exact, "outside", elastic_force(*exact))
@@ -371,7 +373,7 @@ def poisson_in(domain: rp.Domain) -> rp.Problem:
     return rp.Problem(f"-laplace(u) = {-laplacian(SMOOTH, 3)}", domain, conditions, exact={"u": str(SMOOTH)})
 
 
-def smooth_elements(mesh: Any, order: int) -> fem.Elements:
+def smooth_elements(mesh: Any, order: int) -> Elements:
     return fem.scalar(mesh, order, fem.formula(-laplacian(SMOOTH, 3)), {".*": fem.formula(SMOOTH)})
 
 
@@ -388,8 +390,8 @@ def case_3d() -> rp.Problem:
     return rp.Problem(equation, without(CUBE, BALLS, ("x", "y", "z")), conditions)
 
 
-def case_3d_elements(spacing: float, order: int) -> fem.Elements:
-    mesh = fem.cube(BALLS, spacing, order, layers=True)
+def case_3d_elements(spacing: float, order: int) -> Elements:
+    mesh = meshes.cube(BALLS, spacing, order)
     return fem.scalar(mesh, order, fem.formula(waves()), {}, mesh.MaterialCF({"low": 64.0, "high": 100.0}))
 
 
@@ -435,7 +437,7 @@ def interface() -> rp.Problem:
     return rp.Problem(equation, rp.Box(x=(-1, 1), y=(-1, 1)), conditions, exact={"u": exact})
 
 
-def interface_elements() -> fem.Elements:
+def interface_elements() -> Elements:
     mesh = fem.nested(SQUARE, RADIUS, 0.5, 8)
     square = X**2 + Y**2
     rim = fem.formula(square**2 / CONTRAST + RADIUS**4 * (1 - 1 / CONTRAST))
@@ -464,7 +466,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "cube": Row(
         lambda: poisson_in(without(CUBE, BALLS, ("x", "y", "z"))), 1e-6, 30,
-        elements(lambda: smooth_elements(fem.cube(BALLS, 0.3, 5), 5)),
+        elements(lambda: smooth_elements(meshes.cube(BALLS, 0.3, 5), 5)),
     ),
     "3d-CG": Row(
         case_3d, 1e-3, 120, elements(lambda: case_3d_elements(0.2, 6)), elements(lambda: case_3d_elements(0.18, 8))

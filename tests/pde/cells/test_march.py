@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 import rannpde as rp
 from rannpde.errors import FileError, InputError
 from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.elimination import Kept, Part, Triangles, factorise
+from rannpde.pde.cells.elimination import Kept, Part, factorise
 from rannpde.pde.cells.evolved import MarchedNetwork, unpack_marched
 from rannpde.pde.cells.ladder import Ladder, Tried
 from rannpde.pde.cells.march import March
@@ -22,6 +22,7 @@ from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages, differentiation
 from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.triangles import Triangles
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.watch import Ending, Progress, Watch

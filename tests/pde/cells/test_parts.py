@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import rannpde as rp
 from rannpde.errors import FileError
 from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
-from rannpde.pde.cells.elimination import Kept, Part, eliminate, triangle_of
+from rannpde.pde.cells.elimination import Kept, Part, added, eliminate, triangle_of
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.tree import Node, faces_of, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
@@ -208,6 +208,42 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
     assert np.allclose(np.concatenate([np.empty((0, 2)), *traces]), expected[own * leaves :], atol=1e-10)
     weights = [kept.solve(traces)[0] for kept, _ in parts]
     assert np.allclose(np.concatenate(weights), expected[: own * leaves], atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize(("rows", "more"), [(5, 4), (3, 6), (0, 7), (5, 0)])
+def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
+    """Q is unitary: A*A is the same before and after, up to rounding; also where the triangle is not whole."""
+    rng = np.random.default_rng(rows + more)
+    own, upper, lower = 5, rng.normal(size=(rows, 8)).astype(kind), rng.normal(size=(more, 8)).astype(kind)
+    upper[:, :own] = np.triu(upper[:, :own])
+    if kind is complex:
+        lower = lower + 1j * rng.normal(size=lower.shape)
+    known, left = added(upper, lower, own)
+    assert known.shape == (own, 8)
+    assert left.shape == (more, 3)
+    assert np.allclose(np.tril(known[:, :own], -1), 0.0, atol=1e-14)
+    before, after = np.concatenate([upper, lower]), known.conj().T @ known
+    after[own:, own:] += left.conj().T @ left
+    assert np.allclose(before.conj().T @ before, after, atol=1e-12)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e7])
+def test_traces_whose_rows_weigh_very_differently_keep_their_digits(heavy):
+    """Two cells beside each other; rows of one trace weigh 1e7 times more, and their products would lose the others."""
+    tree = Node(SQUARE).split(0)
+    rng = np.random.default_rng(5)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    stretched = (turn * np.array([heavy, 1.0, 1.0])) @ turn.T
+    exact = rng.normal(size=3)
+    parts = []
+    for _ in range(2):
+        rows = rng.normal(size=(6, 3)) @ stretched
+        left = triangle_of(np.asfortranarray(np.column_stack([rows, rows @ exact])))
+        parts.append((Kept(0, (0,), np.empty((0, 4))), Part((0,), left)))
+    (found,), free = eliminate(tree, {tree: [0]}, [3], parts, lambda: None)
+    assert not free
+    assert np.allclose(found[:, 0], exact, atol=1e-13 * max(100.0, 10 * heavy))
 
 
 def test_what_is_left_free_is_told_and_kept_small():

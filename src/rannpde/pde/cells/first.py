@@ -155,9 +155,17 @@ def at_holes_and_corners(tree: Node, domain: Domain, digits: float) -> Node:
         return longer if _surrounds(leaf, boxes, space) else np.zeros_like(space)
 
     tree = _until_none(tree, holding)
+    most = max((corner.angle for corner in domain.corners), default=0.0)
+    return towards_corners(tree, domain, ceil(digits * most / (2 * pi) / -log2(GRADING)))
+
+
+def towards_corners(tree: Node, domain: Domain, levels: int = 1) -> Node:
+    """The leaves that touch a re-entrant corner cut so often, each time near the corner."""
     for corner in domain.corners:
+        shift = len(tree.bounds) - len(corner.point)
+        space = np.arange(len(tree.bounds)) >= shift
         point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner.point)])
-        for _ in range(ceil(digits * corner.angle / (2 * pi) / -log2(GRADING))):
+        for _ in range(levels):
             near = [leaf for leaf in tree.leaves if _holds(leaf, point, space)]
             tree = tree.refined(dict.fromkeys(near, axes_of(space)), {leaf: _towards(leaf, point) for leaf in near})
     return tree

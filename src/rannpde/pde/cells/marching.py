@@ -17,8 +17,8 @@ from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.march import March, Marched, Path
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.network import cell_network
-from rannpde.pde.cells.passes import Solved
 from rannpde.pde.cells.rows import measured_series
+from rannpde.pde.cells.solved import Solved
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages
 from rannpde.pde.cells.tree import Node

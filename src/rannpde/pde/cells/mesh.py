@@ -5,7 +5,7 @@ A leaf through which an interface runs is divided along it into two cells on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,27 +72,32 @@ class MeshBuilder:
         flat, curved = self.interfaces.flat, self.interfaces.curved
         self.jumping = any(flux for *_, flux in flat) or any(one.flux for one in curved)
 
-    def build(self, tree: Node, periodic: tuple[int, ...] = ()) -> Mesh:
-        """periodic : axes whose two ends are joined."""
+    def build(self, tree: Node, periodic: tuple[int, ...] = (), pause: Callable[[], None] = lambda: None) -> Mesh:
+        """periodic : axes whose two ends are joined; pause : called between cells, and between faces."""
         sides: list[Sides] = []
         homes: list[int] = []
         if self.interfaces.curved:
             tree = self._divided(tree, sides, homes, iter(range(len(tree.leaves))))
         else:
             sides, homes = [()] * len(tree.leaves), list(range(len(tree.leaves)))
-        cells = tuple(self._cell(leaf, own) for leaf, own in zip(tree.leaves, sides, strict=True))
+        found: list[Cell | None] = []
+        for leaf, own in zip(tree.leaves, sides, strict=True):
+            pause()
+            found.append(self._cell(leaf, own))
+        cells = tuple(found)
         joints: list[Joint] = []
         owners: dict[Node, list[int]] = {}
 
-        def add(node: Node, found: list[Joint]) -> None:
-            owners.setdefault(node, []).extend(range(len(joints), len(joints) + len(found)))
-            joints.extend(found)
+        def add(node: Node, more: list[Joint]) -> None:
+            owners.setdefault(node, []).extend(range(len(joints), len(joints) + len(more)))
+            joints.extend(more)
 
         for node, face, shift in _all_faces(tree, periodic):
+            pause()
             if all(cells[k] is not None for k in face.cells):
                 inner = all(cell is not None and cell.whole for cell in (cells[k] for k in face.cells))
-                leaves, own = [tree.leaves[k] for k in face.cells], (*sides[face.cells[0]], *sides[face.cells[1]])
-                add(node, self._joints(face, shift, leaves, own, inner))
+                leaves, both = [tree.leaves[k] for k in face.cells], (*sides[face.cells[0]], *sides[face.cells[1]])
+                add(node, self._joints(face, shift, leaves, both, inner))
         for node, interface, pair in _all_levels(tree):
             boxes = [cell.bounds for cell in (cells[k] for k in pair) if cell is not None]
             if len(boxes) == 2:

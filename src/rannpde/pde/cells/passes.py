@@ -12,20 +12,18 @@ from math import log2, log10
 from typing import Protocol
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.first import at_holes_and_corners, axes_of, first_tree, following
+from rannpde.pde.cells.first import at_holes_and_corners, first_tree, following, towards_corners
 from rannpde.pde.cells.interfaces import interfaces_of
-from rannpde.pde.cells.mesh import Mesh, MeshBuilder
-from rannpde.pde.cells.network import CellNetwork, cell_network
+from rannpde.pde.cells.mesh import MeshBuilder
+from rannpde.pde.cells.network import cell_network
 from rannpde.pde.cells.newton import Newton, apart
+from rannpde.pde.cells.solved import Solved, refined
 from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
@@ -55,26 +53,6 @@ class CellsPass:
         steps = f"{self.steps} step{'s' * (self.steps > 1)}"
         told = f"{self.cells} cells of degree {self.degree}, {steps}, residual {self.residual:.1e}"
         return f"{told}, {self.seconds:.2f} s{change}"
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its ending."""
-
-    network: CellNetwork | MarchedNetwork
-    mesh: Mesh
-    weights: Weights
-    inside: Array
-    beside: Array
-    losses: Mapping[str, float]
-    steps: int
-    ending: Ending
-    free: bool
-
-    @property
-    def marks(self) -> Array:
-        """Dimensionless residual per leaf, (C,)."""
-        return np.hypot(self.inside, np.linalg.norm(self.beside, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +149,7 @@ class Passes:
             if ending is None:
                 assert self.last is not None
                 before = tree
-                tree = self._refined(before)
+                tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
                 if (
                     len(tree.leaves) > self.tuning.most_cells[self.dim - 1]
                     or len(self.passes) >= self.tuning.most_passes
@@ -179,9 +157,8 @@ class Passes:
                     ending = Ending.STALLED
                 elif not graded:
                     graded, tree = True, at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol))
-                elif tree is before:  # once more with other and better functions, and if that does not agree, finer
-                    self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
-                    self.degree = sum(self.degrees) - self.degree
+                else:
+                    tree = self._unlike(before, tree)
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if ending is Ending.STALLED and best.ending is Ending.NEWTON:
@@ -247,6 +224,20 @@ class Passes:
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
 
+    def _unlike(self, before: Node, tree: Node) -> Node:
+        """The next cells: where they would be nearly those of the pass before, something else has to differ.
+
+        What both passes lack does not show in their difference: so the degree is another, and at corners, where the
+        degree matters little, cells are smaller.
+        """
+        if tree is before:  # and if they do not agree then, finer
+            assert self.last is not None
+            self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
+        if self.solver is None and len(tree.leaves) < self.tuning.alike * len(before.leaves):
+            self.degree = sum(self.degrees) - self.degree
+            tree = towards_corners(tree, self.problem.domain)
+        return tree
+
     def _aim(self) -> float:
         """What the largest residual is to be multiplied by: errors are about proportional to it."""
         known = self.best[1] if self.best is not None else np.inf
@@ -285,9 +276,10 @@ class Passes:
             return self.solver.solve(tree, draw, self.sizes, self.last, seed, number, self._pause)
         names = self.problem.domain.names
         builder = MeshBuilder(self.problem.domain, draw, self.interfaces)
-        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)))
+        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._pause)
         loose = self._loose(mesh.tree)
-        system = System(self.problem, mesh, self.sizes, loose, self.factors, int(self.rng.integers(2**31)))
+        seed = int(self.rng.integers(2**31))
+        system = System(self.problem, mesh, self.sizes, loose, self.factors, seed, pause=self._pause)
         first = self.last is None
         weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
         inside, beside = system.residuals(weights)
@@ -311,36 +303,3 @@ class Passes:
         first_march = self.solver is not None and self.last is None  # it looks at the clock itself
         if self.watch.over and not (self.rushed or first_march):
             raise _TimeIsUp
-
-    # --------------------------------------------------------------------------------------------------- cutting
-
-    def _refined(self, tree: Node) -> Node:
-        """The tree with the cells of large residual cut; the same tree where there are none."""
-        assert self.last is not None
-        marks, homes = self.last.marks, self.last.mesh.homes
-        chosen = np.flatnonzero(marks > max(self.mark, self.tuning.worst * float(marks.max())))
-        chosen = chosen[np.argsort(marks[chosen], kind="stable")]  # of two parts of a box the worse one is heard
-        cuts = {tree.leaves[homes[k]]: self._axes(self.last, int(k)) for k in chosen}
-        return tree.refined(cuts) if cuts else tree
-
-    def _axes(self, solved: Solved, number: int) -> tuple[int, ...]:
-        """The axes across which a cell is to be cut: those along which the solution is not resolved."""
-        cell, tuning = solved.mesh.cells[number], self.tuning
-        assert cell is not None
-        beside = solved.beside[number]
-        if self.dim > 1 and np.linalg.norm(beside) > 3 * solved.inside[number]:
-            return axes_of(beside > 0.3 * beside.max())
-        if not cell.whole or self.dim == 1:
-            lengths = solved.mesh.tree.leaves[number].lengths
-            return axes_of(lengths > 0.6 * lengths.max())
-        count, degree = cell.draw.nodes, cell.draw.degree
-        nodes, shares = leggauss(count)
-        analysis = legvander(nodes, count - 1).T * shares * np.sqrt(np.arange(count)[:, None] + 0.5)
-        plain = (0,) * self.dim
-        values = (cell.tables([plain])[plain] @ solved.weights.cells[number]) / self.sizes
-        grid = values.reshape((count,) * self.dim + (-1,))
-        for axis in range(self.dim):
-            grid = np.moveaxis(np.tensordot(analysis, grid, axes=(1, axis)), 0, axis)
-        beyond = np.arange(int(tuning.tail * degree), degree + 1)
-        tails = np.array([np.linalg.norm(np.take(grid, beyond, axis=axis)) for axis in range(self.dim)])
-        return axes_of(tails >= tuning.direction * tails.max())

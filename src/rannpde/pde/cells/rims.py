@@ -21,9 +21,19 @@ class Rims:
     def __init__(self, tree: Node, nodes: int, rng: np.random.Generator) -> None:
         self.tree, self.nodes, self.rng = tree, nodes, rng
         self.extents: dict[Side, tuple[Array, Array]] = {}
+        self.known: dict[tuple[Side, int, bool], tuple[Array, Array]] = {}
 
     def points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
-        """Points (P, n) of a side, or of a slice that is none of the boundary, in a leaf, and weights (P,)."""
+        """Points (P, n) of a side, or of a slice that is none of the boundary, in a leaf, and weights (P,).
+
+        The same for all conditions on a side: they are as many as there are fields.
+        """
+        key = (side, number, boundary)
+        if key not in self.known:
+            self.known[key] = self._points(side, number, boundary)
+        return self.known[key]
+
+    def _points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
         bounds = self.tree.leaves[number].bounds
         if not self._meets(side, bounds):
             return np.empty((0, len(bounds))), np.empty(0)

@@ -19,10 +19,11 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Kept, Part, Triangles, factorise
+from rannpde.pde.cells.elimination import Kept, Part, factorise
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.rows import Rows, RowsBuilder, Stretch
 from rannpde.pde.cells.ties import Ties
+from rannpde.pde.cells.triangles import Triangles
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread

@@ -22,6 +22,7 @@ from rannpde.pde.cells.basis import Cell
 from rannpde.pde.cells.corners import calm
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
 from rannpde.pde.cells.fluxes import Fluxes
+from rannpde.pde.cells.layers import Flows, entering, note_flow
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.places import Place
 from rannpde.pde.cells.rims import Rims
@@ -56,7 +57,8 @@ class System:
     """Rows of a problem on a mesh.
 
     sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
-        may be missed (see ``_entering``); factors : of the rows of a term, by name; given : unknowns beside the fields
+        may be missed (see ``layers``); factors : of the rows of a term, by name; given : unknowns beside the fields
+    pause : called between cells
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class System:
         factors: Mapping[str, float],
         seed: int,
         given: Given | None = None,
+        pause: Callable[[], None] = lambda: None,
     ) -> None:
         self.given = given
         self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
@@ -79,11 +82,13 @@ class System:
         fluxes = Fluxes(problem)
         self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
         self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
-        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner)
+        mixed = len({max(problem.order(name, axis) for axis in axes) for _, name in fields}) > 1
+        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner if mixed else 0.0)
         self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
         self.places: list[list[Place]] = [[] for _ in mesh.cells]
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         for number, cell in mesh.present:
+            pause()
             self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
 
     # ------------------------------------------------------------------------------------------------------ places
@@ -175,15 +180,15 @@ class System:
             return None
         functions = cell.functions
         blocks, roots = [], []
-        flows: dict[str, tuple[Array, Array]] = {}
+        flows: Flows = {}
         for place in self.places[number]:
             jets = self._near(place, number, around)
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
-                _note_flow(flows, place, partials)
+                note_flow(flows, place, partials)
             weight = self._weight(place, number) * self.streams.strength(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
-            root = root * self._entering(cell, place, flows) if self.loose[number] else root
+            root = root * entering(cell, place, flows, self.tuning.leaving) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
         self.roots[number] = roots
@@ -228,26 +233,6 @@ class System:
             shift = shift + partial * jets[jet]
         block[:, own] = shift * root
         return block
-
-    def _entering(self, cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]]) -> float | Array:
-        """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
-
-        With the full weight a layer that is not resolved would be smeared over the whole domain.
-        """
-        given = place.term.prescribed if place.term.kind == "boundary" else None
-        if (
-            given is None
-            or given[0].order > 0
-            or given[0].field not in flows
-            or not isinstance(place.term.region, Side)
-        ):
-            return 1.0
-        diffusion, velocity = flows[given[0].field]
-        normals = place.term.region.normals(place.points)
-        across = normals**2 @ diffusion
-        leaving = np.maximum(normals @ velocity * np.where(across > 0, -1.0, 1.0), 0.0)
-        thin = np.abs(across) * (np.abs(normals) @ (1 / cell.halfwidth))
-        return (thin / np.maximum(thin + leaving, 1e-300)) ** self.tuning.leaving
 
     # ---------------------------------------------------------------------------------------------------- solution
 
@@ -323,19 +308,3 @@ class System:
                 total, count = sums.get(place.term.name, (0.0, 0))
                 sums[place.term.name] = (total + square, count + len(place.points))
         return {name: total / count for name, (total, count) in sums.items()}
-
-
-def _note_flow(flows: dict[str, tuple[Array, Array]], place: Place, partials: Sequence[Array]) -> None:
-    """Field → (diffusion (n,), velocity (n,)): means over a cell in the equation that diffuses the field most."""
-    dim = place.points.shape[1]
-    found: dict[str, tuple[Array, Array]] = {}
-    for jet, partial in zip(place.term.expression.jets, partials, strict=True):
-        diffusion, velocity = found.setdefault(jet.field, (np.zeros(dim), np.zeros(dim)))
-        if jet.order == 2 and max(jet.index) == 2:
-            diffusion[jet.index.index(2)] = float(np.mean(partial))
-        elif jet.order == 1:
-            velocity[jet.index.index(1)] = float(np.mean(partial))
-    for name, (diffusion, velocity) in found.items():
-        before = np.abs(flows[name][0]).sum() if name in flows else 0.0
-        if np.abs(diffusion).sum() > before:
-            flows[name] = (diffusion, velocity)

@@ -30,9 +30,10 @@ class CellsTuning:
     strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
     leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
         cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
-    degree : polynomial degrees at tol = 1 and what each digit of tol adds; passes over the same cells take one more in
-        turn: of two with the same degree the functions differ, but not what both lack, and the estimate is too low (17
-        times behind a backward step); most_degree : largest, by dimension, beyond which rounding says more
+    degree, alike : polynomial degrees at tol = 1 and what each digit of tol adds; a pass with fewer than ``alike``
+        times the cells of the one before takes one more or less: of two with the same degree the functions differ, but
+        not what both lack, and the estimate is too low (17 times behind a backward step)
+    most_degree : largest, by dimension, beyond which rounding says more
     per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
     mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
         falls when nothing is left to cut and passes still differ, by ``boldest`` of the largest residual at most
@@ -43,7 +44,8 @@ class CellsTuning:
     veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
     stall : what four times as many cells must gain
     tail, direction : a cell is cut across an axis whose coefficients beyond ``tail`` of the degree hold at least
-        ``direction`` of the largest such tail
+        ``direction`` of the largest such tail; one of space that the boundary cuts, across axes along which the second
+        derivative is at least ``bend`` of the largest
     most_cells, most_passes : where it ends, by dimension
     newton_steps : most steps on one mesh
     corrections, correction, slow : in a step of a march at most; they end at this share of its tolerance; one that
@@ -73,6 +75,7 @@ class CellsTuning:
     leaving: float = 2.0
     loose: float = 0.3
     degree: tuple[float, float] = (7.0, 0.8)
+    alike: float = 1.25
     most_degree: tuple[int, int, int] = (20, 16, 9)
     per_cell: float = 0.5
     mark: float = 20.0
@@ -87,6 +90,7 @@ class CellsTuning:
     stall: float = 0.7
     tail: float = 0.6
     direction: float = 0.1
+    bend: float = 0.3
     most_cells: tuple[int, int, int] = (4000, 1500, 300)
     most_passes: int = 30
     newton_steps: int = 25
