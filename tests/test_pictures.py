@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import meshio
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import rannpde as rp
 from rannpde.domains.meshes import library
@@ -87,6 +88,20 @@ def test_every_shape_has_its_picture(made, panels, tmp_path):
     figure = made().plot(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
     assert len([axes for axes in figure.axes if axes.get_title()]) == panels  # the others are scales of colours
+
+
+def test_nothing_sticks_out_of_a_figure_with_a_long_heading():
+    """Panels of equal scales under two lines: at the first drawing, which is the one that is saved."""
+    square = rp.SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1))
+    figure = solution("u_t = laplace(u)", square, {"u": "x**2 + y**2 + 4*t"}, known=False).plot()
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    width, height = figure.get_size_inches() * figure.dpi
+    box = figure.get_tightbbox(canvas.get_renderer()).transformed(figure.dpi_scale_trans)
+    assert box.x0 > 3
+    assert box.y0 > 3
+    assert box.x1 < width - 3
+    assert box.y1 < height - 3
 
 
 def test_vectors_are_drawn_as_what_they_are():

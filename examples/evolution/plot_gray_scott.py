@@ -16,7 +16,7 @@ import numpy as np
 import rannpde as rp
 
 small = "RANNPDE_SMALL" in os.environ
-end, D = (80, 1.2e-3) if small else (240, 1.5e-4)
+end, D = (80, 6e-4) if small else (240, 1.5e-4)
 drops = " + ".join(f"exp(-30*((x - {a})**2 + (y - {b})**2))" for a, b in ((-0.3, 0.1), (0.35, 0.3), (0.1, -0.35)))
 problem = rp.Problem(
     {"food": "u_t = 2*D*laplace(u) - u*v**2 + F*(1 - u)", "eater": "v_t = D*laplace(v) + u*v**2 - (F + k)*v"},

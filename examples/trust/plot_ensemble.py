@@ -21,7 +21,7 @@ exact = problem.exact_solution(points)[:, 0]
 figure, (first, second) = plt.subplots(1, 2, figsize=(9.5, 3.6))
 first.plot(x, draws(points), color="#0072B2", label="mean of 5 draws")
 first.plot(x, exact, "k:", label="exact")
-first.set(xlabel="$x$", ylabel="$u$", title="oscillations (Helmholtz)")
+first.set(xlabel="$x$", ylabel="$u$", title="oscillations (Helmholtz)", ylim=(0.8, 3.7))
 first.legend()
 for member in draws.members:
     second.semilogy(x, np.abs(member(points) - exact) + 1e-12, color="#999999", linewidth=0.7)

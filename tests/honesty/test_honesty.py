@@ -12,7 +12,7 @@ from honesty.cases import FAMILIES, case
 from honesty.judge import Tally, judge
 
 CHEAP = {
-    "transport": 6, "decaying_waves": 6, "forced_circle": 4, "pulse": 14, "backward_heat": 3,
+    "transport": 6, "decaying_waves": 6, "forced_circle": 4, "pulse": 25, "backward_heat": 3,
     "diffusion": 8, "reaction": 8, "divergence": 4, "inflow": 3, "wave": 6,
     "stationary": 20, "fast_waves": 20, "layer": 40, "first_order": 30, "resonance": 1, "insulated": 1,
 }  # fmt: skip

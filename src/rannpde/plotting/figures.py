@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from rannpde.arrays import Array
 from rannpde.domains import Domain, SpaceTime
@@ -25,6 +26,8 @@ _LINE = 400
 _SNAPSHOTS = 5
 HEADING = 11
 """Size of the letters of a heading."""
+ROOM = 0.07
+"""Inches around panels."""
 EQUATIONS = 3
 """Equations that a heading shows; more would be a page."""
 
@@ -39,19 +42,14 @@ def plot_solution(solution: Solution, path: PathLike | None = None) -> Figure:
     with style():
         figure = draw(solution, problem.domain)
         figure.suptitle(heading(solution, figure.get_figwidth()), fontsize=HEADING)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-    return figure
+        return finished(figure, path)
 
 
 def plot_ensemble(ensemble: Ensemble, path: PathLike | None = None) -> Figure:
     """Mean and spread of every field over the first two coordinates, or over the one, at the last time."""
     first = ensemble.members[0]
     with style():
-        figure = _ensemble(ensemble, first.stated.domain)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-    return figure
+        return finished(_ensemble(ensemble, first.stated.domain), path)
 
 
 def _ensemble(ensemble: Ensemble, domain: Domain) -> Figure:
@@ -265,5 +263,17 @@ def draw_map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
 
 
 def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Array]:
-    figure = Figure(figsize=(width * columns, height * rows + 0.4), layout="constrained")
+    engine = ConstrainedLayoutEngine(h_pad=ROOM, w_pad=ROOM)
+    figure = Figure(figsize=(width * columns, height * rows + 0.4), layout=engine)
     return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def finished(figure: Figure, path: PathLike | None) -> Figure:
+    """The figure laid out, and written to ``path`` if given.
+
+    Panels of equal scales have found their places only at the second drawing; the first would cut off their labels.
+    """
+    figure.draw_without_rendering()
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure

@@ -13,7 +13,7 @@ from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
 from rannpde.io import PathLike
 from rannpde.pde.inverse.identified import residuals_of
-from rannpde.plotting.figures import HEADING, canvas, component, draw_map, first_view, heading
+from rannpde.plotting.figures import HEADING, canvas, component, draw_map, finished, first_view, heading
 from rannpde.plotting.style import COLOURS, style
 from rannpde.plotting.typeset import inline, symbol
 from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span
@@ -33,10 +33,7 @@ COLUMNS = 3
 def plot_identified(solution: Identified, path: PathLike | None = None) -> Figure:
     """The first field with its sensors, the numbers with their intervals, functions with bands, the residuals."""
     with style():
-        figure = _identified(solution)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-    return figure
+        return finished(_identified(solution), path)
 
 
 def _identified(solution: Identified) -> Figure:
@@ -163,10 +160,7 @@ def _residuals(axes: Axes, solution: Identified) -> None:
 def plot_sensitivity(sensitivity: Sensitivity, path: PathLike | None = None) -> Figure:
     """θ ∂u/∂θ of the first field for every unknown number, and the places of the best sensors."""
     with style():
-        figure = _sensitivity(sensitivity)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-    return figure
+        return finished(_sensitivity(sensitivity), path)
 
 
 def _sensitivity(sensitivity: Sensitivity) -> Figure:

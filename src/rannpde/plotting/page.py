@@ -151,6 +151,7 @@ def _found(solution: Solution) -> str:
             (escape(name), _number(sigma), _number(solution.misfit[name])) for name, sigma in solution.noise.items()
         ]
         parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
+        parts.append(_listed(solution.told))
     given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items()]
     if given:
         parts.append(_table(("parameter", "value"), given))
@@ -170,13 +171,12 @@ def _passes(solution: Solution) -> str:
         rows = [(str(k), *(_number(getattr(one, name)) for name in names)) for k, one in enumerate(passes, start=1)]
         table = _table(("pass", *names), rows)
     told = [line for line in solution.story.lines() if not (table and line.startswith("pass "))]
-    listed = "".join(f"<li>{escape(line)}</li>" for line in told)
     total = f"{solution.seconds:.2f} s altogether"
     spent = sum(float(getattr(one, "seconds", 0.0)) for one in passes)
     timing = f"{total}, {spent:.2f} s of it in the passes" if spent else total
     return (
         f'<section><h2 id="passes">Passes and time</h2><p>{escape(str(solution.method))}</p>{table}'
-        f"<p>{escape(timing)}.</p>{f'<ul>{listed}</ul>' if listed else ''}</section>"
+        f"<p>{escape(timing)}.</p>{_listed(told)}</section>"
     )
 
 
@@ -197,6 +197,10 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed as a package"
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
 def _number(value: Any) -> str:
