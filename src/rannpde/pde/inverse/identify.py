@@ -200,7 +200,7 @@ class Search:
             influence = self._influence(problem, function)
             if influence.fits(function):
                 over = lambda: self.watch.over  # noqa: E731
-                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
+                return LinesModel(problem, self.unknowns, function, influence, tol, over)
         if self.unknowns.bases:
             raise InputError(
                 "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "

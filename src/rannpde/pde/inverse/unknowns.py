@@ -215,9 +215,9 @@ class Unknowns:
         }
 
     def table(self, jet: Jet, points: Array) -> Array:
-        """∂^index of an unknown at points (M, n), by its part of the vector: (M, size); ones for a number."""
+        """∂^index of an unknown at points (M, n), by its part of the vector: (M, size); ones for a number itself."""
         if jet.field not in self.bases:
-            return np.ones((len(points), 1))
+            return np.full((len(points), 1), 0.0 if jet.order else 1.0)
         chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
         return self.bases[jet.field].table(points[:, chosen], tuple(jet.index[k] for k in chosen))
 
@@ -225,7 +225,7 @@ class Unknowns:
         """∂^index of an unknown at points (M, n): (M,)."""
         own = self.values(vector)[jet.field]
         if isinstance(own, float):
-            return np.full(len(points), own)
+            return np.full(len(points), 0.0 if jet.order else own)
         chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
         return own.derivative(points[:, chosen], tuple(jet.index[k] for k in chosen))
 
