@@ -80,7 +80,7 @@ class FunctionEstimate:
     """A function that was identified; call it with points (M, k) of its coordinates ``of``.
 
     covariance : of its weights; between : how far two discretisations lie apart in them; factor : of its bands
-    strength : of the smoothness prior, as the evidence chose it; note : as of a Parameter
+    strength, smoothness : of the prior, as the evidence chose them; note : as of a Parameter
     """
 
     name: str
@@ -90,6 +90,7 @@ class FunctionEstimate:
     between: Array
     factor: float
     strength: float
+    smoothness: int
     note: str = ""
 
     def __call__(self, points: Array) -> Array:
@@ -118,7 +119,7 @@ class FunctionEstimate:
             "vector": self.expanded.weights, "covariance": self.covariance, "between": self.between,
         }  # fmt: skip
         about = {"name": self.name, "degree": cell.draw.degree, "factor": self.factor, "strength": self.strength}
-        return about | {"note": self.note}, arrays
+        return about | {"smoothness": self.smoothness, "note": self.note}, arrays
 
     def __repr__(self) -> str:
         points = self.expanded.basis.cell.points
@@ -149,5 +150,5 @@ def unpack_function(
     basis = FunctionBasis(unknown, cell, turn, floats(arrays, "roughness", (count,)))
     expanded = Expanded(basis, floats(arrays, "vector", (count,)))
     covariance, between = floats(arrays, "covariance", (count, count)), floats(arrays, "between", (count,))
-    numbers = float(about["factor"]), float(about["strength"]), str(about["note"])
+    numbers = float(about["factor"]), float(about["strength"]), int(about["smoothness"]), str(about["note"])
     return FunctionEstimate(str(about["name"]), unknown.of, expanded, covariance, between, *numbers)

@@ -4,16 +4,19 @@ With residuals over the noise r, their derivative -J and a prior of precision Λ
 
     covariance  C = (JᵀJ + Λ)⁻¹ ,      what the data determine  γ = tr(J C Jᵀ) ,
 
-and MacKay's fixed point is σ² = |d - q|²/(N - γ), λ as in ``Smoothness``. The model is linearised once for a whole
-fixed point: the rows of each set are first reduced to as many as there are unknowns (QR), which changes nothing.
+σ² = |d - q|²/(N - γ), and order and strength of a prior are those of the largest evidence. What is known beforehand of
+a function does not vote: an analytic rim would call the inside as smooth as itself. The model is linearised once for
+all of it: the rows of each set are first reduced to as many as there are unknowns (QR), which changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
 from rannpde.arrays import Array
 from rannpde.pde.inverse.rows import Noise, Rows
@@ -25,8 +28,10 @@ FREE = 1e-4
 """Share of the largest singular value of the pins below which they say nothing of a direction."""
 RIDGE = 1e-12
 """Share of the largest singular value below which the data say nothing, up to rounding."""
-PATIENCE, CLOSE = 60, 1e-3
-"""Iterations of the fixed point, and the relative change that ends it."""
+PATIENCE, CLOSE = 20, 1e-3
+"""Times that noise and priors are found in turn, and the relative change of the noise that ends it."""
+LEVELS = 81
+"""Strengths that are tried: so many that neighbours differ by 12 %."""
 AT_ONCE = 100.0
 """By which factor noise and strengths change at most before the model is linearised anew."""
 
@@ -39,6 +44,8 @@ def typical(matrix: Array) -> Array:
 
 def posterior(matrix: Array, moving: Array) -> tuple[Array, Array]:
     """C (p, p) of rows (N, p) with the prior's, for the unknowns that move; and directions left free (k, p)."""
+    if len(matrix) < matrix.shape[1]:  # so that the SVD shows every direction, those too that no row sees
+        matrix = np.concatenate([matrix, np.zeros((matrix.shape[1] - len(matrix), matrix.shape[1]))])
     scale, chosen = typical(matrix), np.flatnonzero(moving)
     _, singular, right = np.linalg.svd(matrix[:, chosen] * scale[chosen], full_matrices=False)
     known = singular > RIDGE * singular.max(initial=0.0)
@@ -55,45 +62,21 @@ def determined(slopes: Array, covariance: Array) -> float:
     return float(np.sum((slopes @ covariance) * slopes))
 
 
-@dataclass(frozen=True, eq=False)
-class Smoothness:
-    """What the evidence asks of one unknown function: how much it adds to the smoothest one that meets its pins.
+class Prior(NamedTuple):
+    """∫ |∂^order f|² of an unknown function counts ``strength`` times."""
 
-    What is known beforehand does not vote: an analytic rim would call the inside as smooth as itself. Where the data
-    determine nothing, one pseudo-observation makes the prior as wide as the function is large.
+    order: int
+    strength: float
 
-    part : of the vector; rough (m,); along (k, m) : part → directions that no pin holds and the prior does, each with
-    its roughness ``values`` (k,)
-    """
 
-    part: slice
-    rough: Array
-    along: Array
-    values: Array
-
-    @classmethod
-    def of(cls, part: slice, rough: Array, pins: Array) -> Smoothness:
-        """From the rows of the pins (N, p)."""
-        rows = pins[:, part]
-        _, singular, right = np.linalg.svd(rows[np.abs(rows).any(axis=1)], full_matrices=True)
-        held = int((singular > FREE * singular.max(initial=0.0)).sum())
-        left = right[held:]
-        values, vectors = np.linalg.eigh((left * rough) @ left.T)
-        rises = values > FREE**2 * rough.max()
-        return cls(part, rough, vectors[:, rises].T @ (left * rough), values[rises])
-
-    def strength(self, vector: Array, covariance: Array, before: float, size: float) -> float:
-        """λ = γ_f / Σ roughness c²; size : mean square of the function."""
-        if not len(self.values):  # pins hold everything that the prior could
-            return before
-        bend = float((np.square(self.along @ vector[self.part]) / self.values).sum())
-        gamma = max(len(self.values) - before * float(self.rough @ np.diag(covariance)[self.part]), 0.0)
-        widest = float((1 / self.values).sum()) / size
-        return (gamma + DOUBT) / (bend + DOUBT / widest)
+ORDERS = (2, 3, 4)
+"""Of the smoothness priors among which the evidence chooses, where none was stated."""
+PLAIN = 1e-4
+"""Strength of a prior before anything is known, for noise of size 1."""
 
 
 class Evidence:
-    """The fixed point for the unknowns of a regression; places (M, n): where the size of functions is looked at."""
+    """Noise and priors for the unknowns of a regression; places (M, n): where the size of functions is looked at."""
 
     def __init__(self, unknowns: Unknowns, places: Array) -> None:
         self.unknowns = unknowns
@@ -103,51 +86,82 @@ class Evidence:
             still = (0,) * points.shape[1]
             self.tables[name] = basis.guess.derivative(points, still), basis.table(points, still)
 
-    def roots(self, strengths: Mapping[str, float]) -> Array:
-        """Square roots of the prior's precisions (p,), 0 for numbers."""
-        found = np.zeros(self.unknowns.count)
-        for name, basis in self.unknowns.bases.items():
-            found[self.unknowns.slices[name]] = np.sqrt(strengths[name] * basis.roughness)
-        return found
+    def plain(self) -> dict[str, Prior]:
+        """Weak priors, to begin with."""
+        return {name: Prior(basis.order, PLAIN) for name, basis in self.unknowns.bases.items()}
 
-    def with_prior(self, vector: Array, rows: Rows, strengths: Mapping[str, float]) -> tuple[Array, Array]:
-        """All rows, the prior's last: right sides (N,), matrix (N, p)."""
+    def roots(self, priors: Mapping[str, Prior]) -> Array:
+        """Rows (k, p) of the priors: |rows · vector|² is what they count."""
+        found = [np.zeros((0, self.unknowns.count))]
+        for name, basis in self.unknowns.bases.items():
+            own = np.sqrt(priors[name].strength) * basis.bends(priors[name].order)
+            whole = np.zeros((len(own), self.unknowns.count))
+            whole[:, self.unknowns.slices[name]] = own
+            found.append(whole)
+        return np.concatenate(found)
+
+    def with_prior(self, vector: Array, rows: Rows, priors: Mapping[str, Prior]) -> tuple[Array, Array]:
+        """All rows, the priors' last: right sides (N,), matrix (N, p)."""
         right, matrix = rows.stacked()
-        roots = self.roots(strengths)
-        held = roots > 0
-        return np.append(right, -(roots * vector)[held]), np.concatenate([matrix, np.diag(roots)[held]])
+        roots = self.roots(priors)
+        return np.append(right, -roots @ vector), np.concatenate([matrix, roots])
 
     def learned(
-        self, vector: Array, rows: Rows, noise: Noise, strengths: dict[str, float]
-    ) -> tuple[Noise, dict[str, float], Rows]:
-        """Noise and strengths of the largest evidence, with the rows linearised as they are."""
-        if not (any(noise.estimated) or strengths):
-            return noise, strengths, rows
+        self, vector: Array, rows: Rows, noise: Noise, priors: dict[str, Prior]
+    ) -> tuple[Noise, dict[str, Prior], Rows]:
+        """Noise and priors of the largest evidence, with the rows linearised as they are."""
+        if not (any(noise.estimated) or priors):
+            return noise, priors, rows
         everything = np.ones(self.unknowns.count, dtype=bool)
-        votes = {
-            name: Smoothness.of(self.unknowns.slices[name], basis.roughness, rows.pins)
-            for name, basis in self.unknowns.bases.items()
-        }
-        small = _reduced(rows)
-        first, found, begin = noise, dict(strengths), dict(strengths)
+        small, first, begin, found = _reduced(rows), noise, dict(priors), dict(priors)
         for _ in range(PATIENCE):
             factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
-            right, matrix = self.with_prior(vector, small.scaled(factors), found)
+            now, before = small.scaled(factors), dict(found)
+            for name in found:
+                found[name] = self._prior(name, vector, now, found, begin[name])
+            right, matrix = self.with_prior(vector, now, found)
             covariance, _ = posterior(matrix, everything)
             change = covariance @ (matrix.T @ right)
             scales = self._scales(rows.scaled(factors).moved(change), noise, covariance)
-            noise_before, before, noise = noise, dict(found), replace(noise, scales=_near(scales, first.scales))
-            for name, vote in votes.items():
-                guess, table = self.tables[name]
-                there = vector + change
-                size = float(np.mean(np.square(guess + table @ there[vote.part]))) or 1.0
-                wanted = vote.strength(there, covariance, found[name], size)
-                found[name] = float(np.clip(wanted, begin[name] / AT_ONCE, AT_ONCE * begin[name]))
-            moves = [abs(new / old - 1) for old, new in zip(noise_before.scales, noise.scales, strict=True)]
-            if max([*moves, *(abs(found[name] / before[name] - 1) for name in found)]) < CLOSE:
+            last, noise = noise, replace(noise, scales=_near(scales, first.scales))
+            moves = [abs(new / old - 1) for old, new in zip(last.scales, noise.scales, strict=True)]
+            if before == found and max(moves, default=0.0) < CLOSE:
                 break
         factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
         return noise, found, rows.scaled(factors)
+
+    def _prior(self, name: str, vector: Array, rows: Rows, priors: Mapping[str, Prior], begin: Prior) -> Prior:
+        """The prior of one function with the largest evidence, the others as they are.
+
+        With H the rows' normal matrix, P the roughness and b the right side, all but λ is found once, in the vectors
+        that make H + λ₀P and P diagonal: log evidence = ½ (log |K + λP| - log |H + λP| + bᵀ(H + λP)⁻¹b), where K is
+        what is known of the function beforehand: its conditions, and that it is not ten times larger than it seems.
+        """
+        part, basis = self.unknowns.slices[name], self.unknowns.bases[name]
+        others = {key: prior if key != name else Prior(prior.order, 0.0) for key, prior in priors.items()}
+        right, matrix = self.with_prior(np.zeros_like(vector), rows, others)
+        right[: len(right) - len(self.roots(others))] += rows.stacked()[1] @ vector  # for the unknowns themselves
+        scale = typical(np.concatenate([matrix, self.roots(priors)]))
+        normal, target = (matrix * scale).T @ (matrix * scale), scale * (matrix.T @ right)
+        guess, table = self.tables[name]
+        size = float(np.mean(np.square(guess + table @ vector[part]))) or 1.0
+        pins = rows.pins[:, part]
+        known = pins.T @ pins + np.eye(basis.count) / (100.0 * size)
+        grid = begin.strength * np.logspace(-np.log10(AT_ONCE), np.log10(AT_ONCE), LEVELS)
+        best, chosen = -np.inf, begin
+        for order in (basis.unknown.smoothness,) if basis.unknown.smoothness else ORDERS:
+            bends = basis.bends(order)
+            rough = bends.T @ bends
+            whole = np.zeros_like(normal)
+            whole[part, part] = rough * np.outer(scale[part], scale[part])
+            told = _logs(known, rough, grid)[0]
+            logs, quadratic = _logs(normal, whole, grid, target)
+            doubt = DOUBT * (np.log(grid) - grid / _widest(pins, rough, size))
+            evidence = 0.5 * (told - logs + quadratic + doubt)
+            top = int(np.argmax(evidence))
+            if evidence[top] > best:
+                best, chosen = float(evidence[top]), Prior(order, float(grid[top]))
+        return chosen
 
     @staticmethod
     def _scales(rows: Rows, noise: Noise, covariance: Array) -> list[float]:
@@ -179,3 +193,25 @@ def _reduced(rows: Rows) -> Rows:
     triangle = np.linalg.qr(np.column_stack([rows.pins, rows.pinned]), mode="r")  # type: ignore[assignment]
     plain = ("squares",) * len(rows.losses)
     return Rows(tuple(residuals), tuple(slopes), triangle[:, -1], triangle[:, :-1], plain, rows.responses)
+
+
+def _logs(fixed: Array, rough: Array, grid: Array, target: Array | None = None) -> tuple[Array, Array]:
+    """log |fixed + λ rough| and targetᵀ(fixed + λ rough)⁻¹ target for every λ of a grid, (G,) each."""
+    middle = float(np.median(grid))
+    whole = fixed + middle * rough
+    whole += 1e-15 * np.trace(whole) / len(whole) * np.eye(len(whole))
+    values, vectors = eigh(rough, whole)  # vectorsᵀ whole vectors = 1
+    factors = 1.0 + (grid[:, None] - middle) * np.clip(values, 0.0, 1.0 / middle)
+    factors = np.maximum(factors, 1e-12)
+    logs = np.log(factors).sum(axis=1) - 2.0 * np.linalg.slogdet(vectors)[1]
+    along = np.zeros(len(values)) if target is None else vectors.T @ target
+    return logs, (along**2 / factors).sum(axis=1)
+
+
+def _widest(pins: Array, rough: Array, size: float) -> float:
+    """λ at which a prior is as wide as the function is large, where no pin holds it; size : its mean square."""
+    _, singular, right = np.linalg.svd(pins[np.abs(pins).any(axis=1)], full_matrices=True)
+    left = right[int((singular > FREE * singular.max(initial=0.0)).sum()) :]
+    values = np.linalg.eigvalsh(left @ rough @ left.T)
+    rises = values[values > FREE**2 * max(float(rough.max()), 1e-300)]
+    return float((1.0 / rises).sum()) / size if len(rises) else 1.0

@@ -16,6 +16,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
+from rannpde.pde.inverse.evidence import Prior
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedModel
 from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
@@ -104,7 +105,7 @@ class Search:
         self.unknowns = Unknowns(problems[0], rng)
         self.measured = [one for problem in problems for one in problem.measurements]
         self.vector, self.noise = self.unknowns.guess, Noise.of(self.measured)
-        self.strengths: dict[str, float] | None = None
+        self.priors: dict[str, Prior] | None = None
         self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
         self.fits: list[Fit] = []
         self.models: list[Model] = []
@@ -146,7 +147,7 @@ class Search:
         self.regression = replace_values(self.regression, values)
         fit = self.regression.fit(self.vector, Noise.of(self.measured), None, tol=CAREFUL * self._tolerance())
         self.fits.append(fit)
-        self.vector, self.noise, self.strengths = fit.vector, fit.noise, fit.strengths
+        self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
         return self.result(uncertainty)
 
     def _solve(self, tol: float) -> None:
@@ -169,14 +170,14 @@ class Search:
         damping = DAMPING if not self.fits else LEAST_DAMPING
         try:
             fit = self.regression.fit(
-                self.vector, self.noise, self.strengths, tol=max(1e-12, CAREFUL * tol), damping=damping
+                self.vector, self.noise, self.priors, tol=max(1e-12, CAREFUL * tol), damping=damping
             )
         except OutOfTime:
             if not self.fits:
                 raise
             return  # what the round before found is what there is
         self.fits.append(fit)
-        self.vector, self.noise, self.strengths = fit.vector, fit.noise, fit.strengths
+        self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
         self.watch.tell(len(self.fits), fit.steps, estimate=self.solutions[0].estimate)
 
     def _shift(self) -> Array:
@@ -199,7 +200,7 @@ class Search:
             influence = self._influence(problem, function)
             if influence.fits(function):
                 over = lambda: self.watch.over  # noqa: E731
-                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
+                return LinesModel(problem, self.unknowns, function, influence, tol, over)
         if self.unknowns.bases:
             raise InputError(
                 "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "
@@ -297,7 +298,7 @@ class Search:
             note = "not determined by the data everywhere" if free else ""
             found[name] = FunctionEstimate(
                 name, basis.unknown.of, basis.function(fit.vector[part]), fit.covariance[part, part], between[part],
-                factor, fit.strengths[name], note,
+                factor, fit.priors[name].strength, fit.priors[name].order, note,
             )  # fmt: skip
         return found
 

@@ -31,6 +31,9 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 
 NEWTON_STEPS = 20
+SMOOTHLY = 0.1
+"""Share of the tolerance with which marches of a model are made: steps in time differ from one to the next, and a search
+compares what they leave."""
 STEADY = 1e-13
 """Relative change by a Newton step that is rounding."""
 
@@ -143,23 +146,17 @@ class LinesModel:
         problem: Problem,
         unknowns: Unknowns,
         start: Evolved,
-        vector: Array,
         influence: Influence,
         tol: float,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """start : the march at the unknowns ``vector``"""
-        self.problem, self.unknowns, self.start, self.at = problem, unknowns, start, np.array(vector)
+        self.problem, self.unknowns, self.start = problem, unknowns, start
         self.influence, self.tol, self.over = influence, tol, over
 
     def respond(self, vector: Array) -> Response:
-        """One march, and its sensitivities along it; where the first march was, it serves."""
-        if len(self.start.stretches) > 1 or not np.array_equal(vector, self.at):
-            values = self.unknowns.values(vector)
-            self.start, self.at = (
-                march_again(self.start, self.problem.at(values), self.tol, self.over),
-                np.array(vector),
-            )
+        """One march, and its sensitivities along it."""
+        values = self.unknowns.values(vector)
+        self.start = march_again(self.start, self.problem.at(values), SMOOTHLY * self.tol, self.over)
         found = sensitive(self.start, self.influence, self.unknowns, vector, self.over)
         return Response(found, len(self.problem.fields))
 

@@ -15,15 +15,13 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.inverse.evidence import Evidence, determined, posterior, typical
+from rannpde.pde.inverse.evidence import Evidence, Prior, determined, posterior, typical
 from rannpde.pde.inverse.models import Model
 from rannpde.pde.inverse.rows import Noise, Rows, pinned, predict
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
 
 MOST_STEPS = 60
-PLAIN_STRENGTH = 1e-4
-"""Of the smoothness prior before anything is known, for noise of size 1."""
 DAMPING = 1e-3
 """Of the first step from a guess, relative to what the rows change by."""
 LEAST_DAMPING, HELD_BACK = 1e-15, 1e-5
@@ -46,7 +44,7 @@ class OutOfTime(InputError):
 class Fit:
     """Where the search ended.
 
-    vector (p,), covariance (p, p) without what is free; strengths : function → λ; rows : residuals there, and noise
+    vector (p,), covariance (p, p) without what is free; priors : function → order and strength λ; rows : residuals there, and noise
     free : directions (k, p) that the data do not determine; effective : γ, how many of the unknowns they determine
     """
 
@@ -54,7 +52,7 @@ class Fit:
     covariance: Array
     rows: Rows
     noise: Noise
-    strengths: dict[str, float]
+    priors: dict[str, Prior]
     free: Array
     effective: float
     steps: int
@@ -118,18 +116,18 @@ class Regression:
         self,
         vector: Array,
         noise: Noise,
-        strengths: dict[str, float] | None = None,
+        priors: dict[str, Prior] | None = None,
         fixed: Array | None = None,
         learn: bool = True,
         tol: float = 1e-12,
         damping: float = DAMPING,
     ) -> Fit:
-        """From a start (p,); fixed (p,): which unknowns stay; learn: whether noise and strengths are estimated.
+        """From a start (p,); fixed (p,): which unknowns stay; learn: whether noise and priors are found.
 
         It ends where a step, or the step that would come after it, is below ``tol`` of the unknowns, or far below the
         noise; that last step is taken on the word of the derivatives.
         """
-        strengths = dict(strengths or dict.fromkeys(self.unknowns.bases, PLAIN_STRENGTH))
+        priors = dict(priors or self.evidence.plain())
         vector, moving = np.array(vector, dtype=float), np.ones(self.unknowns.count, dtype=bool)
         if fixed is not None:
             moving &= ~fixed
@@ -142,9 +140,9 @@ class Regression:
         while step < MOST_STEPS and not settled and not self.over():
             step += 1
             if learn:
-                noise, strengths, rows = self.evidence.learned(vector, rows, noise, strengths)
-            right, matrix = self.evidence.with_prior(vector, rows, strengths)
-            before = rows.cost() + self._prior_cost(vector, strengths)
+                noise, priors, rows = self.evidence.learned(vector, rows, noise, priors)
+            right, matrix = self.evidence.with_prior(vector, rows, priors)
+            before = rows.cost() + self._prior_cost(vector, priors)
             scale = self._scale(rows, matrix)
             change = self._step(vector, right, matrix, scale, damping, moving)
             size = self._size(change, vector + change, scale)
@@ -156,7 +154,7 @@ class Regression:
                 vector, rows, settled = vector + change, rows.moved(change), True
                 break
             ahead = self.rows(vector + change, noise)
-            after = ahead.cost() + self._prior_cost(vector + change, strengths) if ahead.finite else np.inf
+            after = ahead.cost() + self._prior_cost(vector + change, priors) if ahead.finite else np.inf
             if after <= before:
                 settled = size < 1e3 * tol and before - after <= 1e-9 * before
                 vector, rows, last = vector + change, ahead, size
@@ -165,15 +163,15 @@ class Regression:
                 near = size < max(1e-6, ROUGH * tol) or after - before < 1e-8 * before
                 settled = (near and damping > LEAST_DAMPING) or damping > 1e12
                 damping = max(damping * 10, HELD_BACK)
-        right, matrix = self.evidence.with_prior(vector, rows, strengths)
+        right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)
         effective = sum(determined(slopes, covariance) for slopes in rows.slopes)
-        return Fit(vector, covariance, rows, noise, strengths, free, effective, step, settled)
+        return Fit(vector, covariance, rows, noise, priors, free, effective, step, settled)
 
     def shift(self, fit: Fit, residuals: Sequence[Array]) -> Array:
         """How far the best unknowns (p,) move where another discretisation leaves these residuals at those of a fit."""
         rows = Rows(tuple(residuals), fit.rows.slopes, fit.rows.pinned, fit.rows.pins, fit.rows.losses, ())
-        right, matrix = self.evidence.with_prior(fit.vector, rows, fit.strengths)
+        right, matrix = self.evidence.with_prior(fit.vector, rows, fit.priors)
         lower, upper = self.unknowns.limits
         covariance, _ = posterior(matrix, (fit.vector > lower) & (fit.vector < upper))  # a bound holds the others
         return covariance @ (matrix.T @ right)
@@ -215,8 +213,8 @@ class Regression:
         share = min((self.unknowns.least(n, self.inside, vector, change) for n in self.bounded), default=1.0)
         return share * change
 
-    def _prior_cost(self, vector: Array, strengths: dict[str, float]) -> float:
-        return float(np.square(self.evidence.roots(strengths) * vector).sum())
+    def _prior_cost(self, vector: Array, priors: dict[str, Prior]) -> float:
+        return float(np.square(self.evidence.roots(priors) @ vector).sum())
 
 
 def replace_values(regression: Regression, values: Sequence[Array]) -> Regression:

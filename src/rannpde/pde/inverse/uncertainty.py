@@ -86,7 +86,7 @@ def _cost(regression: Regression, fit: Fit, k: int | None, value: float) -> tupl
     # the others move along the valley at once
     rest = fit.covariance[:, k] / fit.covariance[k, k] * (value - fit.vector[k])
     start = np.clip(np.where(held, start, fit.vector + rest), *regression.unknowns.limits)
-    again = regression.fit(start, fit.noise, fit.strengths, fixed=held, learn=False, tol=1e-5)
+    again = regression.fit(start, fit.noise, fit.priors, fixed=held, learn=False, tol=1e-5)
     return again.rows.cost(), again
 
 
@@ -106,7 +106,7 @@ def bootstrap(regression: Regression, fit: Fit, uncertainty: Uncertainty, rng: n
             for p, s, shape in zip(predicted, noise.scales, noise.shapes, strict=True)
         ]
         again = replace_values(regression, drawn)
-        found.append(again.fit(fit.vector, noise, fit.strengths, learn=False, tol=1e-6).vector)
+        found.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=1e-6).vector)
         if regression.over():
             break
     return np.array(found)

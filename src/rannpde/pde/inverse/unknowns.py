@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -13,7 +13,7 @@ from numpy.polynomial import chebyshev
 from scipy.linalg import eigh
 
 from rannpde.arrays import Array, MultiIndex, combinations
-from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.basis import Cell, Draw, gauss_grid
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import Formula
 from rannpde.pde.problem.problem import Problem
@@ -22,6 +22,8 @@ from rannpde.pde.statement.expression import Jet
 
 DEGREES = (20, 14, 7)
 """Of unknown functions of one, two and three coordinates: more than data determine; the prior rules the rest."""
+USUAL = 2
+"""Order of the derivatives by which functions are sorted, where the smoothness is not stated."""
 ROOM = 10
 """Chebyshev polynomials beyond the degree: the layer's waves are that slow, so that they hold it to rounding."""
 SMOOTH = 1e-7
@@ -40,6 +42,7 @@ class FunctionBasis:
     cell: Cell
     turn: Array
     roughness: Array
+    _bends: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @cached_property
     def guess(self) -> Formula:
@@ -54,10 +57,9 @@ class FunctionBasis:
         middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
         cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, whole=True)
         rough = np.zeros((cell.functions, cell.functions))
-        for index in product(range(unknown.smoothness + 1), repeat=dim):
-            if sum(index) == unknown.smoothness:
-                table = draw.table(index) * np.sqrt(weights)[:, None]
-                rough += factorial(unknown.smoothness) / prod(map(factorial, index)) * (table.T @ table)
+        for index, share in _derivatives(unknown.smoothness or USUAL, dim):
+            table = draw.table(index) * np.sqrt(weights)[:, None]
+            rough += share * (table.T @ table)
         roughness, turn = eigh(rough)
         kept = min(_polynomials(dim, degree), len(roughness))  # what the layer holds beyond them is rough
         roughness = np.where(roughness > SMOOTH * roughness[kept - 1], roughness, 0.0)
@@ -66,6 +68,24 @@ class FunctionBasis:
     @property
     def count(self) -> int:
         return len(self.roughness)
+
+    @property
+    def order(self) -> int:
+        """Of the derivatives that ``roughness`` counts."""
+        return self.unknown.smoothness or USUAL
+
+    def bends(self, order: int) -> Array:
+        """Rows (k, count) with |rows · c|² = ∫ |∂^order f|², in coordinates scaled to [-1, 1]; kept."""
+        if order not in self._bends:
+            nodes, weights = gauss_grid(self.cell.bounds, len(self.series))
+            rough = np.zeros((self.count, self.count))
+            for index, share in _derivatives(order, len(self.cell.bounds)):
+                table = self.table(nodes, index) / self.cell.factor(index)
+                rough += share * (table.T * weights) @ table
+            values, vectors = eigh(np.diag(self.roughness) if order == self.order else rough)
+            rises = values > SMOOTH * values[-1]
+            self._bends[order] = np.sqrt(values[rises])[:, None] * vectors[:, rises].T
+        return self._bends[order]
 
     @cached_property
     def series(self) -> Array:
@@ -101,6 +121,13 @@ class FunctionBasis:
     def function(self, weights: Array) -> Expanded:
         """The function with these weights (count,)."""
         return Expanded(self, weights)
+
+
+def _derivatives(order: int, dim: int) -> Iterator[tuple[MultiIndex, float]]:
+    """Every derivative of that order, with the number of times that it stands in |∂^order f|²."""
+    for index in product(range(order + 1), repeat=dim):
+        if sum(index) == order:
+            yield index, factorial(order) / prod(map(factorial, index))
 
 
 def _polynomials(dim: int, degree: int) -> int:
@@ -188,9 +215,9 @@ class Unknowns:
         }
 
     def table(self, jet: Jet, points: Array) -> Array:
-        """∂^index of an unknown at points (M, n), by its part of the vector: (M, size); ones for a number."""
+        """∂^index of an unknown at points (M, n), by its part of the vector: (M, size); ones for a number itself."""
         if jet.field not in self.bases:
-            return np.ones((len(points), 1))
+            return np.full((len(points), 1), 0.0 if jet.order else 1.0)
         chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
         return self.bases[jet.field].table(points[:, chosen], tuple(jet.index[k] for k in chosen))
 
@@ -198,7 +225,7 @@ class Unknowns:
         """∂^index of an unknown at points (M, n): (M,)."""
         own = self.values(vector)[jet.field]
         if isinstance(own, float):
-            return np.full(len(points), own)
+            return np.full(len(points), 0.0 if jet.order else own)
         chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
         return own.derivative(points[:, chosen], tuple(jet.index[k] for k in chosen))
 

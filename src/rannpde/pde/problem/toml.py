@@ -250,8 +250,8 @@ def _unknown(key: str, value: Any) -> AnyUnknown:
 def _unknown_table(one: AnyUnknown) -> dict[str, Any]:
     table: dict[str, Any] = {"guess": one.guess, "bounds": ["None" if x is None else float(x) for x in one.bounds]}
     if isinstance(one, UnknownFunction):
-        table |= {"of": list(one.of), "smoothness": one.smoothness}
-        table |= {} if one.degree is None else {"degree": one.degree}
+        stated = {"smoothness": one.smoothness, "degree": one.degree}
+        table |= {"of": list(one.of)} | {name: number for name, number in stated.items() if number is not None}
     return table
 
 

@@ -49,14 +49,15 @@ class UnknownFunction:
     of : names of these coordinates
     guess : number, or formula of them
     bounds : (lower, upper), None for no bound; (0, None) keeps a conductivity positive
-    smoothness : the prior: ∫ |∂^smoothness f|² is small, how small is found from the data
+    smoothness : the prior: ∫ |∂^smoothness f|² is small, how small is found from the data;
+        None lets them choose 2, 3 or 4 as well
     degree : it is sought among functions as rich as polynomials of this degree; None takes one that smoothness rules
     """
 
     of: tuple[str, ...]
     guess: Any = 1.0
     bounds: Limits = (None, None)
-    smoothness: int = 2
+    smoothness: int | None = None
     degree: int | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +67,8 @@ class UnknownFunction:
         object.__setattr__(self, "of", tuple(of))
         require(is_real(self.guess) or isinstance(self.guess, str), "guess", self.guess, "a number or a formula")
         check_limits("bounds", self.bounds)
-        require(positive_integer("smoothness", self.smoothness) <= 4, "smoothness", self.smoothness, "from 1 to 4")
+        if self.smoothness is not None:
+            require(positive_integer("smoothness", self.smoothness) <= 4, "smoothness", self.smoothness, "from 1 to 4")
         if self.degree is not None:
             require(2 <= positive_integer("degree", self.degree) <= 30, "degree", self.degree, "from 2 to 30")
         guess = self.formula(np.zeros((1, len(of))))
