@@ -74,8 +74,22 @@ def eliminate(
     leaves: Sequence[tuple[Kept, Part] | None],
     pause: Callable[[], None],
 ) -> tuple[list[Array], bool]:
-    """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``."""
-    order = factorise(tree, owners, widths, leaves, pause)
+    """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``.
+
+    Products square a condition. What the traces then leave of the rows themselves is solved for once more, after which
+    they are as good as by an orthogonal factorisation.
+    """
+    order, squared = factorise(tree, owners, widths, leaves, pause)
+    traces, free = _solved(order, widths)
+    if squared:
+        again = [None if leaf is None else (leaf[0], _remainder(leaf[1], traces, widths)) for leaf in leaves]
+        order, _ = factorise(tree, owners, widths, again, pause)
+        further, _ = _solved(order, widths)
+        traces = [one + more for one, more in zip(traces, further, strict=True)]
+    return traces, free
+
+
+def _solved(order: Order, widths: Sequence[int]) -> tuple[list[Array], bool]:
     traces: list[Array] = [np.empty((0, _sides(kept, widths))) for _, kept in order[:1] for _ in widths]
     free = False
     for mine, kept in reversed(order):
@@ -86,21 +100,31 @@ def eliminate(
     return traces, free
 
 
+def _remainder(part: Part, traces: Sequence[Array], widths: Sequence[int]) -> Part:
+    """The same rows, with what given traces leave of their right sides."""
+    own = sum(widths[j] for j in part.joints)
+    rows = part.rows.copy()
+    if own:
+        rows[:, own:] -= rows[:, :own] @ np.concatenate([traces[j] for j in part.joints])
+    return Part(part.joints, rows)
+
+
 def factorise(
     tree: Node,
     owners: dict[Node, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[Kept, Part] | None],
     pause: Callable[[], None],
-) -> Order:
-    """The traces eliminated along the tree.
+) -> tuple[Order, bool]:
+    """The traces eliminated along the tree, and whether by products.
 
     widths : numbers per joint; leaves : what the leaves have kept and left; pause : called between factorisations
     """
     try:
-        return _along(tree, owners, widths, _products(leaves), pause, _squared)
+        return _along(tree, owners, widths, _products(leaves), pause, _squared), True
     except Delicate:
-        return _along(tree, owners, widths, [None if leaf is None else leaf[1] for leaf in leaves], pause, _orthogonal)
+        plain = [None if leaf is None else leaf[1] for leaf in leaves]
+        return _along(tree, owners, widths, plain, pause, _orthogonal), False
 
 
 Merge = Callable[[Sequence[Part], Sequence[int], Sequence[int], Sequence[int]], tuple[Kept, Part]]

@@ -231,7 +231,7 @@ class SpaceSystem:
 
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
             leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
-        order = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
+        order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
         kept = [None if one is None else one[0] for one in leaves]
         return Factor(Triangles(kept, order, self.ties.widths), tuple(coefficients), tuple(roots))
 
