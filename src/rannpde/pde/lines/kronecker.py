@@ -234,7 +234,7 @@ class KroneckerBlocks:
             found = direct(right)
             left = self.product(found) - shift * found + right  # (J - J₀)(shift - J₀)⁻¹ right
             rate = float(np.linalg.norm(left) / np.linalg.norm(right))
-            if not rate > 0:
+            if not 0 < rate < self.tuning.slow_newton:
                 break
             right = left / np.linalg.norm(left)
         return rate

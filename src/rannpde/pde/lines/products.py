@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
@@ -19,6 +20,7 @@ from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.axis import Axis, Face, faces_of, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
+from rannpde.pde.lines.galerkin import Rule
 from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.tensor import Products
@@ -63,13 +65,19 @@ class AdaptedProducts:
 
     def run(self, number: int, tol: float) -> Evolved:
         """The march of one pass over the whole time."""
-        system = self.system(max(tol, self.setting.tol))
-        if number == 1:
-            system = replace(system, scales=with_speeds(system))
         self.seen = tol
-        march = self.setting.march(tol, number, system, self.grown)
-        path = march.run(system, self.form.domain.time, system.initial_state())
-        return Evolved(self.form, (Stretch(system, path),))
+        tries = self.setting.tuning.restarts if tol > self.setting.tol else 0
+        while True:
+            system = self.system(max(tol, self.setting.tol))
+            if number == 1:
+                system = replace(system, scales=with_speeds(system))
+            march = self.setting.march(tol, number, system, self.grown)
+            stop = partial(unresolved, system) if tries else None
+            path = march.run(system, self.form.domain.time, system.initial_state(), stop=stop)
+            found = Evolved(self.form, (Stretch(system, path),))
+            if path.ending is not None or found.whole or not self.learn(found, False):
+                return found
+            tries -= 1
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
         """Look at the solution for the next pass; False where there is no room for a finer one."""
@@ -128,21 +136,40 @@ class AdaptedProducts:
         most = int(tuning.most_nodes ** (1 / len(self.lines)))
         density = min(tuning.product_density, most / (30.0 * resolution.lengths_across))
         rule = resolution.rule(boundary=False, density=density)
-        count = len(rule.points)
         wanted = max(resolution.wanted_width(tol), tuning.least_axis)
-        width = setting.width or int(min(wanted, tuning.widest[0], count))
+        width = setting.width or int(min(wanted, tuning.widest[0], len(rule.points)))
         features = RandomFeatures.sample(
             width=width, dim=1, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
         cutoff = max(tuning.strong_cutoff, 1e-3 * tol)
-        return {
-            name: random_axis(
-                line.bounds, features, (rule.points[:, 0], rule.weights),
-                [face.row for face in faces if face.axis == number],
-                cutoff=cutoff, most=int(0.7 * count),
-            )
-            for name, faces in self.faces.items()
-        }  # fmt: skip
+
+        def on(rule: Rule) -> dict[str, Axis]:
+            return {
+                name: random_axis(
+                    line.bounds, features, (rule.points[:, 0], rule.weights),
+                    [face.row for face in faces if face.axis == number],
+                    cutoff=cutoff, most=int(0.7 * len(rule.points)),
+                )
+                for name, faces in self.faces.items()
+            }  # fmt: skip
+
+        axes = on(rule)
+        # the nodes that all features need are more than the few functions need that are left of them
+        enough = tuning.nodes_per_function * max(one.functions for one in axes.values()) / len(rule.points)
+        return on(resolution.rule(boundary=False, density=enough * density)) if enough < 0.8 else axes
+
+
+def unresolved(system: Products, state: Array) -> bool:
+    """Whether the last functions of an axis hold so much of the state that a march with these axes shows nothing."""
+    for (name, axes), block in zip(system.axes.items(), _first_level(system), strict=True):
+        tensor = state[block].reshape(*system.shapes[name], 1)
+        if any(_tail(tensor, k) > system.tuning.unresolved for k in range(len(axes))):
+            return True
+    return False
+
+
+def _first_level(system: Products) -> list[slice]:
+    return [system.slices[Component(name, 0)] for name in system.axes]
 
 
 def with_speeds(system: Products) -> dict[Component, float]:
