@@ -14,8 +14,9 @@ from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.axis import faces_of
 from rannpde.pde.lines.features import AdaptedFeatures
 from rannpde.pde.lines.fourier import FourierModes
+from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.march import INTEGRATORS, Evolved
-from rannpde.pde.lines.passes import FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
+from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.products import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -84,6 +85,8 @@ class Lines:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Every reason why this method cannot solve the problem; none if it can."""
+        if problem.obstacles and flow_of(problem) is not None:
+            return ()
         found = list(problem.obstacles)
         if isinstance(problem.domain, SpaceTime):
             space, periodic = problem.domain.space, problem.periodic
@@ -108,7 +111,8 @@ class Lines:
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
-        evolution = evolution_form(problem)
+        flow = flow_of(problem) if problem.obstacles else None
+        evolution = evolution_form(problem) if flow is None else flow.evolution
         clock = Clock.of(evolution, self.tuning.steps.lengths_per_step)
         setting = Setting(tol, self.tuning, watch, clock, self.integrator, self.events, self.width)
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
@@ -116,7 +120,11 @@ class Lines:
             kind = discretisation(evolution)
             self._refuse_unused(kind)
             windows = self.windows if kind is AdaptedFeatures else self.windows or 1
-            outcome = solve_in_time(evolution, setting, lambda form, own: kind(form, own, rng), windows)
+
+            def make(form: Evolution, own: Setting) -> Discretisation:
+                return kind(form, own, rng) if flow is None else AdaptedProducts(form, own, rng, flow)
+
+            outcome = solve_in_time(evolution, setting, make, windows)
         return self._solution(problem, outcome, watch, why)
 
     def _refuse_unused(self, kind: Kind) -> None:
@@ -163,6 +171,8 @@ def discretisation(evolution: Evolution) -> Kind:
     Ridges keep the weak form, which a field that may touch a declared bound needs.
     """
     problem, space = evolution.problem, evolution.domain.space
+    if evolution.walls is not None:
+        return AdaptedProducts
     if space.dim < 3 and set(problem.periodic) == set(space.names):
         return FourierModes
     forced = bool(problem.periodic) or space.dim > 2

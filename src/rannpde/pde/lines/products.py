@@ -20,8 +20,10 @@ from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.axis import Axis, Face, faces_of, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
+from rannpde.pde.lines.flow import StokesModes
 from rannpde.pde.lines.galerkin import Rule
-from rannpde.pde.lines.march import Evolved, Stretch
+from rannpde.pde.lines.incompressible import IncompressibleFlow
+from rannpde.pde.lines.march import Evolved, March, Stretch, Trajectory
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
@@ -50,11 +52,17 @@ class Line:
 
 
 class AdaptedProducts:
-    """Passes with products of bases that are adapted axis by axis."""
+    """Passes with products of bases that are adapted axis by axis; of an incompressible flow in Stokes modes."""
 
-    def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator) -> None:
-        self.setting, self.rng, self.tolerances = setting, rng, setting.staged()
-        self.form = evolution_form(evolution.problem, weak=False)
+    def __init__(
+        self,
+        evolution: Evolution,
+        setting: Setting,
+        rng: np.random.Generator,
+        flow: IncompressibleFlow | None = None,
+    ) -> None:
+        self.setting, self.rng, self.tolerances, self.flow = setting, rng, setting.staged(), flow
+        self.form = evolution_form(evolution.problem, weak=False) if flow is None else flow.evolution
         self.faces: dict[str, list[Face]] = {name: faces_of(self.form, name) or [] for name in self.form.orders}
         self.lines = lines_of_data(self.form, setting)
         self.scales: Mapping[Component, float] = first_scales(evolution)
@@ -66,18 +74,30 @@ class AdaptedProducts:
     def run(self, number: int, tol: float) -> Evolved:
         """The march of one pass over the whole time."""
         self.seen = tol
-        tries = self.setting.tuning.restarts if tol > self.setting.tol else 0
+        tries = self.setting.tuning.restarts if tol > self.setting.tol or number == 1 else 0
         while True:
             system = self.system(max(tol, self.setting.tol))
             if number == 1:
                 system = replace(system, scales=with_speeds(system))
             march = self.setting.march(tol, number, system, self.grown)
-            stop = partial(unresolved, system) if tries else None
-            path = march.run(system, self.form.domain.time, system.initial_state(), stop=stop)
+            path = self._marched(march, system, watched=tries > 0)
             found = Evolved(self.form, (Stretch(system, path),))
             if path.ending is not None or found.whole or not self.learn(found, False):
                 return found
             tries -= 1
+
+    def _marched(self, march: March, system: Products, watched: bool) -> Trajectory:
+        """The march with these products; ``watched``: until it resolves nothing."""
+        if self.flow is None:
+            stop = partial(unresolved, system) if watched else None
+            return march.run(system, self.form.domain.time, system.initial_state(), stop=stop)
+        modes = StokesModes(self.flow, system)
+
+        def stop(state: Array) -> bool:
+            return unresolved(system, modes.homogeneous(state[:, None])[:, 0])
+
+        path = march.run(modes, self.form.domain.time, modes.initial_state(), stop=stop if watched else None)
+        return modes.shown(path)
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
         """Look at the solution for the next pass; False where there is no room for a finer one."""
@@ -90,8 +110,14 @@ class AdaptedProducts:
                 self.least[k] = min(self.used[k] + 1, len(tuning.stretches) - 1)
         self.lines, self.scales = look(solution, self.lines, self.setting)
         self.profiles, self.grown = profiles(solution), Grown.of(solution, tuning)
-        full = system.rank >= 0.95 * tuning.most_unknowns[system.dim - 2]
+        full = system.rank >= 0.95 * self._most
         return not (failed and full)
+
+    @property
+    def _most(self) -> int:
+        """Unknowns of a field."""
+        tuning = self.setting.tuning
+        return tuning.most_unknowns[len(self.lines) - 2] if self.flow is None else tuning.most_flow
 
     def system(self, tol: float) -> Products:
         """The products of a pass, their ranks cut where they would hold too many unknowns."""
@@ -99,10 +125,14 @@ class AdaptedProducts:
         axes = {name: tuple(one[name] for one in drawn) for name in self.form.orders}
         tuning, dim = self.setting.tuning, len(self.lines)
         for name, own in axes.items():
-            excess = float(np.prod([one.rank for one in own])) / tuning.most_unknowns[dim - 2]
+            excess = float(np.prod([one.rank for one in own])) / self._most
             if excess > 1:
                 axes[name] = tuple(one.cut(max(8, int(one.rank / excess ** (1 / dim)))) for one in own)
-        return Products(self.form, axes, self.scales, tuning)
+        if self.flow is not None:  # more pressures than the fields have room for would leave no flow
+            own = axes[self.flow.pressure]
+            ranks = [min(axes[name][k].rank for name in self.flow.axes) for k in range(dim)]
+            axes[self.flow.pressure] = tuple(one.cut(rank) for one, rank in zip(own, ranks, strict=True))
+        return Products(self.form, axes, self.scales, tuning, weak=self.flow is not None)
 
     def _axis(self, number: int, line: Line, tol: float) -> dict[str, Axis]:
         """field → its axis, of the smoothest features that can carry what the last pass looked like along it."""
@@ -119,7 +149,11 @@ class AdaptedProducts:
         before: tuple[float, dict[str, Axis]] | None = None
         for place in range(self.least[number], len(tuning.stretches)):
             axes = self._drawn(number, line, tol, tuning.stretches[place])
-            gap = max(self.profiles[name][number].gap(one.cut(int(part * one.rank))) for name, one in axes.items())
+            gap = max(
+                self.profiles[name][number].gap(one.cut(int(part * one.rank)))
+                for name, one in axes.items()
+                if name in self.profiles
+            )
             self.used[number], self.met[number] = place, gap <= goal
             if self.met[number]:
                 return axes
@@ -141,7 +175,8 @@ class AdaptedProducts:
         features = RandomFeatures.sample(
             width=width, dim=1, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
-        cutoff = max(tuning.strong_cutoff, 1e-3 * tol)
+        least = tuning.strong_cutoff if self.flow is None else tuning.weak_cutoff  # flows have differentiated tests
+        cutoff = max(least, 1e-3 * tol)
 
         def on(rule: Rule) -> dict[str, Axis]:
             return {
@@ -161,15 +196,12 @@ class AdaptedProducts:
 
 def unresolved(system: Products, state: Array) -> bool:
     """Whether the last functions of an axis hold so much of the state that a march with these axes shows nothing."""
-    for (name, axes), block in zip(system.axes.items(), _first_level(system), strict=True):
-        tensor = state[block].reshape(*system.shapes[name], 1)
-        if any(_tail(tensor, k) > system.tuning.unresolved for k in range(len(axes))):
+    for component, block in system.slices.items():
+        tensor = state[block].reshape(*system.shapes[component.field], 1)
+        size = system.scales[component] * system.evolution.domain.space.volume**0.5
+        if component.level == 0 and any(_tail(tensor, k, size) > system.tuning.unresolved for k in range(system.dim)):
             return True
     return False
-
-
-def _first_level(system: Products) -> list[slice]:
-    return [system.slices[Component(name, 0)] for name in system.axes]
 
 
 def with_speeds(system: Products) -> dict[Component, float]:
@@ -276,7 +308,7 @@ def look(solution: Evolved, lines: list[Line], setting: Setting) -> tuple[list[L
     for component in system.slices:
         value = system.grids(component, times, states, (0,) * dim).reshape(len(weights), -1)
         scales[component] = float(np.sqrt(weights @ value**2).max()) or 1.0
-        if component.level:
+        if component.level or component not in system.evolution.initial:  # a pressure is as fine as what it keeps
             continue
         for k, line in enumerate(lines):
             lower, upper = line.bounds
@@ -301,6 +333,8 @@ def profiles(solution: Evolved) -> dict[str, list[Profile]]:
     states = stretch.path(times)
     found = {}
     for name, axes in system.axes.items():
+        if Component(name, 0) not in system.evolution.initial:
+            continue
         coefficients = system.coefficients(Component(name, 0), times, states)
         found[name] = [Profile.of(one, k, coefficients) for k, one in enumerate(axes)]
     return found
@@ -316,8 +350,8 @@ def _seen(line: Line, nodes: Array, inverse: Array, tail: float, setting: Settin
     return Line(resolution, int(np.ceil(growth * line.highest)))
 
 
-def _tail(coefficients: Array, axis: int) -> float:
-    """Share of the highest quarter of the functions of a periodic axis, the largest over time."""
+def _tail(coefficients: Array, axis: int, least: float = 1e-150) -> float:
+    """Share of the last quarter of the functions of an axis, the largest over time; of ``least`` where that is more."""
     power = np.sum(coefficients**2, axis=tuple(k for k in range(coefficients.ndim - 1) if k != axis))
     high = power[int(0.75 * len(power)) :].sum(axis=0)
-    return float(np.sqrt(high.max() / max(power.sum(axis=0).max(), 1e-300)))
+    return float(np.sqrt(high.max() / max(power.sum(axis=0).max(), least**2)))

@@ -92,6 +92,8 @@ class LinesTuning:
     least_axis : features of an axis
     product_looks : values at nodes and times, at most, when a pass looks at products
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
+    most_flow : unknowns of each field of an incompressible flow, whose modes are a dense matrix
+    felt : pressures whose part of the Schur complement is less are not felt
     slow_newton : corrections by the Kronecker sum alone that leave more than this are bettered by Krylov steps, at
         most krylov_steps of them, to krylov_share of the residual; power_steps : with which that is found out
 
@@ -148,6 +150,8 @@ class LinesTuning:
     product_looks: int = 1_500_000
     most_unknowns: tuple[int, int] = (20_000, 40_000)
     most_nodes: int = 2_000_000
+    most_flow: int = 2_300
+    felt: float = 1e-3
     slow_newton: float = 0.15
     krylov_share: float = 0.03
     krylov_steps: int = 30
