@@ -29,7 +29,6 @@ from rannpde.pde.lines.galerkin import split_rows
 from rannpde.pde.problem.evolution import Constraint, Evolution
 from rannpde.pde.residual import Term
 
-
 FEW = 16
 """Columns up to which ``along`` takes them one by one: 5 times faster for 2 of them, no slower for 16 (measured)."""
 

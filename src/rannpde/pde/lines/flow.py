@@ -30,6 +30,9 @@ from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.problem.evolution import Component, Constraint
 
+FEW = 4
+"""Columns up to which a matrix of some thousand rows is faster with one at a time (measured: 1.5 times for 2 or 3)."""
+
 
 @dataclass(frozen=True, eq=False)
 class DiagonalBlock:
@@ -137,6 +140,11 @@ class StokesModes:
         return found, 1.0 / lengths
 
     @cached_property
+    def _single(self) -> Array:
+        """V with seven digits, for corrections: half the memory to read, which is what a product costs."""
+        return self.modes[0].astype(np.float32)
+
+    @cached_property
     def _flat(self) -> Array:
         return np.concatenate([self.viscous[name][1].ravel() for name in self.moving])
 
@@ -154,9 +162,9 @@ class StokesModes:
 
     # ---------------------------------------------------------------------------------------------------- Dynamics
 
-    def initial_state(self) -> Array:
-        """y at the first time (m,)."""
-        return self.modes[0].T @ self.system.initial_state()[self.rows]
+    def projected(self, whole: Array) -> Array:
+        """y (m,) of a state of the system."""
+        return self.modes[0].T @ whole[self.rows]
 
     def size(self, change: Array) -> float:
         """Root mean square of all fields together, over the size of the smallest that counts."""
@@ -166,7 +174,7 @@ class StokesModes:
 
     def rates(self, times: Array, states: Array) -> Array:
         """y' (m, s)."""
-        return self.modes[0].T @ self._forces(times, self.whole(times, states))
+        return few(self.modes[0].T, self._forces(times, self.whole(times, states)))
 
     def whole(self, times: Array, states: Array) -> Array:
         """The state of the system (N, s), its pressure 0, from y (m, s)."""
@@ -177,7 +185,7 @@ class StokesModes:
     def homogeneous(self, states: Array) -> Array:
         """The same without w."""
         found = np.zeros((self.system.unknowns, states.shape[1]))
-        found[self.rows] = self.modes[0] @ states
+        found[self.rows] = few(self.modes[0], states)
         return found
 
     def _forces(self, times: Array, whole: Array) -> Array:
@@ -195,7 +203,7 @@ class StokesModes:
         """∫ φ σ over a side (r, s)."""
         axes = self.system.axes[flux.field]
         ends = [np.array([flux.side.value]) if k == flux.axis else one.nodes for k, one in enumerate(axes)]
-        values = _on_product(ends, flux.value, flux, self.system, times)
+        values = _on_product(ends, flux, self.system, times)
         for k, one in enumerate(axes):
             tests = one.at(ends[k])[:, : one.rank].T if k == flux.axis else one.tests
             values = along(tests, values, k)
@@ -222,25 +230,30 @@ class StokesModes:
         """w(t) (n, s), or its derivative: D w + d = 0 as far as pressure is felt; the iterations of a step share it."""
         key = f"w{order}"
         if key not in self._last or not np.array_equal(self._last[key][0], times):
-            values, vectors = self._schur
-            defect = vectors.T @ self._defect(times, order)
-            flat = -(self._scaled.T @ (vectors @ (defect / values[:, None])))
-            found = self._turned(flat / np.sqrt(self._flat)[:, None], back=False)
-            found -= self.modes[0] @ (self.modes[0].T @ found)
-            self._last[key] = times.copy(), found
+            self._last[key] = times.copy(), few(self._lift, self._defect(times, order))
         return self._last[key][1]
+
+    @cached_property
+    def _lift(self) -> Array:
+        """d → w, (n, q)."""
+        values, vectors = self._schur
+        flat = -(self._scaled.T @ ((vectors / values) @ vectors.T))
+        found = self._turned(flat / np.sqrt(self._flat)[:, None], back=False)
+        return found - self.modes[0] @ (self.modes[0].T @ found)
 
     def jacobian(self, time: float, state: Array) -> KroneckerBlocks:
         """Viscosity of the modes, with the exact product behind it."""
         linear = self.system.linearised(time, self.whole(np.array([time]), state[:, None])[:, 0])
-        vectors, rates = self.modes
+        vectors, rates = self._single, self.modes[1]
 
         def product(change: Array) -> Array:
             if np.iscomplexobj(change):
                 pair = product(np.stack([change.real, change.imag], axis=1))
                 return pair[:, 0] + 1j * pair[:, 1]
             states = change if change.ndim == 2 else change[:, None]
-            found = vectors.T @ linear.product(self.homogeneous(states))[self.rows]
+            whole = np.zeros((self.system.unknowns, states.shape[1]))
+            whole[self.rows] = few(vectors, states.astype(vectors.dtype))
+            found = few(vectors.T, linear.product(whole)[self.rows].astype(vectors.dtype)).astype(float)
             return found if change.ndim == 2 else found[:, 0]
 
         return KroneckerBlocks((DiagonalBlock(-rates),), product, False, self.system.tuning)
@@ -265,7 +278,22 @@ class StokesModes:
         forces, (values, vectors) = self._forces(times, whole), self._schur
         lacking = forces - self.modes[0] @ (self.modes[0].T @ forces) - self._particular(times, 1)
         right = self._scaled @ (self._turned(lacking, back=True) / np.sqrt(self._flat)[:, None])
-        return vectors @ ((vectors.T @ right) / values[:, None]) / self.flow.pull
+        found = vectors @ ((vectors.T @ right) / values[:, None]) / self.flow.pull
+        return found if self.flow.level is None else self._levelled(found, *self.flow.level)
+
+    def _levelled(self, pressures: Array, place: Array, value: float) -> Array:
+        """P (q, s) with a constant more, so that p has that value at a place (d,)."""
+        axes = self.system.axes[self.flow.pressure]
+        there = reduce(np.kron, [one.at(place[k : k + 1])[0, : one.rank] for k, one in enumerate(axes)])
+        constant = reduce(np.kron, [one.tests.sum(axis=1) for one in axes])
+        return pressures + np.outer(constant, value - there @ pressures)
+
+
+def few(matrix: Array, columns: Array) -> Array:
+    """The matrix times a few columns, one by one where that is faster: reading the matrix is what costs."""
+    if columns.shape[1] > FEW:
+        return np.asarray(matrix @ columns)
+    return np.stack([matrix @ columns[:, k] for k in range(columns.shape[1])], axis=1)
 
 
 def _complement(columns: Array) -> Array:
@@ -282,10 +310,10 @@ def _complement(columns: Array) -> Array:
     return found
 
 
-def _on_product(places: Sequence[Array], value: object, flux: Flux, system: Products, times: Array) -> Array:
+def _on_product(places: Sequence[Array], flux: Flux, system: Products, times: Array) -> Array:
     """The value at a product of places, one of them a single one: (…, s)."""
     points = combinations(places)
     normals: Array = np.zeros_like(points)
     normals[:, flux.axis] = float(flux.side.outward)
-    known = Constraint(flux.field, points, normals, {}, value, system.evolution)  # type: ignore[arg-type]
+    known = Constraint(flux.field, points, normals, {}, flux.value, system.evolution)
     return known.values(times).reshape(*(len(one) for one in places), len(times))

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
+from rannpde.arrays import Array
 from rannpde.domains.domain import Box, SpaceTime
 from rannpde.domains.sides import FlatSide
 from rannpde.pde.problem.evolution import Component, Evolution, Rate
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.expression import Expression, Jet, constant, evaluate
+from rannpde.pde.statement.expression import Expression, Jet, constant
 
 SAME = 1e-12
 """Two ratios of constants that differ by less are one."""
@@ -49,7 +50,8 @@ class IncompressibleFlow:
 
     evolution : of all fields, in the order of the problem; the pressure stands in no rate and moves by none
     axes : field → the coordinate of space along which p pulls it; divergence : field → b_f; source : s
-    pull : κ; fluxes : on the sides where fields are free; level : condition that fixes the constant of p, if one does
+    pull : κ; fluxes : on the sides where fields are free
+    level : a place (d,) of space and the value that p has there, where that is stated
     """
 
     evolution: Evolution
@@ -59,6 +61,7 @@ class IncompressibleFlow:
     source: sympy.Expr
     pull: float
     fluxes: tuple[Flux, ...]
+    level: tuple[Array, float] | None = None
 
 
 class _NotAFlow(Exception):
@@ -106,7 +109,9 @@ def _recognised(problem: Problem) -> IncompressibleFlow:
     rates_of_all = {name: Rate(rates.get(name, zero)) for name in problem.fields}
     walls, fluxes = _sides(problem, moving, pressure, rates, axes, ratios[0], divergence)
     evolution = Evolution(problem, dict.fromkeys(problem.fields, 1), rates_of_all, walls)
-    return IncompressibleFlow(evolution, pressure, axes, divergence, source, ratios[0], fluxes)
+    level = _level(problem, pressure)
+    _need(level is None or not fluxes)
+    return IncompressibleFlow(evolution, pressure, axes, divergence, source, ratios[0], fluxes, level)
 
 
 def _need(fits: object) -> None:
@@ -162,6 +167,21 @@ def _begins(problem: Problem, name: str) -> bool:
     return any(one is not None and Component.of(one[0]) == Component(name, 0) for one in given)
 
 
+def _level(problem: Problem, pressure: str) -> tuple[Array, float] | None:
+    """Where data fix the constant of the pressure: one value at one place."""
+    found: tuple[Array, float] | None = None
+    for term in problem.constraints:
+        if term.kind == "data":
+            _need(found is None and term.points is not None and term.data is not None)
+            assert term.points is not None
+            assert term.data is not None
+            plain = [jet.field == pressure and jet.order == 0 for jet in term.expression.jets]
+            _need(plain == [True] and _number(term.expression.partials[0]) == 1)
+            _need(np.ptp(term.points[:, 1:], axis=0).max() == 0 and np.ptp(term.data) == 0)
+            found = term.points[0, 1:], float(np.ravel(term.data)[0])
+    return found
+
+
 # --------------------------------------------------------------------------------------------------------- sides
 
 
@@ -175,8 +195,8 @@ def _sides(
     given: set[tuple[int, int, str]] = set()
     sides: dict[tuple[int, int], FlatSide] = {}
     for term in problem.constraints:
-        if term.kind == "initial":
-            _need(pressure not in term.expression.fields)
+        if term.kind in ("initial", "data"):
+            _need(term.kind == "data" or pressure not in term.expression.fields)
             continue
         side = term.region
         _need(term.kind == "boundary" and isinstance(side, FlatSide))
@@ -198,7 +218,9 @@ def _sides(
             _need(len(stated) == len(free))
             rows = [_row(problem, term, sides[axis, outward]) for term in stated]
             for f in free:
-                wanted = _wanted(f, axis, outward, rates[f], {pressure: pull * divergence[f]} if axes[f] == axis - 1 else {})
+                wanted = _wanted(
+                    f, axis, outward, rates[f], {pressure: pull * divergence[f]} if axes[f] == axis - 1 else {}
+                )
                 fluxes.append(Flux(f, sides[axis, outward], _combined(wanted, rows)))
     return tuple(walls), tuple(fluxes)
 
@@ -237,4 +259,6 @@ def _combined(wanted: Mapping[Jet, float], rows: list[Row]) -> sympy.Expr:
     right = np.array([wanted.get(jet, 0.0) for jet in jets])
     factors = np.linalg.lstsq(matrix, right, rcond=None)[0]
     _need(np.abs(matrix @ factors - right).max() <= SAME * max(1.0, float(np.abs(right).max())))
-    return sum((sympy.Float(factor) * value for factor, (_, value) in zip(factors, rows, strict=True)), sympy.Integer(0))
+    return sum(
+        (sympy.Float(factor) * value for factor, (_, value) in zip(factors, rows, strict=True)), sympy.Integer(0)
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
@@ -18,17 +17,18 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import Box
 from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.axis import Axis, Face, faces_of, periodic_axis, random_axis
+from rannpde.pde.lines.axis import Axis, Face, along, faces_of, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
 from rannpde.pde.lines.flow import StokesModes
 from rannpde.pde.lines.galerkin import Rule
 from rannpde.pde.lines.incompressible import IncompressibleFlow
-from rannpde.pde.lines.march import Evolved, March, Stretch, Trajectory
+from rannpde.pde.lines.march import Evolved, March, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.watch import Ending
 
 FINE = {2: 513, 3: 97}
 """Places per axis of the grid on which the data of a problem are looked at."""
@@ -72,38 +72,51 @@ class AdaptedProducts:
         self.least, self.used, self.met = ([start] * len(self.lines) for start in (0, 0, True))
 
     def run(self, number: int, tol: float) -> Evolved:
-        """The march of one pass over the whole time."""
+        """The march of one pass; where little is known yet, on axes that become finer where it needs them."""
         self.seen = tol
-        tries = self.setting.tuning.restarts if tol > self.setting.tol or number == 1 else 0
+        left = self.setting.tuning.refinements if tol > self.setting.tol or number == 1 else 0
+        stretches: list[Stretch] = []
         while True:
             system = self.system(max(tol, self.setting.tol))
-            if number == 1:
+            if number == 1 and not stretches:
                 system = replace(system, scales=with_speeds(system))
             march = self.setting.march(tol, number, system, self.grown)
-            path = self._marched(march, system, watched=tries > 0)
-            found = Evolved(self.form, (Stretch(system, path),))
-            if path.ending is not None or found.whole or not self.learn(found, False):
+            stretches.append(self._marched(march, system, stretches, watched=left > 0))
+            path, found = stretches[-1].path, Evolved(self.form, tuple(stretches))
+            if path.ending is not None or found.whole or not path.steps:
                 return found
-            tries -= 1
+            self.lines, self.scales = look(found, self.lines, self.setting)
+            self.boost *= self.setting.tuning.much_finer
+            left -= 1
 
-    def _marched(self, march: March, system: Products, watched: bool) -> Trajectory:
-        """The march with these products; ``watched``: until it resolves nothing."""
-        if self.flow is None:
-            stop = partial(unresolved, system) if watched else None
-            return march.run(system, self.form.domain.time, system.initial_state(), stop=stop)
-        modes = StokesModes(self.flow, system)
+    def _marched(self, march: March, system: Products, before: list[Stretch], watched: bool) -> Stretch:
+        """The march with these products from the end of the last ones; ``watched``: until they resolve little."""
+        state = handed_over(before[-1], system) if before else system.initial_state()
+        time = before[-1].path.end if before else self.form.domain.time[0], self.form.domain.time[1]
+        modes = None if self.flow is None else StokesModes(self.flow, system)
+        now = [time[0]]
 
-        def stop(state: Array) -> bool:
-            return unresolved(system, modes.homogeneous(state[:, None])[:, 0])
+        def notice(steps: int, moment: float) -> Ending | None:
+            now[0] = moment
+            return march.notice(steps, moment) if march.notice is not None else None
 
-        path = march.run(modes, self.form.domain.time, modes.initial_state(), stop=stop if watched else None)
-        return modes.shown(path)
+        def strayed(own: Array) -> bool:
+            times, states = np.array(now), own[:, None]
+            return unresolved(system, times, states if modes is None else modes.whole(times, states))
+
+        followed = replace(march, notice=notice)
+        stop = strayed if watched else None
+        if modes is None:
+            return Stretch(system, followed.run(system, time, state, stop=stop))
+        return Stretch(system, modes.shown(followed.run(modes, time, modes.projected(state), stop=stop)))
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
         """Look at the solution for the next pass; False where there is no room for a finer one."""
         tuning = self.setting.tuning
-        system = solution.stretches[0].system
+        system = solution.stretches[-1].system
         assert isinstance(system, Products)
+        if len(solution.stretches) > 1:
+            self.boost = 1.0  # what made them finer on the way is in their lengths now
         self.boost *= tuning.finer if failed else 1.0
         for k, met in enumerate(self.met):
             if failed and not met:  # a solution that lacks something cannot show what
@@ -194,12 +207,27 @@ class AdaptedProducts:
         return on(resolution.rule(boundary=False, density=enough * density)) if enough < 0.8 else axes
 
 
-def unresolved(system: Products, state: Array) -> bool:
-    """Whether the last functions of an axis hold so much of the state that a march with these axes shows nothing."""
+def handed_over(before: Stretch, system: Products) -> Array:
+    """The last state of a stretch in the functions of another system, (n,)."""
+    old, state = before.system, before.path.last
+    assert isinstance(old, Products)
+    end, found = np.array([before.path.end]), np.zeros(system.unknowns)
     for component, block in system.slices.items():
-        tensor = state[block].reshape(*system.shapes[component.field], 1)
+        tensor = old.coefficients(component, end, state[:, None])
+        for axis, one in enumerate(old.axes[component.field]):
+            tensor = along(one.at(system.first[axis].nodes)[:, : tensor.shape[axis]], tensor, axis)
+        found[block] = system.project(component.field, tensor).ravel()
+    return found
+
+
+def unresolved(system: Products, times: Array, states: Array) -> bool:
+    """Whether the last functions of an axis hold so much of a state (n, 1) that these axes hardly carry it."""
+    for component in system.slices:
+        if component.level or component not in system.evolution.initial:
+            continue
+        tensor = system.coefficients(component, times, states)[tuple(map(slice, system.shapes[component.field]))]
         size = system.scales[component] * system.evolution.domain.space.volume**0.5
-        if component.level == 0 and any(_tail(tensor, k, size) > system.tuning.unresolved for k in range(system.dim)):
+        if any(_tail(tensor, k, size) > system.tuning.unresolved for k in range(system.dim)):
             return True
     return False
 
@@ -219,21 +247,26 @@ def with_speeds(system: Products) -> dict[Component, float]:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a field looks like along an axis: Σ_j weights[j, k] E_j, the principal ones of all places and times."""
+    """What a field looks like along an axis: Σ_j weights[j, k] E_j, the principal ones of all places and times.
 
-    axis: Axis
-    weights: Array
+    parts : axis and weights of every stretch of time
+    """
+
+    parts: tuple[tuple[Axis, Array], ...]
 
     @classmethod
-    def of(cls, axis: Axis, number: int, coefficients: Array) -> Profile:
-        """From coefficients (R_1, …, R_d, s)."""
-        unfolded = np.moveaxis(coefficients, number, 0).reshape(coefficients.shape[number], -1)
-        left, singular, _ = np.linalg.svd(unfolded, full_matrices=False)
-        return cls(axis, left * singular)
+    def of(cls, number: int, stretches: Iterable[tuple[Axis, Array]]) -> Profile:
+        """From the axis and the coefficients (R_1, …, R_d, s) of each stretch."""
+        parts = []
+        for axis, coefficients in stretches:
+            unfolded = np.moveaxis(coefficients, number, 0).reshape(coefficients.shape[number], -1)
+            left, singular, _ = np.linalg.svd(unfolded, full_matrices=False)
+            parts.append((axis, left * singular))
+        return cls(tuple(parts))
 
     def gap(self, axis: Axis) -> float:
         """The relative error of these functions in another axis' span."""
-        values = self.axis.at(axis.nodes)[:, : len(self.weights)] @ self.weights
+        values = np.concatenate([own.at(axis.nodes)[:, : len(w)] @ w for own, w in self.parts], axis=1)
         left = values - axis.values() @ (axis.fit @ values)
         weights = axis.weights[:, None]
         return float(np.sqrt((weights * left**2).sum() / max((weights * values**2).sum(), 1e-300)))
@@ -295,8 +328,26 @@ def _highest_mode(value: Array, axis: int, share: float) -> int:
 
 def look(solution: Evolved, lines: list[Line], setting: Setting) -> tuple[list[Line], Mapping[Component, float]]:
     """The lengths along each axis over all times, and the sizes of the components."""
-    stretch, tuning = solution.stretches[0], setting.tuning
-    system, path = stretch.system, stretch.path
+    places = [np.linspace(*line.bounds, setting.tuning.grid[0]) for line in lines]
+    inverse = [np.zeros(setting.tuning.grid[0]) for _ in lines]
+    tails = [0.0] * len(lines)
+    scales: dict[Component, float] = {}
+    for stretch in solution.stretches:
+        own, last, sizes = _look_at(stretch, lines, setting)
+        system = stretch.system
+        assert isinstance(system, Products)
+        for k, one in enumerate(system.first):
+            inverse[k] = np.maximum(inverse[k], np.interp(places[k], one.nodes, own[k]))
+        tails = last  # the last stretch has what the others lacked
+        scales = {component: max(size, scales.get(component, 0.0)) for component, size in sizes.items()}
+    return [_seen(line, inverse[k], tails[k], setting) for k, line in enumerate(lines)], scales
+
+
+def _look_at(
+    stretch: Stretch, lines: list[Line], setting: Setting
+) -> tuple[list[Array], list[float], dict[Component, float]]:
+    """1/ℓ at the nodes of each axis, the tails of periodic ones, the sizes of the components."""
+    system, path, tuning = stretch.system, stretch.path, setting.tuning
     assert isinstance(system, Products)
     count = int(np.clip(tuning.product_looks // len(system.nodes), 4, tuning.looks))
     times = np.linspace(path.times[0], path.reliable, count)
@@ -320,30 +371,31 @@ def look(solution: Evolved, lines: list[Line], setting: Setting) -> tuple[list[L
             inverse[k] = np.maximum(inverse[k], _largest(own.reshape(system.weights.shape), k))
             if line.highest:
                 tails[k] = max(tails[k], _tail(system.coefficients(component, times, states), k))
-    found = [_seen(line, system.first[k].nodes, inverse[k], tails[k], setting) for k, line in enumerate(lines)]
-    return found, scales
+    return inverse, tails, scales
 
 
 def profiles(solution: Evolved) -> dict[str, list[Profile]]:
-    """field → its profile along each axis, over a few times."""
-    stretch = solution.stretches[0]
-    system = stretch.system
-    assert isinstance(system, Products)
-    times = np.linspace(stretch.path.times[0], stretch.path.reliable, PROFILE_TIMES)
-    states = stretch.path(times)
-    found = {}
-    for name, axes in system.axes.items():
-        if Component(name, 0) not in system.evolution.initial:
-            continue
-        coefficients = system.coefficients(Component(name, 0), times, states)
-        found[name] = [Profile.of(one, k, coefficients) for k, one in enumerate(axes)]
-    return found
+    """field → its profile along each axis, over a few times of every stretch."""
+    seen: dict[str, list[tuple[Products, Array]]] = {}
+    for stretch in solution.stretches:
+        system = stretch.system
+        assert isinstance(system, Products)
+        times = np.linspace(stretch.path.times[0], stretch.path.reliable, PROFILE_TIMES)
+        states = stretch.path(times)
+        for name in system.axes:
+            if Component(name, 0) in system.evolution.initial:
+                coefficients = system.coefficients(Component(name, 0), times, states)
+                seen.setdefault(name, []).append((system, coefficients))
+    dim = len(solution.evolution.domain.space.names)
+    return {
+        name: [Profile.of(k, [(system.axes[name][k], c) for system, c in parts]) for k in range(dim)]
+        for name, parts in seen.items()
+    }
 
 
-def _seen(line: Line, nodes: Array, inverse: Array, tail: float, setting: Setting) -> Line:
-    tuning, (lower, upper) = setting.tuning, line.bounds
-    places = np.linspace(lower, upper, tuning.grid[0])
-    resolution = smoothed(line.resolution.space, np.interp(places, nodes, inverse), tuning)
+def _seen(line: Line, inverse: Array, tail: float, setting: Setting) -> Line:
+    tuning = setting.tuning
+    resolution = smoothed(line.resolution.space, inverse, tuning)
     if not line.highest:
         return Line(resolution)
     growth = tuning.mode_growth if tail > tuning.tail_share * setting.tol else 1.0
