@@ -25,7 +25,7 @@ from rannpde.arrays import Array, combinations
 from rannpde.pde.lines.axis import along
 from rannpde.pde.lines.incompressible import Flux, IncompressibleFlow
 from rannpde.pde.lines.kronecker import KroneckerBlocks
-from rannpde.pde.lines.march import Trajectory
+from rannpde.pde.lines.march import Event, Trajectory
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.problem.evolution import Component, Constraint
@@ -258,6 +258,16 @@ class StokesModes:
 
         return KroneckerBlocks((DiagonalBlock(-rates),), product, False, self.system.tuning)
 
+    def seen_by(self, event: Event) -> Event:
+        """An event of states of the system as one of y."""
+
+        def on_modes(time: float, state: Array) -> float:
+            return event(time, self._complete(np.array([time]), state[:, None])[:, 0])
+
+        if getattr(event, "terminal", False):
+            on_modes.terminal = True  # type: ignore[attr-defined]
+        return on_modes
+
     # ---------------------------------------------------------------------------------------------------- afterwards
 
     def shown(self, path: Trajectory) -> Trajectory:
@@ -267,11 +277,15 @@ class StokesModes:
     def _step(self, step: Polynomial) -> Polynomial:
         places = np.cos(np.pi * np.arange(step.series.shape[1] - 1, -1, -1) / (step.series.shape[1] - 1))
         times = step.t_old + 0.5 * (places + 1.0) * (step.t - step.t_old)
-        states = step.derivative(times, 0)
-        whole = self.whole(times, states)
-        whole[self._pressure] = self.pressures(times, whole)
+        whole = self._complete(times, step.derivative(times, 0))
         series = np.linalg.solve(legendre.legvander(places, len(places) - 1), (whole - whole[:, :1]).T).T
         return Polynomial(step.t_old, step.t, whole[:, 0], series)
+
+    def _complete(self, times: Array, states: Array) -> Array:
+        """The state of the system (N, s) with its pressure, from y (m, s)."""
+        whole = self.whole(times, states)
+        whole[self._pressure] = self.pressures(times, whole)
+        return whole
 
     def pressures(self, times: Array, whole: Array) -> Array:
         """P (q, s) from states of the system."""

@@ -119,6 +119,8 @@ class Lines:
         with one_thread(evolution.domain.space.dim == 1):
             kind = discretisation(evolution)
             self._refuse_unused(kind)
+            if flow is not None and self.windows is not None:
+                raise InputError(f"windows is {self.windows}, but an incompressible flow has one basis; leave it out")
             windows = self.windows if kind is AdaptedFeatures else self.windows or 1
 
             def make(form: Evolution, own: Setting) -> Discretisation:

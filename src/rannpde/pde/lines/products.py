@@ -108,6 +108,7 @@ class AdaptedProducts:
         stop = strayed if watched else None
         if modes is None:
             return Stretch(system, followed.run(system, time, state, stop=stop))
+        followed = replace(followed, events={name: modes.seen_by(event) for name, event in march.events.items()})
         return Stretch(system, modes.shown(followed.run(modes, time, modes.projected(state), stop=stop)))
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
