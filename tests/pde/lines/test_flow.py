@@ -11,6 +11,7 @@ from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.passes import Setting
 from rannpde.pde.lines.products import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component
 from rannpde.pde.watch import Watch
@@ -64,10 +65,10 @@ def through():
     p = sympy.sin(X) * sympy.cos(Y) * (1 + T)
     conditions = starts(u, v)
     conditions |= {f"sides, {n}": rp.On(("x=0", "y=0", "y=1"), f"{n} = {f}") for n, f in {"u": u, "v": v}.items()}
-    stress = sympy.simplify((NU * sympy.diff(u, X) - p).subs(X, 1))
+    stress = NU * sympy.diff(u, X) - p
     conditions |= {
         "outflow, u": rp.On("x=1", f"u_x/20 - p = {stress}"),
-        "outflow, v": rp.On("x=1", f"v_x = {sympy.diff(v, X).subs(X, 1)}"),
+        "outflow, v": rp.On("x=1", f"v_x = {sympy.diff(v, X)}"),
     }
     exact = {"u": str(u), "v": str(v), "p": str(p)}
     domain = rp.SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1))
@@ -223,7 +224,7 @@ def test_flows_with_known_solutions(make):
 def test_the_level_of_the_pressure_is_kept():
     solution = rp.solve(vortex(level=2.0), tol=1e-3)
     corner = np.column_stack([np.linspace(0, 1, 7), np.zeros((7, 2))])
-    assert np.abs(solution(corner)[:, 2] - 2.0).max() < 1e-6
+    assert np.abs(solution(corner)[:, 2] - 2.0).max() < 1e-5  # constants are functions of the axes to 1e-3 tol
     assert solution.errors()["p"] < 1e-3
 
 
@@ -256,8 +257,9 @@ def test_a_lid_that_starts_at_once_ends_in_time_and_promises_nothing():
     ]
     conditions = {"a": rp.On("t=0", "u = 0"), "b": rp.On("t=0", "v = 0"), "lid": rp.On("y=1", "u = 1")}
     conditions |= {"walls": rp.On(("x=0", "x=1", "y=0"), "u = 0"), "all": rp.On("boundary", "v = 0")}
-    problem = rp.Problem(equations, rp.SpaceTime(t=(0, 0.1), x=(0, 1), y=(0, 1)), conditions, fields=FIELDS)
+    with pytest.warns(ConditionWarning, match="no smooth solution"):
+        problem = rp.Problem(equations, rp.SpaceTime(t=(0, 0.1), x=(0, 1), y=(0, 1)), conditions, fields=FIELDS)
     with pytest.warns(rp.ConvergenceWarning):
         solution = rp.solve(problem, tol=1e-3, seconds=3)
     assert not solution.converged
-    assert np.isfinite(solution(problem.domain.sample(20, rng=0))[:, :2]).mean() > 0.5 or solution.estimate > 1e-3
+    assert not solution.estimate < 1e-3
