@@ -293,14 +293,14 @@ class StokesModes:
         lacking = forces - self.modes[0] @ (self.modes[0].T @ forces) - self._particular(times, 1)
         right = self._scaled @ (self._turned(lacking, back=True) / np.sqrt(self._flat)[:, None])
         found = vectors @ ((vectors.T @ right) / values[:, None]) / self.flow.pull
-        return found if self.flow.level is None else self._levelled(found, *self.flow.level)
+        return found if self.flow.level is None else self._levelled(times, found, *self.flow.level)
 
-    def _levelled(self, pressures: Array, place: Array, value: float) -> Array:
+    def _levelled(self, times: Array, pressures: Array, place: Array, value: Callable[[Array], Array]) -> Array:
         """P (q, s) with a constant more, so that p has that value at a place (d,)."""
         axes = self.system.axes[self.flow.pressure]
         there = reduce(np.kron, [one.at(place[k : k + 1])[0, : one.rank] for k, one in enumerate(axes)])
         constant = reduce(np.kron, [one.tests.sum(axis=1) for one in axes])
-        return pressures + np.outer(constant, value - there @ pressures)
+        return pressures + np.outer(constant, value(times) - there @ pressures)
 
 
 def few(matrix: Array, columns: Array) -> Array:

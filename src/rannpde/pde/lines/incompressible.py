@@ -12,11 +12,12 @@ index 2. Tested with functions whose Σ b_f ∂_f φ_f vanishes, p drops out, up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import sympy
+from scipy.interpolate import make_interp_spline
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Box, SpaceTime
@@ -51,7 +52,7 @@ class IncompressibleFlow:
     evolution : of all fields, in the order of the problem; the pressure stands in no rate and moves by none
     axes : field → the coordinate of space along which p pulls it; divergence : field → b_f; source : s
     pull : κ; fluxes : on the sides where fields are free
-    level : a place (d,) of space and the value that p has there, where that is stated
+    level : where data state p at one place of space: that place, and its value as a function of time
     """
 
     evolution: Evolution
@@ -61,7 +62,11 @@ class IncompressibleFlow:
     source: sympy.Expr
     pull: float
     fluxes: tuple[Flux, ...]
-    level: tuple[Array, float] | None = None
+    level: tuple[Array, Callable[[Array], Array]] | None = None
+
+
+SPLINE = 5
+"""Degree, at most, of the spline through a pressure that is given at some times."""
 
 
 class _NotAFlow(Exception):
@@ -72,10 +77,10 @@ def flow_of(problem: Problem) -> IncompressibleFlow | None:
     """The problem as an incompressible flow in a box of two dimensions with walls; None where it is something else.
 
     >>> from rannpde.pde.problem.conditions import On, Periodic
-    >>> equations = ["u_t + u*u_x + v*u_y + p_x = 0.1*laplace(u)", "v_t + u*v_x + v*v_y + p_y = 0.1*laplace(v)",
-    ...              "u_x + v_y = 0"]
-    >>> conditions = {"start": On("t=0", ["u = sin(pi*y)", "v = 0"]), "around": Periodic("x"),
-    ...               "walls": On(("y=0", "y=1"), ["u = 0", "v = 0"])}
+    >>> equations = ["u_t + u*u_x + v*u_y + p_x = 0.1*laplace(u)", "v_t + u*v_x + v*v_y + p_y = 0.1*laplace(v)"]
+    >>> equations.append("u_x + v_y = 0")
+    >>> conditions = {"u": On("t=0", "u = sin(pi*y)"), "v": On("t=0", "v = 0"), "around": Periodic("x")}
+    >>> conditions |= {f"walls, {f}": On(("y=0", "y=1"), f"{f} = 0") for f in ("u", "v")}
     >>> problem = Problem(equations, SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1)), conditions, fields=("u", "v", "p"))
     >>> flow = flow_of(problem)
     >>> flow.pressure, dict(flow.axes), flow.pull
@@ -167,19 +172,21 @@ def _begins(problem: Problem, name: str) -> bool:
     return any(one is not None and Component.of(one[0]) == Component(name, 0) for one in given)
 
 
-def _level(problem: Problem, pressure: str) -> tuple[Array, float] | None:
-    """Where data fix the constant of the pressure: one value at one place."""
-    found: tuple[Array, float] | None = None
-    for term in problem.constraints:
-        if term.kind == "data":
-            _need(found is None and term.points is not None and term.data is not None)
-            assert term.points is not None
-            assert term.data is not None
-            plain = [jet.field == pressure and jet.order == 0 for jet in term.expression.jets]
-            _need(plain == [True] and _number(term.expression.partials[0]) == 1)
-            _need(np.ptp(term.points[:, 1:], axis=0).max() == 0 and np.ptp(term.data) == 0)
-            found = term.points[0, 1:], float(np.ravel(term.data)[0])
-    return found
+def _level(problem: Problem, pressure: str) -> tuple[Array, Callable[[Array], Array]] | None:
+    """Where data fix the constant of the pressure at one place; between their times a spline does."""
+    terms = [term for term in problem.constraints if term.kind == "data"]
+    if not terms:
+        return None
+    points, data, expression = terms[0].points, terms[0].data, terms[0].expression
+    _need(len(terms) == 1 and points is not None and data is not None)
+    assert points is not None
+    assert data is not None
+    _need([(jet.field, jet.order) for jet in expression.jets] == [(pressure, 0)])
+    _need(_number(expression.partials[0]) == 1 and np.ptp(points[:, 1:], axis=0).max() == 0)
+    times, first = np.unique(points[:, 0], return_index=True)
+    values = np.ravel(data)[first]
+    spline = make_interp_spline(times, values, k=min(SPLINE, len(times) - 1))
+    return points[0, 1:], lambda moments: np.asarray(spline(np.clip(moments, times[0], times[-1])))
 
 
 # --------------------------------------------------------------------------------------------------------- sides
