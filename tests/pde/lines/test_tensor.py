@@ -14,9 +14,10 @@ from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.axis import Axis, EndRow, along, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution
 from rannpde.pde.lines.kronecker import CoupledBlock, Factors, FieldBlock, KroneckerSolve
+from rannpde.pde.lines.lengths import lines_of_data
 from rannpde.pde.lines.method import Lines, discretisation, products_fit
 from rannpde.pde.lines.passes import Setting
-from rannpde.pde.lines.products import AdaptedProducts, lines_of_data
+from rannpde.pde.lines.products import AdaptedProducts
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
@@ -469,3 +470,46 @@ def test_a_solution_that_grows_a_millionfold_keeps_its_digits(tol):
     assert solution.converged
     assert error < tol
     assert error / 10 < solution.estimate < 10 * error
+
+
+# ------------------------------------------------------------------------------------------- axes that become finer
+
+
+def steepening() -> Problem:
+    """A reaction that makes fronts of a tenth of a wave out of two waves."""
+    conditions = {"start": On("t=0", "u = 0.5*sin(4*pi*x)*sin(2*pi*y)"), "walls": On("boundary", "u = 0")}
+    return Problem("u_t = 0.0005*laplace(u) + 8*(u - u**3)", SpaceTime(t=(0, 0.5), **SQUARE), conditions)
+
+
+def products_for(problem: Problem, tol: float) -> AdaptedProducts:
+    form = evolution_form(problem)
+    return AdaptedProducts(form, Setting(tol, LinesTuning(), Watch(None, None), Clock()), np.random.default_rng(0))
+
+
+def test_a_first_pass_refines_its_axes_where_fronts_arise():
+    products = products_for(steepening(), 1e-3)
+    found = products.run(1, 1e-2)
+    ranks = [stretch.system.rank for stretch in found.stretches]
+    assert found.whole
+    assert len(ranks) > 1
+    assert ranks == sorted(ranks)
+    edge = found.stretches[0].path.end  # nothing is lost from one stretch to the next
+    places = found.evolution.domain.space.sample(200, rng=0)
+    before, after = (found(np.column_stack([np.full(200, edge + step), places]))[:, 0] for step in (0.0, 1e-9))
+    assert np.linalg.norm(before - after) < 0.05 * np.linalg.norm(before)
+
+
+def test_a_rule_has_a_few_nodes_for_every_function():
+    system = products_for(steepening(), 1e-8).system(1e-8)
+    for axis in system.first:
+        assert axis.functions < len(axis.nodes) < 3.5 * axis.functions + 20  # whole cells of ten nodes
+        gram = (axis.left * axis.weights[:, None]).T @ axis.left
+        assert np.abs(gram - np.eye(axis.rank)).max() < 1e-12
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5, 40])
+def test_along_is_a_product_along_an_axis_whatever_comes_after(columns):
+    rng = np.random.default_rng(0)
+    matrix, tensor = rng.standard_normal((6, 4)), rng.standard_normal((3, 4, columns))
+    for whole in (tensor, tensor + 1j * tensor):
+        assert np.allclose(along(matrix, whole, 1), np.einsum("ab,xbs->xas", matrix, whole), rtol=1e-13, atol=1e-13)

@@ -17,6 +17,7 @@ from rannpde.network.storage import floats
 from rannpde.pde.lines.axis import Axis
 from rannpde.pde.lines.fourier import Modes, Spectral
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
+from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.march import Evolved, Stretch, System, Trajectory
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
@@ -115,7 +116,9 @@ def _unpack_axes(about: Mapping[str, Any], arrays: Mapping[str, Array], evolutio
 
 def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem) -> System:
     kind = choose("kind of functions", about["kind"], {"modes": "modes", "tensor": "tensor", "features": "features"})
-    evolution = evolution_form(problem, weak=bool(about.get("weak", kind != "tensor")))
+    flow = flow_of(problem) if kind == "tensor" and problem.obstacles else None
+    weak = bool(about.get("weak", kind != "tensor"))
+    evolution = evolution_form(problem, weak=weak) if flow is None else flow.evolution
     scales = dict(zip(evolution.components, map(_positive, about["scales"]), strict=True))
     if kind == "modes":
         space = evolution.domain.space
@@ -125,7 +128,7 @@ def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], proble
         bounds = tuple((float(lower), float(upper)) for lower, upper in space.bounds)
         return Spectral(evolution, Modes(bounds, highest), scales)
     if kind == "tensor":
-        return Products(evolution, _unpack_axes(about, arrays, evolution), scales)
+        return Products(evolution, _unpack_axes(about, arrays, evolution), scales, weak=flow is not None)
     return Galerkin(evolution, _unpack_bases(about, arrays, evolution), scales)
 
 

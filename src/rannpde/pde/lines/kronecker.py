@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import schur, solve_triangular
@@ -195,6 +196,21 @@ class CoupledBlock:
         return float(np.linalg.eigvals(self.symbols).real.max())
 
 
+class Block(Protocol):
+    """A part of J₀ that acts on some places of the state by itself."""
+
+    @property
+    def places(self) -> tuple[slice, ...]: ...
+
+    def solver(self, shift: complex) -> Callable[[Array, Array], None]:
+        """A function that writes (shift - J₀)⁻¹ right into the second argument, on its places."""
+        ...
+
+    def growth(self) -> float:
+        """Largest real part of an eigenvalue."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class KroneckerBlocks:
     """An ``Operator``: J₀ in blocks, and the product with the exact Jacobian for what J₀ leaves out.
@@ -202,7 +218,7 @@ class KroneckerBlocks:
     product : x (n,) → J x; exact : whether J₀ is J already
     """
 
-    blocks: tuple[FieldBlock | CoupledBlock, ...]
+    blocks: tuple[Block, ...]
     product: Callable[[Array], Array]
     exact: bool
     tuning: LinesTuning = field(default_factory=LinesTuning)
@@ -234,7 +250,7 @@ class KroneckerBlocks:
             found = direct(right)
             left = self.product(found) - shift * found + right  # (J - J₀)(shift - J₀)⁻¹ right
             rate = float(np.linalg.norm(left) / np.linalg.norm(right))
-            if not rate > 0:
+            if not 0 < rate < self.tuning.slow_newton:
                 break
             right = left / np.linalg.norm(left)
         return rate

@@ -61,8 +61,11 @@ class Trajectory:
         times = np.asarray(times, dtype=float)
         place = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
         values = np.empty((len(self.steps[0].y_old), len(times)), dtype=self.steps[0].series.dtype)
+        ordered = bool((np.diff(place) >= 0).all())
         for number in np.unique(place):
-            rows = place == number
+            rows: Any = place == number
+            if ordered:  # as they are mostly: a slice is written much faster
+                rows = slice(*np.searchsorted(place, [number, number + 1]))
             values[:, rows] = self.steps[number].derivative(times[rows], order)
         return values
 
@@ -303,8 +306,9 @@ class Evolved:
         """∂^α of every field at points (M, n): (M, fields)."""
         result = np.full((len(points), len(self.evolution.orders)), np.nan)
         for stretch, rows in self._blocks(points):
+            states: dict[int, Array] = {}  # of each order in time, shared by the fields
             for k, (name, order) in enumerate(self.evolution.orders.items()):
-                result[rows, k] = _field(stretch, name, order, points[rows], derivative)
+                result[rows, k] = _field(stretch, name, order, points[rows], derivative, states)
         return result
 
     def _blocks(self, points: Array) -> Iterator[tuple[Stretch, Array]]:
@@ -325,12 +329,15 @@ class Evolved:
         return pack_evolved(self)
 
 
-def _field(stretch: Stretch, name: str, order: int, points: Array, derivative: MultiIndex) -> Array:
+def _field(
+    stretch: Stretch, name: str, order: int, points: Array, derivative: MultiIndex, states: dict[int, Array]
+) -> Array:
     """One field's derivative: the component of the highest level that helps, differentiated in time for the rest."""
     level = min(derivative[0], order - 1)
-    times = points[:, 0]
-    states = stretch.path(times, derivative[0] - level)
-    return stretch.system.at(Component(name, level), times, states, points[:, 1:], derivative[1:], derivative[0])
+    times, rest = points[:, 0], derivative[0] - level
+    if rest not in states:
+        states[rest] = stretch.path(times, rest)
+    return stretch.system.at(Component(name, level), times, states[rest], points[:, 1:], derivative[1:], derivative[0])
 
 
 def fields_at(system: System, time: float, state: Array, points: Array) -> Array:

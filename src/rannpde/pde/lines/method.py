@@ -14,6 +14,7 @@ from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.axis import faces_of
 from rannpde.pde.lines.features import AdaptedFeatures
 from rannpde.pde.lines.fourier import FourierModes
+from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.march import INTEGRATORS, Evolved
 from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.products import AdaptedProducts
@@ -84,6 +85,8 @@ class Lines:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Every reason why this method cannot solve the problem; none if it can."""
+        if problem.obstacles and flow_of(problem) is not None:
+            return ()
         found = list(problem.obstacles)
         if isinstance(problem.domain, SpaceTime):
             space, periodic = problem.domain.space, problem.periodic
@@ -108,7 +111,8 @@ class Lines:
         Ridges across a space of two dimensions converge slowly; a field with bounds, or one that is periodic beside
         others that are not, has only them.
         """
-        ridges = problem.domain.dim > 2 and discretisation(evolution_form(problem)) is AdaptedFeatures
+        stated = problem.domain.dim > 2 and not problem.obstacles
+        ridges = stated and discretisation(evolution_form(problem)) is AdaptedFeatures
         if ridges and not problem.bounds and not problem.pairings:
             return ("space cannot be split along its axes, where cells are better",)
         return ()
@@ -126,15 +130,22 @@ class Lines:
 
         like : a solution of a problem near by, which tells how fine this one is, so that no early passes are needed
         """
-        evolution = evolution_form(problem)
+        flow = flow_of(problem) if problem.obstacles else None
+        evolution = evolution_form(problem) if flow is None else flow.evolution
         clock = Clock.of(evolution, self.tuning.steps.lengths_per_step)
         setting = Setting(tol, self.tuning, watch, clock, self.integrator, self.events, self.width)
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
         with one_thread(evolution.domain.space.dim == 1):
             kind = discretisation(evolution)
             self._refuse_unused(kind)
+            if flow is not None and self.windows is not None:
+                raise InputError(f"windows is {self.windows}, but an incompressible flow has one basis; leave it out")
             windows = self.windows if kind is AdaptedFeatures else self.windows or 1
-            outcome = solve_in_time(evolution, setting, lambda form, own: _made(kind, form, own, rng, like), windows)
+
+            def make(form: Evolution, own: Setting) -> Discretisation:
+                return _made(kind, form, own, rng, like) if flow is None else AdaptedProducts(form, own, rng, flow)
+
+            outcome = solve_in_time(evolution, setting, make, windows)
         return self._solution(problem, outcome, watch, why)
 
     def _refuse_unused(self, kind: Kind) -> None:
@@ -193,6 +204,8 @@ def discretisation(evolution: Evolution) -> Kind:
     Ridges keep the weak form, which a field that may touch a declared bound needs.
     """
     problem, space = evolution.problem, evolution.domain.space
+    if evolution.walls is not None:
+        return AdaptedProducts
     if space.dim < 3 and set(problem.periodic) == set(space.names):
         return FourierModes
     forced = bool(problem.periodic) or space.dim > 2

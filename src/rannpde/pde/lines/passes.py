@@ -108,7 +108,8 @@ def first_scales(evolution: Evolution) -> dict[Component, float]:
     points = evolution.domain.space.sample(2000, rng=0)
     found: dict[Component, float] = {}
     for component in evolution.components:
-        size = root_mean_square(evolution.initial_values(component, points))
+        begins = component in evolution.initial
+        size = root_mean_square(evolution.initial_values(component, points)) if begins else 0.0
         before = found.get(Component(component.field, component.level - 1))
         if before is not None:
             size = max(size, before / (end - start))
@@ -283,6 +284,8 @@ def initial_gap(solution: Evolved, count: int = 4000) -> float:
     later = solution(check_points(evolution, solution.path.reliable))
     gaps = []
     for k, name in enumerate(evolution.orders):
+        if Component(name, 0) not in evolution.initial:  # a pressure is what it must be at every time
+            continue
         wanted = evolution.initial_values(Component(name, 0), places)
         size = max(root_mean_square(wanted), root_mean_square(later[:, k]))
         gaps.append(root_mean_square(values[:, k] - wanted) / (size or 1.0))

@@ -34,12 +34,16 @@ Orders = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """An evolution (in strong form) on products of axes (field → one Axis a coordinate); a ``Dynamics``."""
+    """An evolution (in strong form) on products of axes (field → one Axis a coordinate); a ``Dynamics``.
+
+    weak : second derivatives with constant factors by parts, without what flows through the sides
+    """
 
     evolution: Evolution
     axes: Mapping[str, tuple[Axis, ...]]
     scales: Mapping[Component, float]
     tuning: LinesTuning = field(default_factory=LinesTuning)
+    weak: bool = False
 
     @property
     def dim(self) -> int:
@@ -88,10 +92,12 @@ class Products:
         return reduce(np.multiply.outer, [axis.weights for axis in self.first])
 
     def initial_state(self) -> Array:
-        """z at the first time (n,)."""
+        """z at the first time (n,); 0 of fields that begin with nothing."""
         shape = tuple(len(axis.nodes) for axis in self.first)
-        state = np.empty(self.unknowns)
+        state = np.zeros(self.unknowns)
         for component, block in self.slices.items():
+            if component not in self.evolution.initial:
+                continue
             values = self.evolution.initial_values(component, self.nodes).reshape(shape)
             state[block] = self.project(component.field, values).ravel()
         return state
@@ -173,7 +179,10 @@ class Products:
         key = row, column, axis, order
         if key not in self._kept:
             own, other = self.axes[row][axis], self.axes[column][axis]
-            matrix = own.tests @ other.values(order)
+            if self.weak and order == 2:
+                matrix = -(own.values(1)[:, : own.rank] * own.weights[:, None]).T @ other.values(1)
+            else:
+                matrix = own.tests @ other.values(order)
             if order == 0 and row == column:
                 matrix[:, : own.rank] = np.eye(own.rank)
             self._kept[key] = matrix

@@ -85,9 +85,15 @@ class LinesTuning:
         profile_share of its tolerance. Ranks multiply: a sine to nine digits needs 16 functions at 0.2, 29 at 0.5, 53
         at 1; a tanh front has 3 digits at 0.2, 10 at 0.5. first_stretch : where nothing has been seen yet
     product_density : share of the quadrature cells for products: ten points on 0.8 lengths leave 6^-20
+    nodes_per_function : of the rule of an axis: 4.4 nodes a wavelength of the last function, where Gauss needs π
+    unresolved : a first or early pass stops where the last quarter of an axis' functions holds this share of the
+        solution, and goes on from there with axes for what it saw, ``much_finer``, at most ``refinements`` times:
+        fronts that 23 functions could not carry made Heat 2d-LT (bench/pinnacle) take 460 steps that showed nothing
     least_axis : features of an axis
     product_looks : values at nodes and times, at most, when a pass looks at products
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
+    most_flow : unknowns of each field of an incompressible flow, whose modes are a dense matrix
+    felt : pressures whose part of the Schur complement is less are not felt
     slow_newton : corrections by the Kronecker sum alone that leave more than this are bettered by Krylov steps, at
         most krylov_steps of them, to krylov_share of the residual; power_steps : with which that is found out
 
@@ -137,10 +143,16 @@ class LinesTuning:
     first_stretch: float = 0.45
     profile_share: float = 0.05
     product_density: float = 0.4
+    nodes_per_function: float = 2.2
+    unresolved: float = 0.02
+    refinements: int = 8
+    much_finer: float = 1.3
     least_axis: float = 20.0
     product_looks: int = 1_500_000
     most_unknowns: tuple[int, int] = (20_000, 40_000)
     most_nodes: int = 2_000_000
+    most_flow: int = 1_800
+    felt: float = 1e-3
     slow_newton: float = 0.15
     krylov_share: float = 0.03
     krylov_steps: int = 30

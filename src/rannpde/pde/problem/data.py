@@ -137,7 +137,7 @@ def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iter
 def space_fields(evolution: Evolution, points: Array, looks: int = 5) -> Iterator[Array]:
     """Initial values, and at a few times every part of the equations that varies in space, at points (M, d): (M,)."""
     problem = evolution.problem
-    for component in evolution.components:
+    for component in evolution.initial:
         yield evolution.initial_values(component, points)
     symbols = problem.vocabulary.symbols
     expressions = [part for rate in evolution.rates.values() for part in rate.parts]

@@ -62,11 +62,15 @@ class Rate:
 
 @dataclass(frozen=True, eq=False)
 class Evolution:
-    """components in the order of the state vector; rates: field → what moves its last component."""
+    """components in the order of the state vector; rates: field → what moves its last component.
+
+    walls : the boundary conditions that functions of space must satisfy, all of the problem's if None
+    """
 
     problem: Problem
     orders: Mapping[str, int]
     rates: Mapping[str, Rate]
+    walls: tuple[Term, ...] | None = None
 
     @cached_property
     def components(self) -> tuple[Component, ...]:
@@ -140,7 +144,8 @@ class Evolution:
 
     def boundary(self, name: str) -> list[Term]:
         """The boundary conditions of a field."""
-        return [t for t in self.problem.constraints if t.kind == "boundary" and name in t.expression.fields]
+        stated = self.problem.constraints if self.walls is None else self.walls
+        return [t for t in stated if t.kind == "boundary" and name in t.expression.fields]
 
 
 def evolution_form(problem: Problem, *, weak: bool = True) -> Evolution:
