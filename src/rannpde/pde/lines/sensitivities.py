@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.fourier import Modes, Spectral
+from rannpde.pde.lines.fourier import Equations, Spectral
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
 from rannpde.pde.lines.march import Evolved, March, Stretch
 from rannpde.pde.lines.tuning import LinesTuning
@@ -27,8 +27,10 @@ LENIENT = 30.0
 
 
 def can_march_again(solution: Evolved) -> bool:
-    """Whether the solution is one stretch of random features, or Fourier modes."""
+    """Whether the solution is one stretch of random features, or Fourier modes without constraints."""
     kinds = {type(stretch.system) for stretch in solution.stretches}
+    if solution.evolution.constraints:
+        return False
     return kinds == {Spectral} or (kinds == {Galerkin} and len(solution.stretches) == 1)
 
 
@@ -48,8 +50,7 @@ def march_again(
     with one_thread(evolution.domain.space.dim == 1):
         again: Galerkin | Spectral
         if isinstance(system, Spectral):
-            modes = Modes(system.modes.bounds, system.modes.highest)
-            again = Spectral(evolution, modes, _scales(evolution, system, values))
+            again = Spectral(Equations.of(evolution), system.modes, _scales(evolution, system, values))
         else:
             assert isinstance(system, Galerkin)
             again = _grouped(system, evolution, values)
