@@ -141,7 +141,7 @@ def linear_rates(evolution: Evolution, rates: Mapping[Component, Iterable[Parted
             outer = 1.0 if part.axis is None else -modes.factor(_unit(part.axis, modes.dim))
             for column, entry in acting(part.linear, modes, columns).items():
                 entries[row, column] = entries.get((row, column), 0.0) + outer * entry
-    return WaveMatrix(len(evolution.components), len(columns), entries)
+    return WaveMatrix(len(evolution.components), len(columns), entries, modes.dim)
 
 
 def _unit(axis: int, dim: int) -> tuple[int, ...]:
@@ -180,13 +180,13 @@ def eliminate(
         return WaveMatrix.of(_clean(matrices), shape)
 
     return Eliminated(
-        *(kept(one) for one in (L + B @ parts["u"], np.eye(number) + B @ parts["N"])),
-        *(kept(B @ parts[key]) for key in ("Q", "dot")),
-        *(kept(one) for one in parts.values()),
-        (kept(np.eye(number) - nearest @ hidden), kept(-nearest @ apart)),
-        tuple(bool(missing[0, k, k].real > 0.5) for k in range(fields)),
-        tuple(_reasons(evolution, constraints, missing, B, apart)),
-    )
+        A=kept(L + B @ parts["u"]), G=kept(np.eye(number) + B @ parts["N"]),
+        E=kept(B @ parts["Q"]), E_dot=kept(B @ parts["dot"]),
+        of_u=kept(parts["u"]), of_N=kept(parts["N"]), of_Q=kept(parts["Q"]), of_Q_dot=kept(parts["dot"]),
+        start=(kept(np.eye(number) - nearest @ hidden), kept(-nearest @ apart)),
+        free=tuple(bool(missing[0, k, k].real > 0.5) for k in range(fields)),
+        reasons=tuple(_reasons(evolution, constraints, missing, B, apart)),
+    )  # fmt: skip
 
 
 def _clean(matrices: Array) -> Array:

@@ -6,10 +6,10 @@ For y' = A y + N(t, y), A one small matrix for every wave vector, and z = hA (Kr
     Y_3 = Y_2 + h φ_2(z/2) (N_2 - N_1)
     y₊ = φ_0(z) y + h (φ_1 N_1 + φ_2 (-3N_1 + 2N_2 + 2N_3 - N_4) + 4 φ_3 (N_1 - N_2 - N_3 + N_4))
 
-Four evaluations of what is not linear make a step of order 4, with no iteration; where waves are carried along, steps of
-collocation cost ten times as many. N_5 = N(t + h, y₊), the first of the next step, gives the error,
-h (4φ_3 - φ_2)(N_5 - N_4) = O(h⁴). The dense output is the polynomial of degree 4 with values and slopes at both ends and
-the value in the middle, and it is held below the tolerance like the step: the decay of its coefficients tells.
+Four evaluations of what is not linear make a step of order 4, without iterations; where waves are carried along, steps
+of collocation cost ten times as many. N_5 = N(t + h, y₊), the first of the next step, gives the error,
+h (4φ_3 - φ_2)(N_5 - N_4) = O(h⁴). The dense output is the polynomial of degree 4 with values and slopes at both ends
+and the value in the middle, and it is held below the tolerance like the step: the decay of its coefficients tells.
 """
 
 from __future__ import annotations
@@ -189,7 +189,9 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
             c.half[1].apply((0.5 * h) * n1) + c.half[2].apply((0.5 * h) * slope) + c.half[3].apply(h * bend)
         )
         values = np.empty((4, y.size), dtype=complex)
-        for row, value in zip(values, (h * self._rate(y, n1), centre - y, end - y, h * self._rate(end, n5)), strict=True):
+        for row, value in zip(
+            values, (h * self._rate(y, n1), centre - y, end - y, h * self._rate(end, n5)), strict=True
+        ):
             row[:] = value.ravel()
         series = (HERMITE[:, 1:] @ values.view(float)).view(complex)  # the value at the start is no part of the change
         sizes = [self.dynamics.size(one) for one in series[2:]]

@@ -15,7 +15,8 @@ from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.lines.axis import Axis
-from rannpde.pde.lines.fourier import Equations, Spectral
+from rannpde.pde.lines.equations import Equations
+from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
 from rannpde.pde.lines.kept import KeptStep
 from rannpde.pde.lines.march import Evolved, Step, Stretch, System, Trajectory

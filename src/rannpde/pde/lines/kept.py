@@ -13,13 +13,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import legendre
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.modes import Modes, blocks
 from rannpde.pde.lines.radau import Polynomial
 
 Completed = Callable[[Array, Array], Array]
 """(times (s,), states (n, s)) → states with further fields behind."""
+EACH = 50_000
+"""To sum the tables for one moment costs as much as so many entries, before any is read."""
 SINGLE = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A derivative: part of the state, order in time, orders in space."""
+
+    part: int
+    rise: int
+    index: MultiIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +58,53 @@ class KeptStep:
     def summed(self, weights: Array, largest: Sequence[int] | None = None) -> tuple[Modes, Array]:
         """The modes that a combination of the tables needs, and its tables (parts, *shape)."""
         wanted = [d for d, weight in enumerate(weights) if weight != 0.0]
-        highest = tuple(largest or (max(self.highest[d][axis] for d in wanted or [0]) for axis in range(self.modes.dim)))
+        highest = tuple(
+            largest or (max(self.highest[d][axis] for d in wanted or [0]) for axis in range(self.modes.dim))
+        )
         modes = Modes(self.modes.bounds, highest)
         total = np.zeros((self.parts, *modes.shape), dtype=complex)
         for d in wanted:
             for source, target in blocks(self.highest[d], highest):
                 total[(slice(None), *target)] += weights[d] * self.tables[d][(slice(None), *source)]
         return modes, total
+
+    def at(self, points: Array, wanted: Sequence[Wanted]) -> Array:
+        """(wanted, M): derivatives at points (M, 1 + d), of time and space."""
+        moments, which = np.unique(points[:, 0], return_inverse=True)
+        indices = list(dict.fromkeys(one.index for one in wanted))
+        rises = sorted({one.rise for one in wanted})
+        sizes = [table[0].size for table in self.tables]
+        together = len(points) * len(indices) * (sum(sizes) - max(sizes))
+        alone = len(moments) * len(rises) * (EACH + sum(sizes))
+        found = np.empty((len(wanted), len(points)))
+        if together <= alone:
+            values = self._each(points[:, 1:], indices)
+            weights = {rise: self.weights(points[:, 0], rise).T for rise in rises}
+            for row, one in zip(found, wanted, strict=True):
+                row[:] = np.einsum("dm,dm->m", weights[one.rise], values[:, one.part, indices.index(one.index)])
+            return found
+        rows_of = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+        for moment, rows in zip(moments, rows_of, strict=True):
+            for rise in rises:
+                modes, tables = self.summed(self.weights(np.array([moment]), rise)[0])
+                values = modes.at(tables, modes.waves(points[rows, 1:]), indices)
+                for row, one in zip(found, wanted, strict=True):
+                    if one.rise == rise:
+                        row[rows] = values[one.part, indices.index(one.index)]
+        return found
+
+    def _each(self, places: Array, indices: Sequence[MultiIndex]) -> Array:
+        """(degree + 1, parts, indices, M): of every table by itself."""
+        waves = self.modes.waves(places)
+        found = np.empty((len(self.tables), self.parts, len(indices), len(places)))
+        for d, (highest, table) in enumerate(zip(self.highest, self.tables, strict=True)):
+            modes = Modes(self.modes.bounds, highest)
+            own = [
+                np.concatenate([one[:, : k + 1], one[:, one.shape[1] - k :]], axis=1)
+                for one, k in zip(waves[:-1], highest[:-1], strict=True)
+            ]
+            found[d] = modes.at(table, (*own, waves[-1][:, : highest[-1] + 1]), indices)
+        return found
 
     def derivative(self, times: Array, order: int) -> Array:
         """d^order/dt^order at M times: states (n, M)."""

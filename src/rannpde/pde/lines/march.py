@@ -12,8 +12,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.pde.lines.exponential import ExponentialRungeKutta
-from rannpde.pde.lines.kept import KeptStep
-from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.kept import KeptStep, Wanted
 from rannpde.pde.lines.radau import Dense, Dynamics, Operator, Polynomial, RadauCollocation, TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -63,14 +62,19 @@ class Trajectory:
     def __call__(self, times: Array, order: int = 0) -> Array:
         """The state, or its time derivative of that order, of the polynomials themselves: (n, M)."""
         times = np.asarray(times, dtype=float)
+        values: Array | None = None
+        for step, rows in self.by_step(times):
+            part = step.derivative(times[rows], order)
+            if values is None:
+                values = np.empty((len(part), len(times)), dtype=part.dtype)
+            values[:, rows] = part
+        return np.empty((0, 0)) if values is None else values
+
+    def by_step(self, times: Array) -> Iterator[tuple[Step, Array]]:
+        """Each step that some of the times (M,) fall in, and which of them."""
         place = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
-        sorted_by = np.argsort(place, kind="stable")
-        numbers, first = np.unique(place[sorted_by], return_index=True)
-        groups = np.split(sorted_by, first[1:])
-        parts = [self.steps[k].derivative(times[rows], order) for k, rows in zip(numbers, groups, strict=False)]
-        values = np.empty((len(parts[0]), len(times)), dtype=parts[0].dtype)
-        values[:, sorted_by] = np.concatenate(parts, axis=1)
-        return values
+        for number in np.unique(place):
+            yield self.steps[number], np.flatnonzero(place == number)
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class March:
         if self.integrator == "RadauIIA":
             solver = RadauCollocation(
                 fun, time[0], state, time[1],
-                dynamics=system, tol=self.tol, stages=_stages(self.tol),
+                dynamics=system, tol=self.tol, stages=stages_of(self.tol),
                 control=self.tuning.steps, first_step=first_step,
             )  # fmt: skip
             solver.h *= self.caution
@@ -173,9 +177,7 @@ class March:
             options["jac"] = lambda t, y: _matrix(system.jacobian(t, y))
         return SCIPY[self.integrator](fun, time[0], state, time[1], **options)
 
-    def _events(
-        self, step: Step, found: dict[str, list[float]], values: dict[str, float]
-    ) -> tuple[Ending | None, str]:
+    def _events(self, step: Step, found: dict[str, list[float]], values: dict[str, float]) -> tuple[Ending | None, str]:
         """Zeros of the events in the last step; the reason to end, if one of them is terminal."""
         ended: tuple[Ending | None, str] = (None, "")
         for name, event in self.events.items():
@@ -204,7 +206,7 @@ class March:
         return ending, f"{ending} at t = {solver.t:.6g}" if ending is not None else ""
 
 
-def _stages(tol: float) -> int:
+def stages_of(tol: float) -> int:
     """Stages of the collocation: measured best for Burgers, KdV and the travelling wave."""
     return 3 if tol > 1e-5 else 5 if tol > 1e-6 else 7 if tol > 1e-9 else 9
 
@@ -366,34 +368,21 @@ def _field(stretch: Stretch, name: str, order: int, points: Array, derivative: M
 
 
 def values_of(stretch: Stretch, points: Array, derivatives: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-    """∂^α of every field at points (M, n), from steps in Fourier modes: one table for all points of one time."""
+    """∂^α of every field at points (M, n), from steps in Fourier modes: step by step, all derivatives together."""
     orders = stretch.system.evolution.orders
     parts = [Component(name, level) for name, order in orders.items() for level in range(order)]
     parts += [Component(name, 0) for name, order in orders.items() if order == 0]
-    found = {index: np.empty((len(points), len(orders))) for index in derivatives}
-    wanted: dict[tuple[Component, int], list[tuple[MultiIndex, int]]] = {}  # component, rise in time → what it gives
+    wanted = []
     for index in derivatives:
-        for column, (name, order) in enumerate(orders.items()):
+        for name, order in orders.items():
             level = min(index[0], max(order, 1) - 1)
-            wanted.setdefault((Component(name, level), index[0] - level), []).append((index, column))
-    moments, which = np.unique(points[:, 0], return_inverse=True)
-    ends = np.array(stretch.path.times)
-    places = np.clip(np.searchsorted(ends, moments, side="left") - 1, 0, len(stretch.path.steps) - 1)
-    rows_of = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
-    for moment, place, rows in zip(moments, places, rows_of, strict=True):
-        step = stretch.path.steps[place]
+            wanted.append(Wanted(parts.index(Component(name, level)), index[0] - level, index[1:]))
+    found = np.empty((len(wanted), len(points)))
+    for step, rows in stretch.path.by_step(points[:, 0]):
         assert isinstance(step, KeptStep)
-        made: dict[int, tuple[Modes, Array, tuple[Array, ...]]] = {}
-        for (component, rise), given in wanted.items():
-            if rise not in made:
-                modes, tables = step.summed(step.weights(np.array([moment]), rise)[0])
-                made[rise] = modes, tables, modes.waves(points[rows, 1:])
-            modes, tables, waves = made[rise]
-            number = parts.index(component)
-            values = modes.at(tables[number : number + 1], waves, [index[1:] for index, _ in given])[0]
-            for (index, column), value in zip(given, values, strict=True):
-                found[index][rows, column] = value
-    return found
+        found[:, rows] = step.at(points[rows], wanted)
+    each = found.reshape(len(derivatives), len(orders), len(points))
+    return {index: values.T for index, values in zip(derivatives, each, strict=True)}
 
 
 def fields_at(system: System, time: float, state: Array, points: Array) -> Array:

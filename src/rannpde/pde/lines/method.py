@@ -12,8 +12,8 @@ import numpy as np
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.axis import faces_of
+from rannpde.pde.lines.equations import Equations
 from rannpde.pde.lines.features import AdaptedFeatures
-from rannpde.pde.lines.fourier import Equations
 from rannpde.pde.lines.march import INTEGRATORS, Evolved
 from rannpde.pde.lines.passes import FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.periodic import FourierModes
@@ -55,8 +55,8 @@ class Lines:
         problems
     windows : intervals of time with a basis of their own; None takes one unless the solution travels too far for it;
         not for periodic problems
-    integrator : "RadauIIA" (collocation of an order chosen from ``tol``), "ETDRK4" (the linear part exactly, for periodic
-        problems), or SciPy's "Radau", "BDF" or "DOP853"; None takes one of the first two
+    integrator : "RadauIIA" (collocation of an order chosen from ``tol``), "ETDRK4" (the linear part exactly, for
+        periodic problems), or SciPy's "Radau", "BDF" or "DOP853"; None takes one of the first two
     events : name → function of (t, u), u being a function of points (M, d) of space; the times of its zeros are in
         ``solution.events``, and one with an attribute ``terminal`` ends the march
     tuning : the empirical numbers behind it

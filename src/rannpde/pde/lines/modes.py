@@ -110,7 +110,9 @@ class Modes:
         for axis, order in enumerate(index):
             if order:
                 total = total * self._along(self.frequencies[axis] ** order, axis)
-        return np.broadcast_to(total * 1j ** sum(index) if sum(index) % 2 else total * (-1.0) ** (sum(index) // 2), self.shape)
+        return np.broadcast_to(
+            total * 1j ** sum(index) if sum(index) % 2 else total * (-1.0) ** (sum(index) // 2), self.shape
+        )
 
     def norms(self, tables: Array) -> Array:
         """Root mean squares over space of tables (…, *shape)."""
@@ -159,7 +161,9 @@ class Modes:
         result = np.zeros((*tables.shape[: -self.dim], *self.shape), dtype=tables.dtype)
         pairs = zip(blocks(common, highest), blocks(common, self.highest), strict=True)
         for (_, source), (_, target) in pairs:
-            result[(..., *target)] = tables[(..., *source)]
+            here: Any = (Ellipsis, *target)
+            there: Any = (Ellipsis, *source)
+            result[here] = tables[there]
         return result
 
     def waves(self, points: Array) -> tuple[Array, ...]:

@@ -11,28 +11,54 @@ Data that repeat themselves g times along an axis keep doing so, and are solved 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import gcd
+from time import perf_counter
 
 import numpy as np
 from scipy import fft
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.fourier import HIGH, Equations, Spectral
+from rannpde.pde.lines.equations import Equations
+from rannpde.pde.lines.fourier import HIGH, Spectral
 from rannpde.pde.lines.kept import KeptStep
-from rannpde.pde.lines.march import Evolved, March, Stretch
+from rannpde.pde.lines.march import Evolved, March, Stretch, stages_of
 from rannpde.pde.lines.modes import EXACT, Bounds, Modes, periodic_grid
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.residual import field_sizes
 
 FINE_MODES = {1: 2**14, 2: 2**9, 3: 2**6}
 """Points per axis of the grid on which the data of a problem are looked at."""
 PRESENT = 1e-13
 """Modes below this share of the data are rounding."""
+EVALUATIONS = 5
+"""Of the rates for a step of ETDRK4 with what is rejected, and for a stage of collocation."""
+GROWTH_SECONDS = 0.15
+"""Share of the time allowed that a march may take after modes are added: finer passes follow."""
 MOST_PASSES = 4
 """Each has more modes than the one before: what four do not settle is no matter of modes."""
+
+
+@dataclass
+class Work:
+    """What a march has before it: values on grids that are transformed, and seconds, at the pace of its last steps.
+
+    each : values of a step
+    """
+
+    end: float
+    each: float = 0.0
+    ahead: float = 0.0
+    seconds: float = 0.0
+    last: float = field(default_factory=perf_counter)
+
+    def count(self, step: Polynomial) -> None:
+        """A step was made."""
+        now, left = perf_counter(), (self.end - step.t) / (step.t - step.t_old)
+        self.ahead, self.seconds, self.last = left * self.each, left * (now - self.last), now
 
 
 class FourierModes:
@@ -52,34 +78,25 @@ class FourierModes:
         rough = max(wanted) >= FINE_MODES[self.dim] // 2
         most = min(int(self.most / tuning.mode_step), tuning.rough_modes[self.dim - 1] if rough else self.most)
         self.highest = tuple(min(one, most) for one in wanted)
-        self.rough, self.tol = rough, setting.tol
+        self.rough, self.tol, self.work = rough, setting.tol, Work(evolution.domain.time[1])
         if setting.integrator is None:
             explicit = self.dim > 1 and setting.tol >= tuning.exponential_from
             self.setting = replace(setting, integrator="ETDRK4" if explicit else "RadauIIA")
 
     def run(self, number: int, tol: float) -> Evolved:
         """The march over the whole time, in stretches of constant modes."""
-        tuning, self.tol = self.setting.tuning, tol
-        # one of the tolerance wanted must leave room for a finer one
-        most = int(self.most / (1.0 if tol < self.setting.tol else tuning.mode_step))
+        self.tol, self.work = tol, Work(self.evolution.domain.time[1])
         start, end = self.evolution.domain.time
         system = self._system(self.highest)
         state, first_step = system.initial_state(), None
         stretches: list[Stretch] = []
         while True:
-            larger = system.modes.highest
-            last = state
+            last, larger = state, system.modes.highest
 
             def too_fine(now: Array, system: Spectral = system) -> bool:
-                nonlocal larger, last
-                short, last = system.tails(now) > tuning.tail_share * tol, now
-                larger = tuple(
-                    min(int(np.ceil(tuning.mode_growth * high)), most) if few else high
-                    for high, few in zip(system.modes.highest, short, strict=True)
-                )
-                found = any(more > high for more, high in zip(larger, system.modes.highest, strict=True))
-                self.rough = self.rough or bool(short.any() and not found)
-                return found
+                nonlocal last, larger
+                last, larger = now, self._larger(system, now)
+                return larger != system.modes.highest or (self.rough and system.modes.padding < EXACT)
 
             path = self._march(tol, number, system).run(
                 system, (start, end), state, stop=too_fine, first_step=first_step
@@ -88,14 +105,37 @@ class FourierModes:
                 stretches.append(Stretch(system, path))
             if path.ending is not None or path.end >= end:
                 return Evolved(self.evolution, tuple(stretches))
-            before, system = system.modes, self._system(tuple(map(max, larger, system.modes.highest)))
+            before, system = system.modes, self._system(larger)
             state = system.modes.fitted(last.reshape(-1, *before.shape), before.highest).ravel()
             start, first_step = path.end, path.end - path.times[-2]
+
+    def _larger(self, system: Spectral, state: Array) -> tuple[int, ...]:
+        """The highest modes that the state asks for, if the work allows them; else the solution counts as rough."""
+        tuning, highest = self.setting.tuning, system.modes.highest
+        short = system.tails(state) > tuning.tail_share * self.tol
+        if self.rough or not short.any():
+            return highest
+        # a pass of the tolerance wanted must leave room for a finer one
+        most = int(self.most / (1.0 if self.tol < self.setting.tol else tuning.mode_step))
+        wanted = [
+            int(np.ceil(tuning.mode_growth * high)) if few else high for high, few in zip(highest, short, strict=True)
+        ]
+        larger = tuple(min(high, most) for high in wanted)
+        growth = float(np.prod(larger)) / float(np.prod(highest))
+        self.rough = larger == highest or (self.dim > 1 and self._too_dear(growth))
+        return highest if self.rough else larger
+
+    def _too_dear(self, growth: float) -> bool:
+        """Whether that many times the modes would take too long from here on, at the present pace."""
+        work, watch = self.work, self.setting.watch
+        if work.ahead * growth > self.setting.tuning.growth_work:
+            return True
+        return watch.seconds is not None and work.seconds * growth > GROWTH_SECONDS * (watch.seconds - watch.elapsed)
 
     def _system(self, highest: tuple[int, ...]) -> Spectral:
         """Aliases of quadratic terms are kept out where modes are cheap, or too few; else they are as small as what
         the modes leave out."""
-        exact = self.dim == 1 or self.rough or max(highest) >= self.most
+        exact = self.dim == 1 or self.rough
         modes = Modes(self.bounds, highest, EXACT if exact else self.setting.tuning.resolved_padding)
         return Spectral(self.equations, modes, self.scales)
 
@@ -103,22 +143,25 @@ class FourierModes:
         tuning = self.setting.tuning
         scales = np.array([self.scales[component] for component in self.evolution.components])
         completed = system.completed if self.evolution.algebraic else None
+        march = self.setting.march(tol, number, system, self.grown)
+        points = float(np.prod(system.modes.grid_shape)) * system.transforms
+        self.work.each = points * (EVALUATIONS if march.integrator == "ETDRK4" else EVALUATIONS * stages_of(march.tol))
 
         def keep(step: Polynomial) -> KeptStep:
+            self.work.count(step)
             return KeptStep.of(step, system.modes, scales, tuning.kept_share * tol, completed)
 
-        points = float(np.prod(system.modes.grid_shape)) * system.transforms
-        most = np.inf if self.dim == 1 else tuning.most_work / points
-        return replace(self.setting.march(tol, number, system, self.grown), keep=keep, most_evaluations=most)
+        return replace(march, keep=keep, most_evaluations=np.inf if self.dim == 1 else tuning.most_work / points)
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
-        """More modes for the next pass; False where there cannot be more."""
+        """More modes for the next pass; False where there cannot be more, or where more do not resolve the solution."""
         last = solution.stretches[-1].system
         assert isinstance(last, Spectral)
         self.scales, self.grown = _scales(solution), Grown.of(solution, self.setting.tuning)
         step = self._step()
         self.highest = tuple(min(int(np.ceil(step * high)), self.most) for high in last.modes.highest)
-        return not (failed and max(last.modes.highest) >= self.most)
+        again = self.rough and self.dim > 1 and self.tol <= self.setting.tol
+        return not (again or (failed and max(last.modes.highest) >= self.most))
 
     def _step(self) -> float:
         """Modes of the next pass over those of this one: spectra fall exponentially, unless they are never resolved."""
@@ -156,9 +199,7 @@ class FourierModes:
                 highest[axis] = max(highest[axis], int(np.ceil(resolved / HIGH)))
         return self._repeated(bounds, highest, repeats)
 
-    def _repeated(
-        self, bounds: Bounds, highest: list[int], repeats: list[int]
-    ) -> tuple[Bounds, tuple[int, ...]]:
+    def _repeated(self, bounds: Bounds, highest: list[int], repeats: list[int]) -> tuple[Bounds, tuple[int, ...]]:
         """The part of the box that the data repeat, if they do at places that are on no grid too."""
         points = self.evolution.domain.space.sample(200, rng=7)
         here = list(space_fields(self.evolution, points))
@@ -185,4 +226,5 @@ def _scales(solution: Evolved) -> dict[Component, float]:
                 modes, tables = step.summed(weights)
                 for component, size in zip(solution.evolution.components, modes.norms(tables), strict=False):
                     found[component] = max(found.get(component, 0.0), float(size))
-    return {component: size or 1.0 for component, size in found.items()}
+    sizes = field_sizes(np.array(list(found.values())))  # what is rounding has no size of its own
+    return {component: float(size) or 1.0 for component, size in zip(found, sizes, strict=True)}

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.fourier import Equations, Spectral
+from rannpde.pde.lines.equations import Equations
+from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
 from rannpde.pde.lines.march import Evolved, March, Stretch
 from rannpde.pde.lines.tuning import LinesTuning

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ SCALAR_TERMS = 18
 
 @dataclass(frozen=True, eq=False)
 class WaveMatrix:
-    """entries: (row, column) → array (*shape) over the wave vectors; what is not there vanishes.
+    """entries: (row, column) → array (*shape) over the wave vectors, of ``dim`` axes; what is not there vanishes.
 
     >>> turn = WaveMatrix(2, 2, {(0, 1): np.ones(3), (1, 0): -np.ones(3)})
     >>> turn.apply(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])).tolist()
@@ -33,10 +34,11 @@ class WaveMatrix:
     rows: int
     columns: int
     entries: Mapping[tuple[int, int], Array]
+    dim: int = 1
 
     @classmethod
     def identity(cls, size: int, shape: tuple[int, ...]) -> WaveMatrix:
-        return cls(size, size, {(k, k): np.ones(shape) for k in range(size)})
+        return cls(size, size, {(k, k): np.ones(shape) for k in range(size)}, len(shape))
 
     @classmethod
     def of(cls, dense: Array, shape: tuple[int, ...]) -> WaveMatrix:
@@ -49,7 +51,7 @@ class WaveMatrix:
                 if np.any(entry):
                     real = not np.iscomplexobj(entry) or not np.any(entry.imag)
                     entries[row, column] = np.ascontiguousarray(entry.real if real else entry).reshape(shape)
-        return cls(rows, columns, entries)
+        return cls(rows, columns, entries, len(shape))
 
     def dense(self, count: int) -> Array:
         """(wave vectors, rows, columns)."""
@@ -64,10 +66,9 @@ class WaveMatrix:
 
     def apply(self, tables: Array) -> Array:
         """(…, columns, *shape) → (…, rows, *shape)."""
-        dim = next(iter(self.entries.values())).ndim if self.entries else 1
-        front = tables.shape[: tables.ndim - dim - 1]
+        front = tables.shape[: tables.ndim - self.dim - 1]
         result = np.zeros((*front, self.rows, *tables.shape[len(front) + 1 :]), dtype=tables.dtype)
-        before = (slice(None),) * len(front)
+        before: tuple[Any, ...] = (slice(None),) * len(front)
         for (row, column), entry in self.entries.items():
             result[(*before, row)] += entry * tables[(*before, column)]
         return result
@@ -79,16 +80,17 @@ class WaveMatrix:
                 if above == middle:
                     product = left * right
                     found[row, column] = found[row, column] + product if (row, column) in found else product
-        return WaveMatrix(self.rows, other.columns, found)
+        return WaveMatrix(self.rows, other.columns, found, self.dim)
 
     def __add__(self, other: WaveMatrix) -> WaveMatrix:
         found = dict(self.entries)
         for place, entry in other.entries.items():
             found[place] = found[place] + entry if place in found else entry
-        return WaveMatrix(self.rows, self.columns, found)
+        return WaveMatrix(self.rows, self.columns, found, self.dim)
 
-    def __mul__(self, factor: float) -> WaveMatrix:
-        return WaveMatrix(self.rows, self.columns, {place: factor * entry for place, entry in self.entries.items()})
+    def __mul__(self, factor: complex) -> WaveMatrix:
+        found = {place: factor * entry for place, entry in self.entries.items()}
+        return WaveMatrix(self.rows, self.columns, found, self.dim)
 
     def at(self, places: Array) -> WaveMatrix:
         """At some of the wave vectors, of one flat axis."""
@@ -97,7 +99,8 @@ class WaveMatrix:
     def inverse(self) -> WaveMatrix:
         """Of every one of the matrices, which are square."""
         if self.diagonal:
-            return WaveMatrix(self.rows, self.rows, {place: 1.0 / entry for place, entry in self.entries.items()})
+            found = {place: 1.0 / entry for place, entry in self.entries.items()}
+            return WaveMatrix(self.rows, self.rows, found, self.dim)
         shape = next(iter(self.entries.values())).shape
         return WaveMatrix.of(np.linalg.inv(self.dense(int(np.prod(shape)))), shape)
 
@@ -115,7 +118,8 @@ def phi_functions(matrix: WaveMatrix, shape: tuple[int, ...], highest: int = 3) 
     size, count = matrix.rows, int(np.prod(shape))
     if matrix.diagonal:
         scalars = [_scalar_phi(matrix.entries.get((k, k), np.zeros(shape)), highest) for k in range(size)]
-        return tuple(WaveMatrix(size, size, {(k, k): scalars[k][l] for k in range(size)}) for l in range(highest + 1))
+        diagonals = [{(k, k): scalars[k][order] for k in range(size)} for order in range(highest + 1)]
+        return tuple(WaveMatrix(size, size, entries, len(shape)) for entries in diagonals)
     flat = WaveMatrix(size, size, {place: entry.ravel() for place, entry in matrix.entries.items()})
     rows = np.zeros((size, count))
     for (row, _), entry in flat.entries.items():
@@ -140,11 +144,12 @@ def phi_functions(matrix: WaveMatrix, shape: tuple[int, ...], highest: int = 3) 
             for place, entry in (total * 0.5**order).entries.items():
                 target = found[order].entries[place]
                 target[places] = entry
-    return tuple(WaveMatrix(size, size, {p: e.reshape(shape) for p, e in function.entries.items()}) for function in found)
+    shaped = [{place: entry.reshape(shape) for place, entry in function.entries.items()} for function in found]
+    return tuple(WaveMatrix(size, size, entries, len(shape)) for entries in shaped)
 
 
 def _scalar_phi(z: Array, highest: int) -> list[Array]:
-    """φ_0, …, φ_highest of numbers, by φ_l = z φ_{l+1} + 1/l!: upwards where |z| > 1, downwards from a series elsewhere.
+    """φ_0, …, φ_highest of numbers, by φ_l = z φ_{l+1} + 1/l!: upwards where |z| > 1, else downwards from a series.
 
     Neither way loses digits.
     """

@@ -1,7 +1,7 @@
 """Does a problem evolve in time? If so, the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated; if not, why not.
 
-Every field must have a highest time derivative that its equations determine, of first or second order. Only where all of
-space is periodic, fields without one are allowed, if as many equations hold no highest time derivative.
+Every field must have a highest time derivative that its equations determine, of first or second order. Only where all
+of space is periodic, fields without one are allowed, if as many equations hold no highest time derivative.
 """
 
 from __future__ import annotations
