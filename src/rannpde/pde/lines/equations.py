@@ -59,6 +59,12 @@ class Equations:
         return tuple(sympy.Integer(0) if part.symbols else differentiate(part.rest, clock) for part in self.constraints)
 
     @cached_property
+    def stiff(self) -> bool:
+        """Whether something that is not linear holds derivatives of second or higher order."""
+        parts = [part for parts in self.rates.values() for part in parts]
+        return any(sum(j.index[1:]) + (part.axis is not None) > 1 for part in parts for j in part.symbols.values())
+
+    @cached_property
     def early(self) -> tuple[Component, ...]:
         """The algebraic fields that the grid needs: those in what is not linear."""
         needed = {jet.field for parts in self.rates.values() for part in parts for jet in part.symbols.values()}

@@ -11,9 +11,8 @@ Data that repeat themselves g times along an axis keep doing so, and are solved 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import gcd
-from time import perf_counter
 
 import numpy as np
 from scipy import fft
@@ -36,29 +35,28 @@ PRESENT = 1e-13
 """Modes below this share of the data are rounding."""
 EVALUATIONS = 5
 """Of the rates for a step of ETDRK4 with what is rejected, and for a stage of collocation."""
-GROWTH_SECONDS = 0.15
-"""Share of the time allowed that a march may take after modes are added: finer passes follow."""
+PACE = 0.05
+"""Share of the work allowed that must have been done before the pace is judged."""
 MOST_PASSES = 4
 """Each has more modes than the one before: what four do not settle is no matter of modes."""
 
 
 @dataclass
 class Work:
-    """What a march has before it: values on grids that are transformed, and seconds, at the pace of its last steps.
+    """Values on grids that a march has transformed, and that it has before it at the pace of its last step.
 
     each : values of a step
     """
 
     end: float
     each: float = 0.0
+    spent: float = 0.0
     ahead: float = 0.0
-    seconds: float = 0.0
-    last: float = field(default_factory=perf_counter)
 
     def count(self, step: Polynomial) -> None:
         """A step was made."""
-        now, left = perf_counter(), (self.end - step.t) / (step.t - step.t_old)
-        self.ahead, self.seconds, self.last = left * self.each, left * (now - self.last), now
+        self.spent += self.each
+        self.ahead = self.each * (self.end - step.t) / (step.t - step.t_old)
 
 
 class FourierModes:
@@ -80,7 +78,7 @@ class FourierModes:
         self.highest = tuple(min(one, most) for one in wanted)
         self.rough, self.tol, self.work = rough, setting.tol, Work(evolution.domain.time[1])
         if setting.integrator is None:
-            explicit = self.dim > 1 and setting.tol >= tuning.exponential_from
+            explicit = self.dim > 1 and (setting.tol >= tuning.exponential_from or self.equations.stiff)
             self.setting = replace(setting, integrator="ETDRK4" if explicit else "RadauIIA")
 
     def run(self, number: int, tol: float) -> Evolved:
@@ -126,11 +124,12 @@ class FourierModes:
         return highest if self.rough else larger
 
     def _too_dear(self, growth: float) -> bool:
-        """Whether that many times the modes would take too long from here on, at the present pace."""
-        work, watch = self.work, self.setting.watch
-        if work.ahead * growth > self.setting.tuning.growth_work:
-            return True
-        return watch.seconds is not None and work.seconds * growth > GROWTH_SECONDS * (watch.seconds - watch.elapsed)
+        """Whether that many times the modes would take too long from here on, at the present pace.
+
+        Steps are short at the start, and modes few: a pace counts when something has been spent at it.
+        """
+        work, most = self.work, self.setting.tuning.growth_work
+        return work.spent > PACE * most and work.ahead * growth > most
 
     def _system(self, highest: tuple[int, ...]) -> Spectral:
         """Aliases of quadratic terms are kept out where modes are cheap, or too few; else they are as small as what

@@ -102,7 +102,7 @@ class LinesTuning:
     exponential_share : of its tolerance for an ETDRK4 march, whose errors add up (Gray–Scott: 100 steps leave 3e-4
         where two passes are to agree to 1e-4)
     exponential_from : tolerance from which on periodic boxes of two and three dimensions are marched by ETDRK4, below
-        it by collocation of high order
+        it by collocation of high order, whose iterations do not converge only where what is not linear is stiff
     resolved_padding : points of the grid over highest modes, in several dimensions, while the modes resolve it: 3
         would leave no aliases of quadratic terms; with 2.25 they are below what the modes leave out anyway
     kept_share : of the tolerance of a pass that is left out of what is kept of it
@@ -173,6 +173,6 @@ class LinesTuning:
     resolved_padding: float = 2.25
     kept_share: float = 0.02
     most_work: float = 1e10
-    growth_work: float = 2e9
+    growth_work: float = 3e9
     window_counts: tuple[int, ...] = (4, 16)
     steps: StepControl = field(default_factory=StepControl)
