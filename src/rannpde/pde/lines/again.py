@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from rannpde.pde.lines.equations import Equations
 from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
 from rannpde.pde.lines.influence import weak_form
 from rannpde.pde.lines.march import Evolved, March, Stretch, System
+from rannpde.pde.lines.modes import Modes
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -35,11 +37,18 @@ def march_again(solution: Evolved, problem: Problem, tol: float, over: Callable[
     return Evolved(evolution, (Stretch(again, path),))
 
 
+def _whole(modes: Modes, evolution: Evolution) -> Modes:
+    """Modes of the whole box: data may repeat themselves at some values of the unknowns and not at others."""
+    bounds = tuple((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
+    pairs = zip(bounds, modes.bounds, modes.highest, strict=True)
+    return Modes(bounds, tuple(round((b - a) / (d - c)) * high for (a, b), (c, d), high in pairs))
+
+
 def _moved(system: System, evolution: Evolution) -> Galerkin | Products | Spectral:
     """The same functions of space for another evolution."""
     scales = dict(zip(evolution.components, system.scales.values(), strict=True))
     if isinstance(system, Spectral):
-        return Spectral(evolution, system.modes, scales)
+        return Spectral(Equations.of(evolution), _whole(system.modes, evolution), scales)
     if isinstance(system, Products):
         return replace(system, evolution=evolution, scales=scales)
     assert isinstance(system, Galerkin)

@@ -15,10 +15,13 @@ from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.lines.axis import Axis
-from rannpde.pde.lines.fourier import Modes, Spectral
+from rannpde.pde.lines.equations import Equations
+from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
 from rannpde.pde.lines.incompressible import flow_of
-from rannpde.pde.lines.march import Evolved, Stretch, System, Trajectory
+from rannpde.pde.lines.kept import KeptStep
+from rannpde.pde.lines.march import Evolved, Step, Stretch, System, Trajectory
+from rannpde.pde.lines.modes import Modes
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
@@ -41,7 +44,7 @@ def pack_evolved(solution: Evolved) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays: dict[str, Array] = {}
     for number, stretch in enumerate(solution.stretches):
         about, own = _pack_system(stretch.system)
-        own |= _pack_path(stretch.path)
+        own |= _pack_kept(stretch.path) if isinstance(stretch.system, Spectral) else _pack_path(stretch.path)
         header["stretches"].append(about | _about_path(stretch.path))
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     return header, arrays
@@ -56,11 +59,14 @@ def unpack_evolved(header: Mapping[str, Any], arrays: Mapping[str, Array], probl
         prefix = f"{number}."
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
         system = _unpack_system(about, own, problem)
-        path = _unpack_path(about, own)
-        wanted, first = system.initial_state(), path.steps[0]
+        if isinstance(system, Spectral):
+            stretches.append(Stretch(system, _unpack_path(about, own, _kept_steps(own, system))))
+            continue
+        steps = _polynomials(own)
+        wanted, first = system.initial_state(), steps[0]
         if first.y_old.shape != wanted.shape or {first.y_old.dtype, first.series.dtype} != {wanted.dtype}:
             raise FileError("the states of the file do not fit its functions of space")
-        stretches.append(Stretch(system, path))
+        stretches.append(Stretch(system, _unpack_path(about, own, steps)))
     ends = [one.path.end for one in stretches]
     if not stretches or ends != sorted(ends):
         raise FileError("the stretches of time in the file are not in order")
@@ -73,7 +79,9 @@ def _pack_system(system: System) -> tuple[dict[str, Any], dict[str, Array]]:
         layers, arrays = _pack_axes(system)
         return {"kind": "tensor", "scales": scales, "layers": layers}, arrays
     if isinstance(system, Spectral):
-        return {"kind": "modes", "highest": system.modes.highest, "scales": scales}, {}
+        whole = zip(system.evolution.domain.space.bounds, system.modes.bounds, strict=True)
+        repeats = [round((b - a) / (upper - lower)) for (a, b), (lower, upper) in whole]
+        return {"kind": "modes", "highest": list(system.modes.highest), "repeats": repeats, "scales": scales}, {}
     assert isinstance(system, Galerkin)
     first = next(iter(system.bases.values()))
     layer, arrays = pack_features(first.features)  # type: ignore[arg-type]
@@ -121,12 +129,16 @@ def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], proble
     evolution = evolution_form(problem, weak=weak) if flow is None else flow.evolution
     scales = dict(zip(evolution.components, map(_positive, about["scales"]), strict=True))
     if kind == "modes":
-        space = evolution.domain.space
-        highest = int(about["highest"])
-        if not 1 <= highest <= LinesTuning().most_modes[space.dim - 1]:
-            raise FileError(f"a highest mode of {highest} is beyond all that this release makes")
-        bounds = tuple((float(lower), float(upper)) for lower, upper in space.bounds)
-        return Spectral(evolution, Modes(bounds, highest), scales)
+        space, dim = evolution.domain.space, evolution.domain.space.dim
+        highest, repeats = (tuple(map(int, about[key])) for key in ("highest", "repeats"))
+        most = LinesTuning().most_modes[dim - 1]
+        if len(highest) != dim or not all(1 <= high <= most for high in highest):
+            raise FileError(f"highest modes of {highest} are beyond all that this release makes")
+        if len(repeats) != dim or min(repeats) < 1:
+            raise FileError(f"a box cannot be repeated {repeats} times")
+        pairs = zip(space.bounds, repeats, strict=True)
+        bounds = tuple((float(a), float(a + (b - a) / repeat)) for (a, b), repeat in pairs)
+        return Spectral(Equations.of(evolution), Modes(bounds, highest), scales)
     if kind == "tensor":
         return Products(evolution, _unpack_axes(about, arrays, evolution), scales, weak=flow is not None)
     return Galerkin(evolution, _unpack_bases(about, arrays, evolution), scales)
@@ -174,24 +186,59 @@ def _about_path(path: Trajectory) -> dict[str, Any]:
 
 def _pack_path(path: Trajectory) -> dict[str, Array]:
     """Ends (steps + 1,), states at the beginning of the steps (steps, n), Legendre series (steps, n, degree + 1)."""
+    steps = [step for step in path.steps if isinstance(step, Polynomial)]
     return {
-        "times": np.array([path.steps[0].t_old, *(step.t for step in path.steps)]),
-        "starts": np.stack([step.y_old for step in path.steps]),
-        "series": np.stack([step.series for step in path.steps]),
+        "times": np.array([steps[0].t_old, *(step.t for step in steps)]),
+        "starts": np.stack([step.y_old for step in steps]),
+        "series": np.stack([step.series for step in steps]),
     }
 
 
-def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array]) -> Trajectory:
+def _pack_kept(path: Trajectory) -> dict[str, Array]:
+    """Ends (steps + 1,), highest modes (steps, degree + 1, d), and all tables behind each other."""
+    steps = [step for step in path.steps if isinstance(step, KeptStep)]
+    return {
+        "times": np.array([steps[0].t_old, *(step.t for step in steps)]),
+        "highest": np.array([step.highest for step in steps], dtype=float),
+        "tables": np.concatenate([table.ravel() for step in steps for table in step.tables]),
+    }
+
+
+def _kept_steps(arrays: Mapping[str, Array], system: Spectral) -> tuple[KeptStep, ...]:
+    times, highest, tables = floats(arrays, "times", (None,)), arrays["highest"], arrays["tables"]
+    modes, parts, count = system.modes, len(system.parts), len(times) - 1
+    fits = highest.ndim == 3 and highest.shape[::2] == (count, modes.dim) and count >= 1 and highest.shape[1] >= 2
+    if not fits or not ((highest >= 0) & (highest <= np.array(modes.highest))).all():
+        raise FileError("the modes of the file do not fit its steps")
+    if tables.ndim != 1 or not np.iscomplexobj(tables) or not np.isfinite(tables).all():
+        raise FileError("the coefficients of the file are not finite complex numbers")
+    boxes = [[Modes(modes.bounds, tuple(map(int, one))) for one in step] for step in highest]
+    sizes = [parts * box.count for step in boxes for box in step]
+    if sum(sizes) != len(tables):
+        raise FileError("the coefficients of the file do not fit its modes")
+    each = iter(np.split(tables, np.cumsum(sizes)[:-1]))
+    steps = []
+    for number, own in enumerate(boxes):
+        shaped = tuple(next(each).reshape(parts, *box.shape) for box in own)
+        ends = float(times[number]), float(times[number + 1])
+        steps.append(KeptStep(*ends, modes, tuple(box.highest for box in own), shaped))
+    return tuple(steps)
+
+
+def _polynomials(arrays: Mapping[str, Array]) -> tuple[Polynomial, ...]:
     times, series = floats(arrays, "times", (None,)), arrays["series"]
     steps, start = len(times) - 1, arrays["starts"]
     fits = series.ndim == 3 and len(series) == steps >= 1 and start.shape == series.shape[:2]
     if not fits or series.shape[2] < 2 or not (np.isfinite(series).all() and np.isfinite(start).all()):
         raise FileError("the steps of the file do not fit each other")
-    end = float(about["end"])
+    rows = zip(times[:-1].tolist(), times[1:].tolist(), start, series, strict=True)
+    return tuple(Polynomial(*row) for row in rows)
+
+
+def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array], steps: tuple[Step, ...]) -> Trajectory:
+    times, end = floats(arrays, "times", (None,)), float(about["end"])
     if not ((np.diff(times) > 0).all() and times[-2] < end <= times[-1]):
         raise FileError("the times of the file are not in order")
-    rows = zip(times[:-1].tolist(), times[1:].tolist(), start, series, strict=True)
     found = {str(name): tuple(float(t) for t in when) for name, when in about["found"].items()}
     ending = None if about["ending"] is None else Ending[about["ending"]]
-    polynomials = tuple(Polynomial(*row) for row in rows)
-    return Trajectory((*times[:-1].tolist(), end), polynomials, ending, str(about["detail"]), found)
+    return Trajectory((*times[:-1].tolist(), end), steps, ending, str(about["detail"]), found)

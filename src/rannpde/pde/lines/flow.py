@@ -272,7 +272,7 @@ class StokesModes:
 
     def shown(self, path: Trajectory) -> Trajectory:
         """The same march as states of the system, with the pressure, as polynomials of the same degree."""
-        return replace(path, steps=tuple(self._step(step) for step in path.steps))
+        return replace(path, steps=tuple(self._step(step) for step in path.steps if isinstance(step, Polynomial)))
 
     def _step(self, step: Polynomial) -> Polynomial:
         places = np.cos(np.pi * np.arange(step.series.shape[1] - 1, -1, -1) / (step.series.shape[1] - 1))

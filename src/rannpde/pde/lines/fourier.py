@@ -1,334 +1,312 @@
-"""Periodic problems: features cos and sin of integer frequencies, all of them up to a highest one, by fast transforms.
+"""An evolution on a periodic box, projected on Fourier modes: a linear part for every wave vector, the rest on a grid.
 
-They are an orthogonal basis already, so that nothing is drawn and nothing compressed. The state holds the complex
-Fourier coefficients of every component for |k| ≤ K; products are formed on a grid of at least 3K + 1 points per axis,
-which makes the projection of quadratic terms exact. The Jacobian of the Newton iteration is that of the frozen mean
-coefficients, one small matrix per mode; what it leaves out, the iteration carries.
-
-Modes are added on the way, whenever the highest quarter of them is more than a small share of the solution: a function
-keeps its coefficients exactly when zeros are appended, so that the change of basis costs nothing. A second pass, with
-more modes and a tighter tolerance, gives the error estimate and the answer.
+The modes are an orthogonal basis already, so that nothing is drawn and nothing compressed. The state holds the tables
+of coefficients of every component; what is not linear with constant coefficients is formed on a grid. Fields without a
+time derivative are eliminated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import sympy
-from scipy import fft
 
-from rannpde.arrays import Array, MultiIndex, combinations
-from rannpde.pde.lines.march import Evolved, Stretch
-from rannpde.pde.lines.passes import Grown, Setting, first_scales
-from rannpde.pde.problem.data import space_fields
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.lines.elimination import Eliminated, Parted, acting, eliminate
+from rannpde.pde.lines.equations import Equations
+from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.wavematrix import WaveMatrix
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.expression import Jet
+
+HIGH = 0.875
+"""Modes above this share of the highest one are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModeBlocks:
-    """A Jacobian that does not mix modes: blocks (modes, c, c) for c components; states are (c · modes,)."""
+    """A Jacobian that does not mix modes; states are (components · modes,)."""
 
-    blocks: Array
+    matrix: WaveMatrix
+    modes: Modes
 
     def shifted(self, shift: complex) -> Callable[[Array], Array]:
-        modes, count, _ = self.blocks.shape
-        if count == 1:
-            inverse = 1.0 / (shift - self.blocks[:, 0, 0])
-            return lambda right: inverse * right
-        inverses = np.linalg.inv(shift * np.eye(count) - self.blocks)
-        return lambda right: np.einsum("mij,jm->im", inverses, right.reshape(count, modes)).ravel()
-
-
-def _periodic_grid(bounds: tuple[tuple[float, float], ...], count: int) -> Array:
-    """(count^d, d): equidistant points, the last end of every axis left out."""
-    return combinations(lower + (upper - lower) * np.arange(count) / count for lower, upper in bounds)
-
-
-@dataclass(frozen=True)
-class Modes:
-    """The Fourier modes |k_l| ≤ highest on a periodic box, in the layout of ``rfftn``, half of the last axis.
-
-    bounds (d, 2) as a tuple of pairs
-    """
-
-    bounds: tuple[tuple[float, float], ...]
-    highest: int
-
-    @property
-    def dim(self) -> int:
-        return len(self.bounds)
-
-    @cached_property
-    def grid_size(self) -> int:
-        """Points of the grid along every axis: 3K + 1 at least, a size that transforms fast."""
-        return int(fft.next_fast_len(3 * self.highest + 1, real=True))
-
-    @cached_property
-    def numbers(self) -> Array:
-        """(modes, d): the integer wave numbers kept."""
-        axis = fft.fftfreq(self.grid_size, 1.0 / self.grid_size).round().astype(int)
-        axes = [axis] * (self.dim - 1) + [np.arange(self.grid_size // 2 + 1)]
-        return combinations(axes)[self._places]
-
-    @cached_property
-    def _places(self) -> Array:
-        axis = np.abs(fft.fftfreq(self.grid_size, 1.0 / self.grid_size)).round() <= self.highest
-        axes = [axis] * (self.dim - 1) + [np.arange(self.grid_size // 2 + 1) <= self.highest]
-        return np.flatnonzero(combinations(axes).all(axis=1))
-
-    @cached_property
-    def frequencies(self) -> Array:
-        """(modes, d): 2π k / length."""
-        return 2 * np.pi * self.numbers / np.diff(np.array(self.bounds), axis=1)[:, 0]
-
-    @cached_property
-    def points(self) -> Array:
-        """(grid points, d)."""
-        return _periodic_grid(self.bounds, self.grid_size)
-
-    @cached_property
-    def multiplicity(self) -> Array:
-        """(modes,): 2 for a mode that stands for its conjugate as well."""
-        return np.where(self.numbers[:, -1] > 0, 2.0, 1.0)
-
-    def factor(self, index: tuple[int, ...]) -> Array:
-        """(modes,): Π (i k)^α, what a derivative does to the coefficients."""
-        return np.prod((1j * self.frequencies) ** np.array(index), axis=1)
-
-    def to_grid(self, coefficients: Array) -> Array:
-        """Real values (s, grid points) of coefficients (s, modes)."""
-        shape = (self.grid_size,) * self.dim
-        full = np.zeros(
-            (len(coefficients), self.grid_size ** (self.dim - 1) * (self.grid_size // 2 + 1)), dtype=complex
-        )
-        full[:, self._places] = coefficients
-        spectrum = full.reshape(len(coefficients), *shape[:-1], self.grid_size // 2 + 1)
-        axes = tuple(range(1, self.dim + 1))
-        return fft.irfftn(spectrum, shape, axes=axes, norm="forward").reshape(len(coefficients), -1)
-
-    def to_modes(self, values: Array) -> Array:
-        """Coefficients (s, modes) of real values (s, grid points)."""
-        shape = (self.grid_size,) * self.dim
-        axes = tuple(range(1, self.dim + 1))
-        return fft.rfftn(values.reshape(len(values), *shape), axes=axes, norm="forward").reshape(len(values), -1)[
-            :, self._places
-        ]
-
-    def at(self, points: Array, index: tuple[int, ...]) -> Array:
-        """(M, modes) complex: derivative of e^(ik(x - lower)) · multiplicity; real parts of sums are the function."""
-        phase = (points - np.array(self.bounds)[:, 0]) @ self.frequencies.T
-        return np.exp(1j * phase) * (self.multiplicity * self.factor(index))
-
-    def embed(self, coefficients: Array, larger: Modes) -> Array:
-        """The same function in more modes: coefficients (modes,) → (larger modes,)."""
-        table = {tuple(k): place for place, k in enumerate(larger.numbers.tolist())}
-        places = [table[tuple(k)] for k in self.numbers.tolist()]
-        result = np.zeros(len(larger.numbers), dtype=complex)
-        result[places] = coefficients
-        return result
+        size, shape = self.matrix.rows, (self.matrix.rows, *self.modes.shape)
+        inverse = (WaveMatrix.identity(size, self.modes.shape) * shift + self.matrix * -1.0).inverse()
+        return lambda right: inverse.apply(right.reshape(shape)).ravel()
 
 
 @dataclass(frozen=True, eq=False)
 class Spectral:
-    """An evolution projected on Fourier modes; a ``Dynamics`` with complex state (components · modes,)."""
+    """A ``Dynamics`` with complex state (components · modes,)."""
 
-    evolution: Evolution
+    equations: Equations
     modes: Modes
     scales: Mapping[Component, float]
 
     @property
-    def count(self) -> int:
-        return len(self.modes.numbers)
+    def evolution(self) -> Evolution:
+        return self.equations.evolution
 
-    columns = rank = held = count
+    @property
+    def columns(self) -> int:
+        return self.modes.count
+
+    rank = columns
+
+    @property
+    def held(self) -> int:
+        """For a point: a wave along each axis, and a table summed along the first."""
+        shape = self.modes.shape
+        return 2 * sum(shape) + (self.modes.count // shape[0] if self.modes.dim > 1 else 0)
+
+    @cached_property
+    def transforms(self) -> int:
+        """Of the grid, for one evaluation of the rates."""
+        parts = [part for parts in self.equations.rates.values() for part in parts if not part.trivial]
+        parts += [part for part in self.equations.constraints if not part.trivial]
+        return len({jet for part in parts for jet in part.symbols.values()}) + len(parts) or 1
 
     @property
     def nodes(self) -> Array:
         return self.modes.points
 
+    @property
+    def parts(self) -> tuple[Component, ...]:
+        """What is kept of a march: the components, and the fields that have no time derivative."""
+        return (*self.evolution.components, *self.evolution.algebraic)
+
+    @cached_property
+    def matrices(self) -> Eliminated:
+        return eliminate(self.evolution, self.equations.rates, list(self.equations.constraints), self.modes)
+
     def initial_state(self) -> Array:
-        """Coefficients at the first time: of the interpolant on a grid eight times finer, cut at K."""
-        fine = Modes(self.modes.bounds, self.modes.highest * (8 if self.modes.dim == 1 else 2))
-        place = {tuple(k): n for n, k in enumerate(fine.numbers.tolist())}
-        rows = [place[tuple(k)] for k in self.modes.numbers.tolist()]
-        parts = [
-            fine.to_modes(self.evolution.initial_values(c, fine.points)[None])[0, rows]
-            for c in self.evolution.components
-        ]
-        return np.concatenate(parts)
+        """Coefficients at the first time: of the interpolant on a finer grid, cut at K, as the constraints demand."""
+        finer = 8 if self.modes.dim == 1 else 2
+        fine = Modes(self.modes.bounds, tuple(finer * high for high in self.modes.highest))
+        values = [self.evolution.initial_values(c, fine.points) for c in self.evolution.components]
+        tables = self.modes.fitted(fine.to_tables(np.stack(values).reshape(-1, *fine.grid_shape)), fine.highest)
+        if self.equations.constraints:
+            own, data = self.matrices.start
+            time = np.array([self.evolution.domain.time[0]])
+            tables = own.apply(tables) + data.apply(self._constraint_rests(time, tables[None])[0])
+        return tables.ravel()
+
+    # --------------------------------------------------------------------------------------------------- sizes
 
     def size(self, change: Array) -> float:
         """Largest change of a component, root mean square over space, relative to its scale."""
-        parts = change.reshape(-1, self.count)
-        sizes = [self._norm(part) / self.scales[c] for c, part in zip(self.evolution.components, parts, strict=True)]
-        return float(max(sizes))
+        return float((self.modes.norms(self._tables(change)) / self._scales).max())
 
-    def _norm(self, part: Array) -> float:
-        return float(np.sqrt(self.modes.multiplicity @ (part.real**2 + part.imag**2)))
+    @cached_property
+    def _scales(self) -> Array:
+        return np.array([self.scales[component] for component in self.evolution.components])
 
-    def tail(self, state: Array) -> float:
-        """Share of the highest quarter of the modes in the size of the solution: what K leaves out is below it."""
-        high = np.abs(self.modes.numbers).max(axis=1) > 0.75 * self.modes.highest
-        return self.size(np.where(np.tile(high, len(self.evolution.components)), state, 0.0))
+    def _tables(self, state: Array) -> Array:
+        return state.reshape(-1, *self.modes.shape)
+
+    def tails(self, state: Array) -> Array:
+        """(d,): share of the highest eighth of the modes of each axis in the solution: what K leaves out is below."""
+        tables, found = self._tables(state), []
+        for axis, (numbers, high) in enumerate(zip(self.modes.numbers, self.modes.highest, strict=True)):
+            chosen = np.flatnonzero(np.abs(numbers) > HIGH * high)
+            part = np.take(tables, chosen, axis=1 + axis)
+            weights = self.modes.multiplicity if axis < self.modes.dim - 1 else self.modes.multiplicity[chosen]
+            squares = (np.abs(part) ** 2 @ weights).reshape(len(tables), -1).sum(axis=1)
+            found.append((np.sqrt(squares) / self._scales).max())
+        return np.array(found)
+
+    # --------------------------------------------------------------------------------------------------- rates
 
     def rates(self, times: Array, states: Array) -> Array:
         """Rates of change (c · modes, s) at s times."""
-        known = self._known(times, states)
-        parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
-        values = iter(self.evolution.values(parts, known))
-        blocks = states.reshape(-1, self.count, len(times))
-        result = np.empty_like(blocks)
-        for k, component in enumerate(self.evolution.components):
-            if self.evolution.above(component) is not None:
-                result[k] = blocks[k + 1]
-                continue
-            rate = self.evolution.rates[component.field]
-            total = self._modes_of(next(values), len(times))
-            for axis in rate.flux:
-                total = total - self._slopes[axis] * self._modes_of(next(values), len(times))
-            result[k] = total.T
-        return result.reshape(states.shape)
+        tables = np.ascontiguousarray(states.T).reshape(len(times), -1, *self.modes.shape)
+        found = self.matrices.A.apply(tables) + self._remainder(times, tables)
+        return self.modes.real(found).reshape(len(times), -1).T
+
+    def remainder_of(self, linear: WaveMatrix) -> Callable[[float, Array], Array]:
+        """(time, state) → what of the rates (n,) is not that linear part."""
+        further = None if linear is self.matrices.A else self.matrices.A + linear * -1.0
+
+        def remainder(time: float, state: Array) -> Array:
+            tables = self._tables(state)
+            found = self._remainder(np.array([time]), tables[None])[0]
+            return self.modes.real(found if further is None else found + further.apply(tables)).ravel()
+
+        return remainder
+
+    def _remainder(self, times: Array, tables: Array) -> Array:
+        N, Q, dot = self._rests(times, tables)
+        found = self.matrices.G.apply(N) if self.equations.constraints else N
+        if Q is not None:
+            found = found + self.matrices.E.apply(Q)
+        return found if dot is None else found + self.matrices.E_dot.apply(dot)
+
+    def _rests(self, times: Array, tables: Array) -> tuple[Array, Array | None, Array | None]:
+        """N (s, c, …) and, of constraints, Q and Q' (s, fields, …); None where they vanish."""
+        Q = dot = None
+        if any(not part.trivial for part in self.equations.constraints):
+            Q = self._constraint_rests(times, tables)
+        if any(moving != 0 for moving in self.equations.moving):
+            dot = self._transformed(times, tables[:, :0], [(k, m, {}) for k, m in enumerate(self.equations.moving)])
+        everything = tables
+        if self.equations.early:
+            everything = np.concatenate([tables, self._algebraic(tables, None, Q, None)], axis=1)
+        N = np.zeros_like(tables)
+        parts = [(row, part) for row, c in enumerate(self.evolution.components) for part in self.equations.rates[c]]
+        parts = [(row, part) for row, part in parts if not part.trivial]
+        if parts:
+            found = self._transformed(times, everything, [(k, p.rest, p.symbols) for k, (_, p) in enumerate(parts)])
+            for k, (row, part) in enumerate(parts):
+                N[:, row] += found[:, k] if part.axis is None else -self._slopes[part.axis] * found[:, k]
+        return N, Q, dot
+
+    def _constraint_rests(self, times: Array, tables: Array) -> Array:
+        parts = self.equations.constraints
+        return self._transformed(times, tables, [(k, part.rest, part.symbols) for k, part in enumerate(parts)])
 
     @cached_property
     def _slopes(self) -> list[Array]:
-        return [1j * frequency for frequency in self.modes.frequencies.T]
+        dim = self.modes.dim
+        return [self.modes.factor(tuple(int(k == axis) for k in range(dim))) for axis in range(dim)]
 
     @cached_property
-    def _factors(self) -> dict[tuple[int, ...], Array]:
-        return {jet.index[1:]: self.modes.factor(jet.index[1:]) for jet in self.evolution.jets}
+    def _coordinates(self) -> list[Array]:
+        """The coordinates of the grid, open: (n, 1), (1, m)."""
+        axes = []
+        for axis, ((lower, upper), count) in enumerate(zip(self.modes.bounds, self.modes.grid_shape, strict=True)):
+            values = lower + (upper - lower) * np.arange(count) / count
+            axes.append(values.reshape(tuple(-1 if k == axis else 1 for k in range(self.modes.dim))))
+        return axes
 
-    def _modes_of(self, values: Array, count: int) -> Array:
-        return self.modes.to_modes(np.broadcast_to(values, (count, len(self.modes.points))))
+    def _known(self, times: Array, tables: Array, symbols: Mapping[sympy.Symbol, Jet]) -> dict[sympy.Symbol, Array]:
+        """Values on the grid (s, *grid), all transformed together."""
+        parts = self.parts
+        known = {self.evolution.clock: times.reshape(-1, *(1,) * self.modes.dim)}
+        known |= dict(zip(self.evolution.problem.vocabulary.symbols[1:], self._coordinates, strict=True))
+        jets = list(dict.fromkeys(symbols.values()))
+        if not jets:
+            return known
+        wanted = np.empty((len(jets), len(times), *self.modes.shape), dtype=complex)
+        for k, jet in enumerate(jets):
+            np.multiply(tables[:, parts.index(Component.of(jet))], self.modes.factor(jet.index[1:]), out=wanted[k])
+        values = self.modes.to_grid(wanted.reshape(-1, *self.modes.shape))
+        grids = dict(zip(jets, values.reshape(len(jets), len(times), *self.modes.grid_shape), strict=True))
+        return known | {symbol: grids[jet] for symbol, jet in symbols.items()}
 
-    def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
-        blocks = dict(zip(self.evolution.components, states.reshape(-1, self.count, len(times)), strict=True))
-        jets: dict[Jet, Array] = {}
-        for jet in self.evolution.jets:
-            coefficients = blocks[Component.of(jet)].T
-            jets[jet] = self.modes.to_grid(coefficients * self._factors[jet.index[1:]])
-        known = self.evolution.known(times[:, None], self.modes.points.T[None])
-        return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
+    def _transformed(
+        self, times: Array, tables: Array, formulas: Sequence[tuple[int, sympy.Expr, Mapping[sympy.Symbol, Jet]]]
+    ) -> Array:
+        """(s, formulas, *shape): the tables of formulas of the grid's values."""
+        symbols = {symbol: jet for _, _, own in formulas for symbol, jet in own.items()}
+        known = self._known(times, tables, symbols)
+        values = self.evolution.values([formula for _, formula, _ in formulas], known)
+        whole = (len(times), *self.modes.grid_shape)
+        found = np.empty((len(times), len(values), *self.modes.shape), dtype=complex)
+        for k, value in enumerate(values):
+            found[:, k] = self.modes.to_tables(np.broadcast_to(value, whole))
+        return found
+
+    # ----------------------------------------------------------------------------------- fields without a rate
+
+    def _algebraic(self, tables: Array, N: Array | None, Q: Array | None, dot: Array | None) -> Array:
+        """(s, fields, …): the fields without a time derivative from everything else."""
+        found = self.matrices.of_u.apply(tables)
+        for matrix, rest in ((self.matrices.of_N, N), (self.matrices.of_Q, Q), (self.matrices.of_Q_dot, dot)):
+            if rest is not None:
+                found = found + matrix.apply(rest)
+        return found
+
+    def completed(self, times: Array, states: Array) -> Array:
+        """States (n, s) with the tables of the fields without a time derivative behind them, levels as measured."""
+        if not self.equations.constraints:
+            return states
+        tables = np.ascontiguousarray(states.T).reshape(len(times), -1, *self.modes.shape)
+        found = self._algebraic(tables, *self._rests(times, tables))
+        for k, component in enumerate(self.evolution.algebraic):
+            level = self.equations.levels.get(component.field)
+            if level is not None:
+                waves = self.modes.waves(level.place[None])
+                there = self.modes.at(found[:, k], waves, [(0,) * self.modes.dim])[:, 0, 0]
+                wanted = np.array([level(float(time)) for time in times])
+                found[:, k].reshape(len(times), -1)[:, 0] += wanted - there
+        return np.concatenate([tables, found], axis=1).reshape(len(times), -1).T
+
+    # ------------------------------------------------------------------------------------------------ Jacobian
+
+    def frozen(self, time: float, state: Array, of: Callable[[Array], float], least: int = 0) -> WaveMatrix | None:
+        """What the rest gives for derivatives of order ``least`` or more, each coefficient replaced by one number.
+
+        of : values of a coefficient on the grid → that number; None where the rest holds no such derivative
+        """
+        tables = self._tables(state)[None]
+        if self.equations.early:
+            Q = self._constraint_rests(np.array([time]), tables) if self.equations.constraints else None
+            tables = np.concatenate([tables, self._algebraic(tables, None, Q, None)], axis=1)
+        entries: dict[tuple[int, int], Array] = {}
+        components = list(self.evolution.components)
+        for row, component in enumerate(components):
+            for part in self.equations.rates[component]:
+                linear = self._means(time, tables, part, of, least)
+                outer = 1.0 if part.axis is None else -self._slopes[part.axis]
+                for column, entry in acting(linear, self.modes, components).items():
+                    entries[row, column] = entries.get((row, column), 0.0) + outer * entry
+        if not entries:
+            return None
+        found = WaveMatrix(len(components), len(components), entries, self.modes.dim)
+        return self.matrices.G @ found if self.equations.constraints else found
+
+    def _means(
+        self, time: float, tables: Array, part: Parted, of: Callable[[Array], float], least: int
+    ) -> dict[Jet, float]:
+        algebraic = {component.field for component in self.evolution.algebraic}
+        outer = 0 if part.axis is None else 1
+        chosen = [
+            (jet, slope)
+            for jet, slope in zip(part.symbols.values(), part.slopes, strict=True)
+            if sum(jet.index[1:]) + outer >= least and jet.field not in algebraic
+        ]
+        if not chosen:
+            return {}
+        used = {s: jet for s, jet in part.symbols.items() if any(s in slope.free_symbols for _, slope in chosen)}
+        known = self._known(np.array([time]), tables, used)
+        values = self.evolution.values([slope for _, slope in chosen], known)
+        # a root has no slope at 0
+        return {jet: of(np.where(np.isfinite(v), v, 0.0)) for (jet, _), v in zip(chosen, values, strict=True)}
 
     def jacobian(self, time: float, state: Array) -> ModeBlocks:
-        """∂f/∂y with every coefficient replaced by its mean over space: (modes, c, c)."""
-        known = self._known(np.array([time]), state[:, None])
-        components = self.evolution.components
-        blocks = np.zeros((self.count, len(components), len(components)), dtype=complex)
-        for row, component in enumerate(components):
-            if self.evolution.above(component) is not None:
-                blocks[:, row, row + 1] = 1.0
-                continue
-            rate = self.evolution.rates[component.field]
-            factors = [np.ones(1), *(-self._slopes[axis] for axis in rate.flux)]
-            for part, outer in zip(rate.parts, factors, strict=True):
-                slopes = self.evolution.values(part.partials, known)
-                means = [np.mean(np.where(np.isfinite(v), v, 0.0)) for v in slopes]  # a root has no slope at 0
-                for jet, mean in zip(part.jets, means, strict=True):
-                    column = components.index(Component.of(jet))
-                    blocks[:, row, column] += outer * mean * self._factors[jet.index[1:]]
-        return ModeBlocks(blocks)
+        """∂f/∂y with every coefficient replaced by its mean over space."""
+        mean = self.frozen(time, state, lambda values: float(np.mean(values)))
+        return ModeBlocks(self.matrices.A if mean is None else self.matrices.A + mean, self.modes)
+
+    def linear_part(self, time: float, state: Array) -> WaveMatrix:
+        """The linear part with which steps are made: of what varies, derivatives of second and higher order by the
+        middle of their range: the rest then pulls less than that, and no stiffness is left in it."""
+        stiff = self.frozen(time, state, lambda values: 0.5 * float(values.min() + values.max()), least=2)
+        return self.matrices.A if stiff is None else self.matrices.A + stiff
 
     def fastest_growth(self, time: float, state: Array) -> float:
         """Largest real part of an eigenvalue of the frozen-mean Jacobian."""
-        return float(np.linalg.eigvals(self.jacobian(time, state).blocks).real.max())
+        matrix = self.jacobian(time, state).matrix
+        if matrix.diagonal:
+            return max((float(entry.real.max()) for entry in matrix.entries.values()), default=0.0)
+        return float(np.linalg.eigvals(matrix.dense(self.modes.count)).real.max())
+
+    # -------------------------------------------------------------------------------------------------- values
 
     def at(
         self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
     ) -> Array:
         """(M,): a space derivative of a component from states (n, M); there are no boundary data."""
-        block = states.reshape(-1, self.count, len(times))[self.evolution.components.index(component)]
-        return np.einsum("mk,km->m", self.modes.at(points, index), block).real
-
-
-# ------------------------------------------------------------------------------------------------------- one pass
-
-FINE_MODES = {1: 2**14, 2: 2**9, 3: 2**6}
-"""Modes per axis of the grid on which the data of a problem are looked at."""
-
-
-MOST_PASSES = 4
-"""Each has more modes than the one before: what four do not settle is no matter of modes."""
-
-
-class FourierModes:
-    """Passes with as many Fourier modes as the solution needs at every time."""
-
-    def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator | None = None) -> None:
-        """Nothing is drawn: ``rng`` is there for the other kinds' sake."""
-        self.evolution, self.setting = evolution, setting
-        self.tolerances = tuple(setting.tol / setting.tuning.mode_tighter**k for k in range(MOST_PASSES))
-        self.bounds = tuple((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
-        self.scales: Mapping[Component, float] = first_scales(evolution)
-        self.grown: Grown | None = None
-        self.most = setting.tuning.most_modes[len(self.bounds) - 1]
-        self.highest = min(self._of_data(), int(self.most / setting.tuning.mode_step))
-
-    def run(self, number: int, tol: float) -> Evolved:
-        """The march over the whole time, in stretches of constant modes."""
-        tuning = self.setting.tuning
-        most = int(self.most / (1.0 if number > 1 else tuning.mode_step))  # the second pass must be the finer one
-        start, end = self.evolution.domain.time
-        system = Spectral(self.evolution, Modes(self.bounds, self.highest), self.scales)
-        state, first_step = system.initial_state(), None
-        stretches: list[Stretch] = []
-        while True:
-            room = system.modes.highest < most
-
-            def too_fine(state: Array, system: Spectral = system, room: bool = room) -> bool:
-                return room and system.tail(state) > tuning.tail_share * tol
-
-            march = self.setting.march(tol, number, system, self.grown)
-            path = march.run(system, (start, end), state, stop=too_fine, first_step=first_step)
-            if path.steps or not stretches:
-                stretches.append(Stretch(system, path))
-            if path.ending is not None or path.end >= end:
-                return Evolved(self.evolution, tuple(stretches))
-            larger = Modes(self.bounds, min(int(np.ceil(tuning.mode_growth * system.modes.highest)), most))
-            parts = path.last.reshape(-1, system.count)
-            state = np.concatenate([system.modes.embed(part, larger) for part in parts])
-            start, first_step = path.end, path.end - path.times[-2]
-            system = Spectral(self.evolution, larger, self.scales)
-
-    def learn(self, solution: Evolved, failed: bool) -> bool:
-        """More modes for the next pass; False where there cannot be more."""
-        last = solution.stretches[-1].system
-        assert isinstance(last, Spectral)
-        self.scales, self.grown = _scales(solution), Grown.of(solution, self.setting.tuning)
-        self.highest = min(int(np.ceil(self.setting.tuning.mode_step * last.modes.highest)), self.most)
-        return not (failed and last.modes.highest >= self.most)
-
-    def _of_data(self) -> int:
-        """The highest mode that initial values, sources and coefficients hold, at least the first of the tuning."""
-        dim, tuning = len(self.bounds), self.setting.tuning
-        fine = FINE_MODES[dim]
-        numbers = np.abs(fft.fftfreq(fine, 1.0 / fine)).round().astype(int)
-        order = combinations([numbers] * dim).max(axis=1)
-        highest = tuning.first_modes[dim - 1]
-        for values in space_fields(self.evolution, _periodic_grid(self.bounds, fine)):
-            power = np.abs(fft.fftn(values.reshape((fine,) * dim)).ravel()) ** 2
-            by_order = np.bincount(order, weights=power, minlength=fine // 2 + 1)
-            if by_order[1:].sum() == 0:
-                continue
-            above = np.sqrt(np.append(np.cumsum(by_order[::-1])[::-1][1:], 0.0) / by_order.sum())
-            # the highest quarter of the modes is to hold less than its share: so much room above the data
-            resolved = int(np.argmax(above <= max(tuning.tail_share * self.setting.tol, 1e-14)))
-            highest = max(highest, int(np.ceil(resolved / 0.75)))
-        return highest
-
-
-def _scales(solution: Evolved) -> dict[Component, float]:
-    """Sizes of the components (root mean square over space), the largest at the ends and middles of all steps."""
-    found: dict[Component, float] = {}
-    for stretch in solution.stretches:
-        system, ends = stretch.system, np.array(stretch.path.times)
-        assert isinstance(system, Spectral)
-        states = stretch.path(np.append(ends, 0.5 * (ends[1:] + ends[:-1])))
-        blocks = states.reshape(-1, system.count, states.shape[1])
-        for component, block in zip(system.evolution.components, blocks, strict=True):
-            size = float(np.sqrt((system.modes.multiplicity @ np.abs(block) ** 2).max()))
-            found[component] = max(found.get(component, 0.0), size)
-    return {component: size or 1.0 for component, size in found.items()}
+        place, found = self.parts.index(component), np.empty(len(points))
+        same = states.strides[1] == 0 or len(points) == 1
+        for rows in [np.arange(len(points))] if same else np.arange(len(points))[:, None]:
+            state = states[:, rows[0]]
+            if len(state) < len(self.parts) * self.modes.count:
+                state = self.completed(times[rows[:1]], state[:, None])[:, 0]
+            waves = self.modes.waves(points[rows])
+            found[rows] = self.modes.at(self._tables(state)[place : place + 1], waves, [index])[0, 0]
+        return found

@@ -113,7 +113,7 @@ def _recognised(problem: Problem) -> IncompressibleFlow:
     zero = Expression(sympy.Integer(0), sympy.Integer(0), {})
     rates_of_all = {name: Rate(rates.get(name, zero)) for name in problem.fields}
     walls, fluxes = _sides(problem, moving, pressure, rates, axes, ratios[0], divergence)
-    evolution = Evolution(problem, dict.fromkeys(problem.fields, 1), rates_of_all, walls)
+    evolution = Evolution(problem, dict.fromkeys(problem.fields, 1), rates_of_all, walls=walls)
     level = _level(problem, pressure)
     _need(level is None or not fluxes)
     return IncompressibleFlow(evolution, pressure, axes, divergence, source, ratios[0], fluxes, level)

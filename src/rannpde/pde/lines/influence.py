@@ -93,7 +93,8 @@ class Influence:
     def fits(self, solution: Evolved) -> bool:
         """Whether the sensitivities of this march can be had: one set of functions of space, which stays."""
         system = solution.stretches[-1].system
-        if self.bends_boundary or self.timely or not solution.whole:
+        fixed = solution.evolution.constraints or solution.evolution.walls is not None  # fields without a rate
+        if fixed or self.bends_boundary or self.timely or not solution.whole:
             return False
         if isinstance(system, Spectral):
             return True
@@ -118,7 +119,9 @@ def functions_march(problem: Problem) -> bool:
     if problem.obstacles:
         return False
     influence = Influence.of(problem, weak=True)
-    return not (influence.timely or influence.bends_boundary or influence.moves_boundary)
+    return not (
+        influence.evolution.constraints or influence.timely or influence.bends_boundary or influence.moves_boundary
+    )
 
 
 def weak_form(solution: Evolved) -> bool:

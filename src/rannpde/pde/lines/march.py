@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,6 +11,8 @@ from scipy.integrate import BDF, DOP853, OdeSolver, Radau
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array, MultiIndex, block_rows
+from rannpde.pde.lines.exponential import ExponentialRungeKutta
+from rannpde.pde.lines.kept import KeptStep, Wanted
 from rannpde.pde.lines.radau import Dense, Dynamics, Operator, Polynomial, RadauCollocation, TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -18,8 +20,9 @@ from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.watch import Ending
 
 SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
-INTEGRATORS = ("RadauIIA", *SCIPY)
+INTEGRATORS = ("RadauIIA", "ETDRK4", *SCIPY)
 
+Step = Polynomial | KeptStep
 Event = Callable[[float, Array], float]
 
 
@@ -32,7 +35,7 @@ class Trajectory:
     """
 
     times: tuple[float, ...]
-    steps: tuple[Polynomial, ...]
+    steps: tuple[Step, ...]
     ending: Ending | None = None
     detail: str = ""
     found: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -59,15 +62,23 @@ class Trajectory:
     def __call__(self, times: Array, order: int = 0) -> Array:
         """The state, or its time derivative of that order, of the polynomials themselves: (n, M)."""
         times = np.asarray(times, dtype=float)
+        values: Array | None = None
+        for step, rows in self.by_step(times):
+            part = step.derivative(times[rows], order)
+            if values is None:
+                values = np.empty((len(part), len(times)), dtype=part.dtype)
+            values[:, rows] = part
+        return np.empty((0, 0)) if values is None else values
+
+    def by_step(self, times: Array) -> Iterator[tuple[Step, Any]]:
+        """Each step that some of the times (M,) fall in, and which of them."""
         place = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
-        values = np.empty((len(self.steps[0].y_old), len(times)), dtype=self.steps[0].series.dtype)
         ordered = bool((np.diff(place) >= 0).all())
         for number in np.unique(place):
-            rows: Any = place == number
+            rows: Any = np.flatnonzero(place == number)
             if ordered:  # as they are mostly: a slice is written much faster
-                rows = slice(*np.searchsorted(place, [number, number + 1]))
-            values[:, rows] = self.steps[number].derivative(times[rows], order)
-        return values
+                rows = slice(rows[0], rows[-1] + 1)
+            yield self.steps[number], rows
 
 
 @dataclass(frozen=True)
@@ -75,13 +86,16 @@ class March:
     """How to integrate.
 
     tol : of the dense output, relative to the size of the solution
-    integrator : "RadauIIA" (collocation of an order chosen from tol), or SciPy's "Radau", "BDF", "DOP853"
+    integrator : "RadauIIA" (collocation of an order chosen from tol), "ETDRK4" (for Fourier modes), or SciPy's
+        "Radau", "BDF", "DOP853"
     events : name → function of (time, state) whose zeros are recorded; one with attribute ``terminal`` ends the march
     notice : called with (steps, time reached) after every step; an Ending that it returns ends the march
     clock : the lengths of the data in time, which steps may not pass unseen
     caution : factor of the collocation's first step; another sequence of steps makes another error in time
     over : whether the time allowed is used up, asked in the middle of steps too
     grown : the share of its largest size that the solution has reached by a time, to which ``tol`` is relative there
+    keep : what is kept of a step
+    most_evaluations : of the rates; a march that would need more at its pace is given up
     """
 
     tol: float
@@ -93,6 +107,8 @@ class March:
     caution: float = 1.0
     grown: Callable[[float], float] | None = None
     over: Callable[[], bool] = lambda: False
+    keep: Callable[[Polynomial], Step] = lambda step: step
+    most_evaluations: float = np.inf
 
     def run(
         self,
@@ -104,25 +120,27 @@ class March:
         first_step: float | None = None,
     ) -> Trajectory:
         """From the state at time[0] to time[1], or until ``stop``, an event, a blow-up or the caller ends it."""
-        times, steps = [time[0]], list[Polynomial]()
+        times, steps = [time[0]], list[Step]()
         found: dict[str, list[float]] = {name: [] for name in self.events}
         values = {name: event(time[0], state) for name, event in self.events.items()}
         ending: Ending | None = None
         detail = ""
         try:
             solver = self._solver(system, time, state, first_step)
+            allowed = getattr(solver, "tol", self.tol)
             while solver.status == "running" and ending is None:
                 solver.max_step = self.clock.longest_step(solver.t)
-                if self.grown is not None and isinstance(solver, RadauCollocation):
-                    solver.tol = self.tol * self.grown(solver.t)
-                if steps and isinstance(solver, RadauCollocation):  # one step there must be, to give something back
+                own = isinstance(solver, RadauCollocation | ExponentialRungeKutta)
+                if self.grown is not None and own:
+                    solver.tol = allowed * self.grown(solver.t)
+                if steps and own:  # one step there must be, to give something back
                     solver.over = self.over
                 message = solver.step()
                 if solver.status == "failed":
                     ending, detail = Ending.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
                     break
                 times.append(float(solver.t))
-                steps.append(Polynomial.of(solver.dense_output()))
+                steps.append(self.keep(Polynomial.of(solver.dense_output())))
                 ending, detail = self._events(steps[-1], found, values)
                 if ending is Ending.EVENT:
                     times[-1] = max(when[-1] for when in found.values() if when)
@@ -143,11 +161,19 @@ class March:
         if self.integrator == "RadauIIA":
             solver = RadauCollocation(
                 fun, time[0], state, time[1],
-                dynamics=system, tol=self.tol, stages=_stages(self.tol),
+                dynamics=system, tol=self.tol, stages=stages_of(self.tol),
                 control=self.tuning.steps, first_step=first_step,
             )  # fmt: skip
             solver.h *= self.caution
             return solver
+        if self.integrator == "ETDRK4":
+            exponential = ExponentialRungeKutta(
+                fun, time[0], state, time[1],
+                dynamics=system, tol=self.tuning.exponential_share * self.tol,  # type: ignore[arg-type]
+                control=self.tuning.steps, first_step=first_step,
+            )  # fmt: skip
+            exponential.h *= self.caution
+            return exponential
         # SciPy's integrators bound the error of a step, entry by entry, and errors add up over the steps
         tol = max(self.tuning.foreign_share * self.tol, 1e-13)
         options: dict[str, Any] = {"rtol": tol, "atol": tol * _per_entry(system, state)}
@@ -155,9 +181,7 @@ class March:
             options["jac"] = lambda t, y: _matrix(system.jacobian(t, y))
         return SCIPY[self.integrator](fun, time[0], state, time[1], **options)
 
-    def _events(
-        self, step: Polynomial, found: dict[str, list[float]], values: dict[str, float]
-    ) -> tuple[Ending | None, str]:
+    def _events(self, step: Step, found: dict[str, list[float]], values: dict[str, float]) -> tuple[Ending | None, str]:
         """Zeros of the events in the last step; the reason to end, if one of them is terminal."""
         ended: tuple[Ending | None, str] = (None, "")
         for name, event in self.events.items():
@@ -178,13 +202,15 @@ class March:
             return Ending.BLOW_UP, grown
         ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
         hopeless = steps >= control.sure_after and steps + ahead > control.most_steps
-        if hopeless or steps >= control.most_steps:
+        share = solver.nfev / self.most_evaluations  # short steps at the start say nothing of later ones
+        dear = share > 1.0 or (share > 0.3 and share * (1 + ahead / steps) > 3.0)
+        if hopeless or dear or steps >= control.most_steps:
             return Ending.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
         ending = self.notice(steps, float(solver.t)) if self.notice is not None else None
         return ending, f"{ending} at t = {solver.t:.6g}" if ending is not None else ""
 
 
-def _stages(tol: float) -> int:
+def stages_of(tol: float) -> int:
     """Stages of the collocation: measured best for Burgers, KdV and the travelling wave."""
     return 3 if tol > 1e-5 else 5 if tol > 1e-6 else 7 if tol > 1e-9 else 9
 
@@ -304,12 +330,21 @@ class Evolved:
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """∂^α of every field at points (M, n): (M, fields)."""
-        result = np.full((len(points), len(self.evolution.orders)), np.nan)
+        return self.derivatives(points, [derivative])[derivative]
+
+    def derivatives(self, points: Array, derivatives: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several of them."""
+        found = {index: np.full((len(points), len(self.evolution.orders)), np.nan) for index in derivatives}
         for stretch, rows in self._blocks(points):
+            if isinstance(stretch.path.steps[0], KeptStep):
+                for index, values in values_of(stretch, points[rows], derivatives).items():
+                    found[index][rows] = values
+                continue
             states: dict[int, Array] = {}  # of each order in time, shared by the fields
-            for k, (name, order) in enumerate(self.evolution.orders.items()):
-                result[rows, k] = _field(stretch, name, order, points[rows], derivative, states)
-        return result
+            for index, result in found.items():
+                for k, (name, order) in enumerate(self.evolution.orders.items()):
+                    result[rows, k] = _field(stretch, name, order, points[rows], index, states)
+        return found
 
     def _blocks(self, points: Array) -> Iterator[tuple[Stretch, Array]]:
         """Rows of the points on each stretch, sorted by time, in blocks of bounded memory."""
@@ -340,10 +375,28 @@ def _field(
     return stretch.system.at(Component(name, level), times, states[rest], points[:, 1:], derivative[1:], derivative[0])
 
 
+def values_of(stretch: Stretch, points: Array, derivatives: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+    """∂^α of every field at points (M, n), from steps in Fourier modes: step by step, all derivatives together."""
+    orders = stretch.system.evolution.orders
+    parts = [Component(name, level) for name, order in orders.items() for level in range(order)]
+    parts += [Component(name, 0) for name, order in orders.items() if order == 0]
+    wanted = []
+    for index in derivatives:
+        for name, order in orders.items():
+            level = min(index[0], max(order, 1) - 1)
+            wanted.append(Wanted(parts.index(Component(name, level)), index[0] - level, index[1:]))
+    found = np.empty((len(wanted), len(points)))
+    for step, rows in stretch.path.by_step(points[:, 0]):
+        assert isinstance(step, KeptStep)
+        found[:, rows] = step.at(points[rows], wanted)
+    each = found.reshape(len(derivatives), len(orders), len(points))
+    return {index: values.T for index, values in zip(derivatives, each, strict=True)}
+
+
 def fields_at(system: System, time: float, state: Array, points: Array) -> Array:
     """(M, fields): the fields at points (M, d) of space for one state (n,) at one time."""
     evolution = system.evolution
-    times, states = np.full(len(points), time), np.repeat(state[:, None], len(points), axis=1)
+    times, states = np.full(len(points), time), np.broadcast_to(state[:, None], (len(state), len(points)))
     still = (0,) * evolution.domain.space.dim
     parts = [system.at(Component(name, 0), times, states, points, still, 0) for name in evolution.orders]
     return np.stack(parts, axis=1)

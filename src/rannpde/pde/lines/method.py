@@ -12,11 +12,12 @@ import numpy as np
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.axis import faces_of
+from rannpde.pde.lines.equations import Equations
 from rannpde.pde.lines.features import AdaptedFeatures
-from rannpde.pde.lines.fourier import FourierModes
 from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.march import INTEGRATORS, Evolved
 from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
+from rannpde.pde.lines.periodic import FourierModes
 from rannpde.pde.lines.products import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
@@ -55,7 +56,8 @@ class Lines:
         problems
     windows : intervals of time with a basis of their own; None takes one unless the solution travels too far for it;
         not for periodic problems
-    integrator : "RadauIIA" (collocation of an order chosen from ``tol``), or SciPy's "Radau", "BDF" or "DOP853"
+    integrator : "RadauIIA" (collocation of an order chosen from ``tol``), "ETDRK4" (the linear part exactly, for
+        periodic problems), or SciPy's "Radau", "BDF" or "DOP853"; None takes one of the first two
     events : name → function of (t, u), u being a function of points (M, d) of space; the times of its zeros are in
         ``solution.events``, and one with an attribute ``terminal`` ends the march
     tuning : the empirical numbers behind it
@@ -68,7 +70,7 @@ class Lines:
 
     width: int | None = None
     windows: int | None = None
-    integrator: str = "RadauIIA"
+    integrator: str | None = None
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     tuning: LinesTuning = field(default_factory=LinesTuning)
 
@@ -78,7 +80,8 @@ class Lines:
         for key in ("width", "windows"):
             if getattr(self, key) is not None:
                 object.__setattr__(self, key, positive_integer(key, getattr(self, key)))
-        choose("integrator", self.integrator, dict.fromkeys(INTEGRATORS))
+        if self.integrator is not None:
+            choose("integrator", self.integrator, dict.fromkeys(INTEGRATORS))
         require(isinstance(self.events, Mapping), "events", self.events, "a mapping of names to functions of (t, u)")
         for name, event in self.events.items():
             require(callable(event), f"events[{name!r}]", event, "a function of (t, u)")
@@ -97,6 +100,8 @@ class Lines:
                 found.append(f"space has {space.dim} dimensions, more than {most}")
             elif not found and (0 < len(periodic) < space.dim or space.dim > 2) and not self._fits(problem):
                 found.append("a boundary condition holds other derivatives than along its normal, or varies")
+            elif not found:
+                found += self._kept_constraints(problem)
         return tuple(found)
 
     @staticmethod
@@ -104,6 +109,12 @@ class Lines:
         """Whether Fourier modes or products can carry it, the only ways in 3-D and with some coordinates periodic."""
         whole = set(problem.periodic) == set(problem.domain.names[1:])
         return whole or products_fit(evolution_form(problem))
+
+    @staticmethod
+    def _kept_constraints(problem: Problem) -> tuple[str, ...]:
+        """Why fields without a time derivative cannot be eliminated."""
+        evolution = evolution_form(problem)
+        return Equations.of(evolution).reasons() if evolution.constraints else ()
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too.
@@ -154,6 +165,8 @@ class Lines:
                 raise InputError(
                     f"{key} is {getattr(self, key)}, but a periodic problem has Fourier modes; leave it out"
                 )
+        if kind is not FourierModes and self.integrator == "ETDRK4":
+            raise InputError("integrator is 'ETDRK4', which is for periodic problems; take 'RadauIIA' or leave it out")
         if kind is not AdaptedFeatures and self.integrator in ("Radau", "BDF"):
             raise InputError(
                 f"integrator is {self.integrator!r}, which needs the Jacobian as a matrix; {KINDS[kind]} have "
@@ -206,7 +219,7 @@ def discretisation(evolution: Evolution) -> Kind:
     problem, space = evolution.problem, evolution.domain.space
     if evolution.walls is not None:
         return AdaptedProducts
-    if space.dim < 3 and set(problem.periodic) == set(space.names):
+    if set(problem.periodic) == set(space.names):
         return FourierModes
     forced = bool(problem.periodic) or space.dim > 2
     return AdaptedProducts if products_fit(evolution) and (forced or not problem.bounds) else AdaptedFeatures

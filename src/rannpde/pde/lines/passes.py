@@ -22,7 +22,7 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.restrict import restrict_time
-from rannpde.pde.residual import distance, root_mean_square
+from rannpde.pde.residual import field_sizes, root_mean_square
 from rannpde.pde.watch import Ending, Watch
 
 LIKE_THE_GAP = 0.1
@@ -71,13 +71,14 @@ class Setting:
     events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
         values (M, fields); one with attribute ``terminal`` ends the march
     width : features of every pass, or None to choose them from tol
+    integrator : None for the one that the discretisation does best with
     """
 
     tol: float
     tuning: LinesTuning
     watch: Watch
     clock: Clock
-    integrator: str = "RadauIIA"
+    integrator: str | None = None
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
 
@@ -98,7 +99,15 @@ class Setting:
         caution = 1.0 if tol >= self.tol else 1.0 / self.tuning.tighter
         share = self.tuning.march_share * tol
         return March(
-            share, self.tuning, self.clock, self.integrator, events, notice, caution, grown, lambda: self.watch.over
+            share,
+            self.tuning,
+            self.clock,
+            self.integrator or "RadauIIA",
+            events,
+            notice,
+            caution,
+            grown,
+            lambda: self.watch.over,
         )
 
 
@@ -211,7 +220,7 @@ def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
                 ending = Ending.STALLED
                 break
         if not kind.learn(solution, comparable) and len(passes) > 1:
-            ending = Ending.STALLED
+            ending, detail = (ended, solution.path.detail) if ended and solution.path.broken else (Ending.STALLED, "")
             break
         if setting.watch.over:
             ending = Ending.BUDGET
@@ -247,6 +256,8 @@ def _record(tol: float, solution: Evolved, change: float, seconds: float) -> Pas
 def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     """Fresh points in space-time up to the time reached, where passes are compared."""
     points = evolution.domain.sample(count, rng=20_071)
+    if set(evolution.problem.periodic) == set(evolution.domain.space.names):  # modes are summed once for all at a time
+        points[:, 0] = np.resize(points[: count // 10, 0], count)
     start = evolution.domain.time[0]
     points[:, 0] = start + (points[:, 0] - start) * (end - start) / (evolution.domain.time[1] - start)
     return points
@@ -256,7 +267,7 @@ def _change(before: Evolved, after: Evolved) -> float:
     """How far two passes lie apart, or what the gap at the first time means for all times, whichever is more."""
     if before.path.broken and not after.path.broken:
         return np.inf  # a march that was cut short says nothing of what came later
-    apart = distance(before, after, check_points(after.evolution, min(before.path.reliable, after.path.reliable)))
+    apart = _distance(before, after, check_points(after.evolution, min(before.path.reliable, after.path.reliable)))
     return max(apart, _lasting(initial_gap(after), apart, _apart_at_first(before, after)))
 
 
@@ -272,7 +283,14 @@ def _lasting(gap: float, apart: float, apart_at_first: float) -> float:
 def _apart_at_first(before: Evolved, after: Evolved, count: int = 4000) -> float:
     """How far two passes lie apart at the first time."""
     places = after.evolution.domain.space.sample(count, rng=31)
-    return distance(before, after, np.column_stack([np.full(count, after.start), places]))
+    return _distance(before, after, np.column_stack([np.full(count, after.start), places]))
+
+
+def _distance(before: Evolved, after: Evolved, points: Array) -> float:
+    """The relative l² distance at points, the largest over the fields; one that is rounding counts by the largest."""
+    values = after(points)
+    gaps = np.linalg.norm(before(points) - values, axis=0)
+    return float((gaps / field_sizes(np.linalg.norm(values, axis=0))).max())
 
 
 def initial_gap(solution: Evolved, count: int = 4000) -> float:
@@ -283,8 +301,8 @@ def initial_gap(solution: Evolved, count: int = 4000) -> float:
     values = solution(points)
     later = solution(check_points(evolution, solution.path.reliable))
     gaps = []
-    for k, name in enumerate(evolution.orders):
-        if Component(name, 0) not in evolution.initial:  # a pressure is what it must be at every time
+    for k, (name, order) in enumerate(evolution.orders.items()):
+        if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure is what it must be at every time
             continue
         wanted = evolution.initial_values(Component(name, 0), places)
         size = max(root_mean_square(wanted), root_mean_square(later[:, k]))

@@ -107,7 +107,8 @@ class _Along:
         self.evolution, self.stretch = influence.evolution, solution.stretches[0]
         self.space = space_of(self.stretch.system, self.evolution)
         self.complex = isinstance(self.space, ModeSpace)
-        self.size = len(self.stretch.path.steps[0].y_old)
+        self.steps = [step for step in self.stretch.path.steps if isinstance(step, Polynomial)]  # as collocation makes
+        self.size = len(self.steps[0].y_old)
         self.last: tuple[Any, ...] = ()
         self.formulas = self._formulas()
         self.moved = self._boundary() if isinstance(self.space, FeatureSpace) and influence.moves_boundary else {}
@@ -192,8 +193,8 @@ class _Along:
     def run(self, over: Callable[[], bool]) -> Sensitive:
         """Step after step; where the time is used up, NaN from there on."""
         state = self._initial()
-        steps, starts, series = self.stretch.path.steps, [], []
-        for step in steps:
+        starts, series = [], []
+        for step in self.steps:
             if over():
                 state = np.full_like(state, np.nan)
             table = tableau(step.series.shape[1] - 1)

@@ -139,34 +139,38 @@ class ProductSpace:
 
 
 class ModeSpace:
-    """Of Fourier modes: complex states."""
+    """Of Fourier modes: complex states, tables of coefficients one after the other."""
 
     def __init__(self, system: Spectral, evolution: Evolution) -> None:
         self.system, self.evolution, self.modes, self.nodes = system, evolution, system.modes, system.modes.points
-        self.slices = evolution.slices(dict.fromkeys(evolution.orders, system.count))
+        self.slices = evolution.slices(dict.fromkeys(evolution.orders, system.modes.count))
 
     def known(self, jet: Jet, times: Array, states: Array) -> Array:
         return self.jet(jet, states)
 
     def jet(self, jet: Jet, changes: Array) -> Array:
-        own = changes[self.slices[Component.of(jet)]].T * self.modes.factor(jet.index[1:])
-        return self.modes.to_grid(own).T
+        tables = changes[self.slices[Component.of(jet)]].T.reshape(-1, *self.modes.shape)
+        return self.modes.to_grid(tables * self.modes.factor(jet.index[1:])).reshape(len(tables), -1).T
 
     def gather(self, name: str, parts: Sequence[Array]) -> Array:
         source, *fluxes = (self.project(name, part) for part in parts)
-        axes = self.evolution.rates[name].flux
-        for axis, flux in zip(axes, fluxes, strict=True):
-            source = source - 1j * self.modes.frequencies[:, axis, None] * flux
+        for axis, flux in zip(self.evolution.rates[name].flux, fluxes, strict=True):
+            along = tuple(int(k == axis) for k in range(self.modes.dim))
+            source = source - self.modes.factor(along).reshape(-1, 1) * flux
         return source
 
     def starts(self) -> Array:
         return self.nodes
 
     def project(self, name: str, values: Array) -> Array:
-        return self.modes.to_modes(np.ascontiguousarray(values.T)).T
+        grids = np.ascontiguousarray(values.T).reshape(-1, *self.modes.grid_shape)
+        return self.modes.to_tables(grids).reshape(len(grids), -1).T
 
     def table(self, component: Component, points: Array, index: MultiIndex) -> Array:
-        return self.modes.at(points, index)
+        whole = np.ones((len(points), 1))
+        for wave in self.modes.waves(points):
+            whole = (whole[:, :, None] * wave[:, None, :]).reshape(len(points), -1)
+        return whole * self.modes.factor(index).ravel()
 
     def operator(self, time: float, state: Array) -> Operator:
         return self.system.jacobian(time, state)

@@ -97,11 +97,24 @@ class LinesTuning:
     slow_newton : corrections by the Kronecker sum alone that leave more than this are bettered by Krylov steps, at
         most krylov_steps of them, to krylov_share of the residual; power_steps : with which that is found out
 
-    first_modes, most_modes : highest Fourier mode per axis; tail_share : of the tolerance that the highest quarter may
-        hold; mode_growth : factor when they hold more; mode_step : factor from one pass to the next
+    first_modes, most_modes : highest Fourier mode per axis; rough_modes : of data that no grid resolves
+    tail_share : of the tolerance that the highest eighth of the modes may hold; mode_growth : factor where that is more
+    mode_step : factor from one pass to the next; resolved_step : the least of it in several dimensions, where the modes
+        resolve the solution
     mode_tighter : every pass with Fourier modes marches with a tolerance this much smaller than the one before: two of
         one tolerance take the same steps, and of kinks carried around, whose error in time falls like √tol, a factor
         of 2 hid nine tenths
+    scouting : in several dimensions, the first pass has mode_tighter to this power times the tolerance wanted
+    exponential_share : of its tolerance for an ETDRK4 march, whose errors add up (Gray–Scott: 100 steps leave 3e-4
+        where two passes are to agree to 1e-4)
+    exponential_from : tolerance from which on periodic boxes of two and three dimensions are marched by ETDRK4, below
+        it by collocation of high order, whose iterations do not converge only where what is not linear is stiff
+    resolved_padding : points of the grid over highest modes, in several dimensions, while the modes resolve it: 3
+        would leave no aliases of quadratic terms; with 2.25 they are below what the modes leave out anyway
+    kept_share : of the tolerance of a pass that is left out of what is kept of it
+    most_work : values on grids that a pass in Fourier modes may transform, some 25 ns each: it is given up beyond
+    growth_work : no modes are added in several dimensions where that would take more to the end: fronts that no number
+        of modes resolves end in a minute or two, with an estimate that says so
     window_counts : numbers of windows in time that are tried where one basis for all times is too wide
     """
 
@@ -159,10 +172,19 @@ class LinesTuning:
     power_steps: int = 3
 
     first_modes: tuple[int, int, int] = (16, 8, 4)
-    most_modes: tuple[int, int, int] = (1024, 48, 12)
+    most_modes: tuple[int, int, int] = (1024, 320, 42)
+    rough_modes: tuple[int, int, int] = (1024, 96, 20)
     tail_share: float = 0.1
-    mode_growth: float = 1.5
+    mode_growth: float = 1.25
     mode_step: float = 1.3
+    resolved_step: float = 1.1
     mode_tighter: float = 4.0
+    scouting: int = 2
+    exponential_from: float = 1e-6
+    exponential_share: float = 0.2
+    resolved_padding: float = 2.25
+    kept_share: float = 0.02
+    most_work: float = 1e10
+    growth_work: float = 3e9
     window_counts: tuple[int, ...] = (4, 16)
     steps: StepControl = field(default_factory=StepControl)

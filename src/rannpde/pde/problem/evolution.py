@@ -6,6 +6,9 @@ of an expression, that divergence form is kept,
     ∂_t u = source - Σ_x ∂_x flux_x ,
 
 and integrated by parts later: a Galerkin method then inherits the sign of diffusion and the conservation of mass.
+
+Where all of space is periodic, some fields may have no time derivative (a pressure, a stream function) if as many
+equations, the *constraints*, hold none either.
 """
 
 from __future__ import annotations
@@ -64,17 +67,25 @@ class Rate:
 class Evolution:
     """components in the order of the state vector; rates: field → what moves its last component.
 
+    orders : field → its order in time, 0 for one without a time derivative
+    constraints : equation → what vanishes at all times, without the highest time derivatives
     walls : the boundary conditions that functions of space must satisfy, all of the problem's if None
     """
 
     problem: Problem
     orders: Mapping[str, int]
     rates: Mapping[str, Rate]
+    constraints: Mapping[str, Expression] = field(default_factory=dict)
     walls: tuple[Term, ...] | None = None
 
     @cached_property
     def components(self) -> tuple[Component, ...]:
         return tuple(Component(name, level) for name, order in self.orders.items() for level in range(order))
+
+    @cached_property
+    def algebraic(self) -> tuple[Component, ...]:
+        """The fields that have no time derivative."""
+        return tuple(Component(name, 0) for name, order in self.orders.items() if order == 0)
 
     @property
     def weak(self) -> bool:

@@ -1,6 +1,7 @@
 """Does a problem evolve in time? If so, the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated; if not, why not.
 
-Every field must have a highest time derivative that its equations determine, of first or second order.
+Every field must have a highest time derivative that its equations determine, of first or second order. Only where all
+of space is periodic, fields without one are allowed, if as many equations hold no highest time derivative.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ def _obstacles(problem: Problem) -> tuple[str, ...]:
 
 def _forms(problem: Problem) -> dict[bool, Evolution]:
     orders = {name: problem.order(name, 0) for name in problem.fields}
+    constraints = {name: problem.expressions[name] for name in _constraints(problem)}
     split = {name: problem.divergence(name) for name in problem.expressions}
     found = {}
     for weak in (True, False):
         rates = {name: _bounded(rate, problem) for name, rate in _solved_rates(problem, split, weak).items()}
-        found[weak] = Evolution(problem, orders, rates)
+        found[weak] = Evolution(problem, orders, rates, constraints)
     return found
 
 
@@ -66,6 +68,8 @@ def _of_conditions(problem: Problem) -> Iterator[str]:
         yield f"condition {pairing.name!r} makes some fields periodic and others not"
     given = set()
     for term in problem.constraints:
+        if _is_level(term, problem):
+            continue
         if term.kind in ("slice", "data"):
             yield f"condition {term.name!r} is inside the domain, not on its boundary or at its first time"
         elif term.kind == "initial":
@@ -81,6 +85,26 @@ def _of_conditions(problem: Problem) -> Iterator[str]:
                 yield "there is no initial value of " + "the time derivative of " * level + repr(name)
 
 
+def _all_around(problem: Problem) -> bool:
+    """Whether all of space is periodic."""
+    return set(problem.domain.names[1:]) <= set(problem.periodic)
+
+
+def _is_level(term: Term, problem: Problem) -> bool:
+    """Whether a condition measures a field without a time derivative at one place: that fixes a constant left free."""
+    jets = term.expression.jets
+    plain = term.kind == "data" and len(jets) == 1 and jets[0].order == 0 and term.expression.linear
+    if not plain or term.points is None or not _all_around(problem) or problem.order(jets[0].field, 0) != 0:
+        return False
+    return bool((term.points[:, 1:] == term.points[0, 1:]).all())
+
+
+def _constraints(problem: Problem) -> list[str]:
+    """Equations without a highest time derivative."""
+    top = set(_top_symbols(problem).values())
+    return [name for name, one in problem.expressions.items() if not top & set(one.symbols)]
+
+
 def _of_boundary(term: Term) -> Iterator[str]:
     expression = term.expression
     if len(expression.fields) != 1 or not expression.linear:
@@ -92,8 +116,15 @@ def _of_boundary(term: Term) -> Iterator[str]:
 
 
 def _of_orders(problem: Problem) -> Iterator[str]:
+    top = _top_symbols(problem)
+    balanced = bool(top) and len(_constraints(problem)) == len(problem.fields) - len(top)
     for name in problem.fields:
         order = problem.order(name, 0)
+        if order == 0 and balanced and _all_around(problem):
+            for term in problem.constraints:
+                if term.kind == "initial" and name in term.expression.fields:
+                    yield f"the initial condition {term.name!r} gives {name!r} a value, which the equations determine"
+            continue
         if order < 1:
             yield f"no equation holds a time derivative of the field {name!r}"
         elif order > 2:
@@ -106,7 +137,8 @@ def _of_orders(problem: Problem) -> Iterator[str]:
 
 def _of_rates(problem: Problem) -> Iterator[str]:
     top, rows = _top_symbols(problem), _top_matrix(problem)
-    for name, row in zip(problem.expressions, rows, strict=True):
+    moving = [name for name in problem.expressions if name not in _constraints(problem)]
+    for name, row in zip(moving, rows, strict=True):
         if any(entry.free_symbols & set(top.values()) for entry in row):
             yield f"equation {name!r} is not linear in the highest time derivatives"
             return
@@ -128,25 +160,28 @@ def _of_rates(problem: Problem) -> Iterator[str]:
 
 def rates(problem: Problem) -> dict[str, Expression] | None:
     """Field → its highest time derivative as an expression of the other jets; None where that cannot be had."""
-    if [*_of_orders(problem)] or [*_of_rates(problem)]:
+    if any(problem.order(name, 0) < 1 for name in problem.fields) or [*_of_orders(problem)] or [*_of_rates(problem)]:
         return None
     split = {name: problem.divergence(name) for name in problem.expressions}
     return {name: rate.source for name, rate in _solved_rates(problem, split, weak=False).items()}
 
 
 def _top_symbols(problem: Problem) -> dict[str, sympy.Symbol]:
-    """The symbol of the highest time derivative of every field."""
+    """The symbol of the highest time derivative of every field that has one."""
     found = {}
     for name in problem.fields:
+        if problem.order(name, 0) < 1:
+            continue
         jet = Jet(name, (problem.order(name, 0),) + (0,) * (problem.domain.dim - 1))
         found[name] = sympy.Symbol(jet_name(jet, problem.vocabulary.coordinates), real=True)
     return found
 
 
 def _top_matrix(problem: Problem) -> list[list[sympy.Expr]]:
-    """∂(equation)/∂(highest time derivative)."""
-    top = _top_symbols(problem).values()
-    return [[sympy.diff(expression.formula, symbol) for symbol in top] for expression in problem.expressions.values()]
+    """∂(equation)/∂(highest time derivative) of the equations that hold one."""
+    top, still = _top_symbols(problem).values(), set(_constraints(problem))
+    moving = [expression for name, expression in problem.expressions.items() if name not in still]
+    return [[sympy.diff(expression.formula, symbol) for symbol in top] for expression in moving]
 
 
 def _alone(rows: list[list[sympy.Expr]]) -> bool:
@@ -157,8 +192,9 @@ def _alone(rows: list[list[sympy.Expr]]) -> bool:
 def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: bool) -> dict[str, Rate]:
     """Top derivatives from the equations, which are linear in them; ``split`` is their divergence form."""
     top, rows, symbols = _top_symbols(problem), _top_matrix(problem), _symbols(problem, split)
-    zero = dict.fromkeys(top.values(), 0)
-    rest = [expression.formula.subs(zero) for expression in problem.expressions.values()]
+    zero, still = dict.fromkeys(top.values(), 0), set(_constraints(problem))
+    moving = [name for name in problem.expressions if name not in still]
+    rest = [problem.expressions[name].formula.subs(zero) for name in moving]
     if not _alone(rows):
         solved = solve_linear(rows, [-part for part in rest])
         assert solved is not None  # _of_rates has looked
@@ -166,7 +202,7 @@ def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: b
     found: dict[str, Rate] = {}
     for column, name in enumerate(top):
         place = next(k for k, entries in enumerate(rows) if entries[column] != 0)
-        form = list(split.values())[place]
+        form = split[moving[place]]
         kept = _weak_rate(problem, form, top[name], symbols) if weak and rows[place][column].is_number else None
         found[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
     return found
