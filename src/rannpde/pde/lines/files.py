@@ -44,7 +44,7 @@ def pack_evolved(solution: Evolved) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays: dict[str, Array] = {}
     for number, stretch in enumerate(solution.stretches):
         about, own = _pack_system(stretch.system)
-        own |= _pack_kept(stretch.path) if isinstance(stretch.system, Spectral) else _pack_path(stretch.path)
+        own |= _pack_kept(stretch.path) if isinstance(stretch.path.steps[0], KeptStep) else _pack_path(stretch.path)
         header["stretches"].append(about | _about_path(stretch.path))
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     return header, arrays
@@ -59,7 +59,7 @@ def unpack_evolved(header: Mapping[str, Any], arrays: Mapping[str, Array], probl
         prefix = f"{number}."
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
         system = _unpack_system(about, own, problem)
-        if isinstance(system, Spectral):
+        if isinstance(system, Spectral) and "tables" in own:
             stretches.append(Stretch(system, _unpack_path(about, own, _kept_steps(own, system))))
             continue
         steps = _polynomials(own)

@@ -119,7 +119,8 @@ def functions_march(problem: Problem) -> bool:
     if problem.obstacles:
         return False
     influence = Influence.of(problem, weak=True)
-    return not (
+    outside = influence.timely or influence.bends_boundary or influence.moves_boundary
+    return not (outside or influence.evolution.constraints)
         influence.evolution.constraints or influence.timely or influence.bends_boundary or influence.moves_boundary
     )
 
