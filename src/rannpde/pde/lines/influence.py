@@ -121,8 +121,6 @@ def functions_march(problem: Problem) -> bool:
     influence = Influence.of(problem, weak=True)
     outside = influence.timely or influence.bends_boundary or influence.moves_boundary
     return not (outside or influence.evolution.constraints)
-        influence.evolution.constraints or influence.timely or influence.bends_boundary or influence.moves_boundary
-    )
 
 
 def weak_form(solution: Evolved) -> bool:
