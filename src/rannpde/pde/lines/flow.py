@@ -24,7 +24,7 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 from rannpde.arrays import Array, combinations
 from rannpde.pde.lines.axis import along
 from rannpde.pde.lines.incompressible import Flux, IncompressibleFlow
-from rannpde.pde.lines.kronecker import KroneckerBlocks
+from rannpde.pde.lines.kronecker import DiagonalBlock, KroneckerBlocks
 from rannpde.pde.lines.march import Event, Trajectory
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tensor import Products
@@ -32,28 +32,6 @@ from rannpde.pde.problem.evolution import Component, Constraint
 
 FEW = 4
 """Columns up to which a matrix of some thousand rows is faster with one at a time (measured: 1.5 times for 2 or 3)."""
-
-
-@dataclass(frozen=True, eq=False)
-class DiagonalBlock:
-    """J₀ = diag(values) on all of the state; as a FieldBlock."""
-
-    values: Array
-
-    @property
-    def places(self) -> tuple[slice, ...]:
-        return (slice(0, len(self.values)),)
-
-    def solver(self, shift: complex) -> Callable[[Array, Array], None]:
-        inverse = 1.0 / (shift - self.values)
-
-        def solve(right: Array, out: Array) -> None:
-            out[:] = inverse * right
-
-        return solve
-
-    def growth(self) -> float:
-        return float(self.values.max())
 
 
 @dataclass(frozen=True, eq=False)

@@ -196,6 +196,28 @@ class CoupledBlock:
         return float(np.linalg.eigvals(self.symbols).real.max())
 
 
+@dataclass(frozen=True, eq=False)
+class DiagonalBlock:
+    """J₀ = diag(values) on all of the state; as a FieldBlock."""
+
+    values: Array
+
+    @property
+    def places(self) -> tuple[slice, ...]:
+        return (slice(0, len(self.values)),)
+
+    def solver(self, shift: complex) -> Callable[[Array, Array], None]:
+        inverse = 1.0 / (shift - self.values)
+
+        def solve(right: Array, out: Array) -> None:
+            out[:] = inverse * right
+
+        return solve
+
+    def growth(self) -> float:
+        return float(self.values.max())
+
+
 class Block(Protocol):
     """A part of J₀ that acts on some places of the state by itself."""
 
