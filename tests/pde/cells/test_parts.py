@@ -166,6 +166,23 @@ def test_joints_of_a_periodic_box_close_the_ring():
     assert last.sides[1].tolist() == [[0.0]]
 
 
+def test_a_mesh_looks_at_the_clock_between_cells():
+    class Over(Exception):
+        pass
+
+    left = iter(range(5))
+
+    def pause() -> None:
+        if next(left, None) is None:
+            raise Over
+
+    tree = Node(np.array([(0.0, 1.0)] * 3)).refined_leaves((0, 1, 2))
+    domain = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.5, 0.5), 0.3, names=("x", "y", "z"))
+    draw = Draw.sample(3, 3, CellsTuning(), np.random.default_rng(0))
+    with pytest.raises(Over):
+        MeshBuilder(domain, draw).build(tree, (), pause)
+
+
 # ----------------------------------------------------------------------------------------------------- elimination
 
 
