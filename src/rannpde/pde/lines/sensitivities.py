@@ -7,7 +7,7 @@ Newton's matrix keeps the groups' own blocks only, each factorised alone, and th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
@@ -57,6 +57,8 @@ def march_again(
             again = _grouped(system, evolution, values)
         clock = Clock.of(evolution, tuning.steps.lengths_per_step)
         march = March(tuning.march_share * tol, tuning, clock, over=over)
+        if isinstance(again, Spectral):
+            march = replace(march, keep=again.kept)
         path = march.run(again, evolution.domain.time, again.initial_state())
     return Evolved(evolution, (Stretch(again, path),))
 
