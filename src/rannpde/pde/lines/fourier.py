@@ -17,11 +17,14 @@ import sympy
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.elimination import Eliminated, Parted, acting, eliminate
 from rannpde.pde.lines.equations import Equations
+from rannpde.pde.lines.kept import KeptStep
 from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.wavematrix import WaveMatrix
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.expression import Jet
 
+ROUNDING = float(np.finfo(float).eps)
 HIGH = 0.875
 """Modes above this share of the highest one are looked at."""
 
@@ -234,6 +237,11 @@ class Spectral:
                 wanted = np.array([level(float(time)) for time in times])
                 found[:, k].reshape(len(times), -1)[:, 0] += wanted - there
         return np.concatenate([tables, found], axis=1).reshape(len(times), -1).T
+
+    def kept(self, step: Polynomial, tol: float = ROUNDING) -> KeptStep:
+        """What is kept of a step, without what is below ``tol`` of the scales."""
+        completed = self.completed if self.equations.constraints else None
+        return KeptStep.of(step, self.modes, self._scales, tol, completed)
 
     # ------------------------------------------------------------------------------------------------ Jacobian
 

@@ -140,15 +140,13 @@ class FourierModes:
 
     def _march(self, tol: float, number: int, system: Spectral) -> March:
         tuning = self.setting.tuning
-        scales = np.array([self.scales[component] for component in self.evolution.components])
-        completed = system.completed if self.evolution.algebraic else None
         march = self.setting.march(tol, number, system, self.grown)
         points = float(np.prod(system.modes.grid_shape)) * system.transforms
         self.work.each = points * (EVALUATIONS if march.integrator == "ETDRK4" else EVALUATIONS * stages_of(march.tol))
 
         def keep(step: Polynomial) -> KeptStep:
             self.work.count(step)
-            return KeptStep.of(step, system.modes, scales, tuning.kept_share * tol, completed)
+            return system.kept(step, tuning.kept_share * tol)
 
         return replace(march, keep=keep, most_evaluations=np.inf if self.dim == 1 else tuning.most_work / points)
 
