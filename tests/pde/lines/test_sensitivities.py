@@ -104,7 +104,7 @@ def test_time_derivatives_of_sensitivities_are_those_of_the_sensitivities():
 
 
 def test_what_the_boundary_holds_is_left_to_other_ways():
-    """A coefficient of a boundary condition changes the functions of space themselves; a function of time, every node."""
+    """A coefficient of a boundary condition changes the functions of space ; a function of time, every node."""
     conditions = {
         "start": rp.On("t=0", "u = cos(x)"), "left": rp.On("x=0", "u_x = 0"),
         "right": rp.On("x=1", "u_x = -h*u"), "data": HERE,

@@ -32,8 +32,7 @@ from rannpde.pde.statement.expression import Jet
 
 NEWTON_STEPS = 20
 SMOOTHLY = 0.1
-"""Share of the tolerance with which marches of a model are made: steps in time differ from one to the next, and a search
-compares what they leave."""
+"""Share of the tolerance with which a model marches: steps differ from march to march, and a search compares them."""
 STEADY = 1e-13
 """Relative change by a Newton step that is rounding."""
 

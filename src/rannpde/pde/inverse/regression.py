@@ -44,7 +44,8 @@ class OutOfTime(InputError):
 class Fit:
     """Where the search ended.
 
-    vector (p,), covariance (p, p) without what is free; priors : function → order and strength λ; rows : residuals there, and noise
+    vector (p,), covariance (p, p) without what is free; priors : function → order and strength λ
+    rows : residuals there, and noise
     free : directions (k, p) that the data do not determine; effective : γ, how many of the unknowns they determine
     """
 
