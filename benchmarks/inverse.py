@@ -37,7 +37,8 @@ import evolve
 import rannpde as rp
 from classical import Array, Function
 from inverse_cases import CASES, SMALL, Case
-from rannpde.pde.inverse.identify import Search, Uncertainty
+from rannpde.pde.inverse.identify import Search
+from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.watch import Watch
 
 CONFIDENCE = 0.95

@@ -379,6 +379,6 @@ SMALL: dict[str, tuple[Callable[[], Case], float]] = {
     "navier-stokes": (lambda: cylinder(40), 0.02),
     "lorenz": (lambda: lorenz(1.0, 15), 0.01),
     "poisson a(x, y)": (lambda: poisson(15, 0.05), 0.05),
-    "heat a(x, y)": (lambda: heat(400, 0.05, degree=8), 0.05),
+    "heat a(x, y)": (lambda: heat(400, 0.05), 0.05),
 }
 """Small sizes for coverage, with their noise."""

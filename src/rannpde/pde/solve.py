@@ -18,7 +18,8 @@ from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.identify import Forward, Uncertainty, identify, response_at_guess
+from rannpde.pde.inverse.identify import Forward, identify, response_at_guess
+from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.influence import functions_march
 from rannpde.pde.lines.march import Evolved
 from rannpde.pde.lines.method import Lines

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import inf
 from typing import Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError, choose, positive_integer, require
+from rannpde.errors import InputError
 from rannpde.pde.cells.method import CellsStory
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.functions import State
@@ -21,7 +21,7 @@ from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedModel
 from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
-from rannpde.pde.inverse.uncertainty import bootstrap, profile
+from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.lines.influence import Influence, weak_form
 from rannpde.pde.lines.march import Evolved
@@ -49,27 +49,6 @@ UNMET = 1e3
 """How often its tolerance a condition on an unknown function may be missed: too small a basis cannot meet it."""
 NEAR = 1.5
 """Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
-UNCERTAINTIES = ("covariance", "profile", "bootstrap")
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """How intervals are found.
-
-    kind : "covariance" (and "profile" by itself for numbers whose model bends within their interval), "profile" for all
-        numbers, "bootstrap" for all
-    confidence : probability that an interval holds the true value; draws : of the bootstrap
-    """
-
-    kind: str = "covariance"
-    confidence: float = 0.95
-    draws: int = 100
-
-    def __post_init__(self) -> None:
-        choose("uncertainty", self.kind, dict.fromkeys(UNCERTAINTIES))
-        inside = isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1
-        require(inside, "confidence", self.confidence, "between 0 and 1")
-        positive_integer("draws", self.draws)
 
 
 def identify(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError
+from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.inverse.regression import Fit, Regression, replace_values
-
-if TYPE_CHECKING:
-    from rannpde.pde.inverse.identify import Uncertainty
 
 BENT = 0.1
 """Share of the change predicted by the derivatives at the ends of an interval beyond which a profile is taken."""
@@ -21,6 +17,27 @@ CERTAIN = 1e-3
 """Relative standard deviation below which a model is as good as linear within the interval."""
 REACH = 8.0
 """How many half widths a profile is followed at most."""
+UNCERTAINTIES = ("covariance", "profile", "bootstrap")
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """How intervals are found.
+
+    kind : "covariance" (and "profile" by itself for numbers whose model bends within their interval), "profile" for all
+        numbers, "bootstrap" for all
+    confidence : probability that an interval holds the true value; draws : of the bootstrap
+    """
+
+    kind: str = "covariance"
+    confidence: float = 0.95
+    draws: int = 100
+
+    def __post_init__(self) -> None:
+        choose("uncertainty", self.kind, dict.fromkeys(UNCERTAINTIES))
+        inside = isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1
+        require(inside, "confidence", self.confidence, "between 0 and 1")
+        positive_integer("draws", self.draws)
 
 
 def profile(regression: Regression, fit: Fit, k: int, factor: float, always: bool) -> tuple[float, float] | None:
