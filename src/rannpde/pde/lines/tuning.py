@@ -185,6 +185,6 @@ class LinesTuning:
     resolved_padding: float = 2.25
     kept_share: float = 0.02
     most_work: float = 1e10
-    growth_work: float = 3e9
+    growth_work: float = 2e9
     window_counts: tuple[int, ...] = (4, 16)
     steps: StepControl = field(default_factory=StepControl)
