@@ -203,3 +203,18 @@ def test_a_basis_that_cannot_meet_what_is_known_is_not_called_converged():
     with pytest.warns(rp.ConvergenceWarning, match="larger degree"):
         solution = rp.solve(rp.Problem("-u_xx + u = f", rp.Interval(0, 1), conditions, unknown=unknown), tol=1e-5)
     assert not solution.converged
+
+
+def test_a_model_that_the_data_contradict_is_not_called_converged():
+    """A straight line cannot be a source that has a bump: residuals are many times the noise."""
+    places = np.linspace(0.02, 0.98, 60)[:, None]
+    exact = np.sin(np.pi * places[:, 0]) + np.sin(4 * np.pi * places[:, 0]) / 4
+    noise = 1e-3 * np.random.default_rng(5).standard_normal(60)
+    problem = rp.Problem(
+        "u_xx + f = 0", rp.Interval(0, 1),
+        {"boundary": "u = 0", "sensors": rp.Data(places, exact + noise, noise=1e-3)},
+        unknown={"f": rp.UnknownFunction(of=("x",), guess=0.0, degree=2)},
+    )  # fmt: skip
+    with pytest.warns(rp.ConvergenceWarning, match="times the noise given"):
+        solution = rp.solve(problem, tol=1e-6)
+    assert solution.ending is rp.Ending.VETOED

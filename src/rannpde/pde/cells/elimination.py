@@ -169,9 +169,15 @@ def _along(
 
 
 def _products(leaves: Sequence[tuple[Kept, Part] | None]) -> list[Part | None]:
-    """A*A in the place of the rows A that leaves have left."""
-    found = [None if leaf is None else leaf[1] for leaf in leaves]
-    return [None if one is None else Part(one.joints, one.rows.conj().T @ one.rows) for one in found]
+    """A*A in the place of the rows A that leaves have left; Delicate where these are beyond what can be squared."""
+    found: list[Part | None] = []
+    for part in (None if leaf is None else leaf[1] for leaf in leaves):
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = None if part is None else part.rows.conj().T @ part.rows
+        if product is not None and not np.isfinite(product).all():
+            raise Delicate
+        found.append(None if part is None or product is None else Part(part.joints, product))
+    return found
 
 
 def _squared(

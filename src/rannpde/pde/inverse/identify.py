@@ -47,6 +47,8 @@ SHARE = 0.03
 """Errors of the discretisation are to be below this share of what the noise leaves uncertain."""
 UNMET = 1e3
 """How often its tolerance a condition on an unknown function may be missed: too small a basis cannot meet it."""
+CONTRADICTED = 2.0
+"""Residuals of so many times the noise given say that the model cannot be right: its intervals mean nothing."""
 NEAR = 1.5
 """Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
 
@@ -297,6 +299,10 @@ class Search:
             if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
                 missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
                 return Ending.VETOED, f"{missed}: give their noise, or mend the equations"
+        for k, one in enumerate(self.measured):
+            if one.noise is not None and one.noise.any() and one.loss == "squares" and fit.misfit(k) > CONTRADICTED:
+                missed = f"the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
+                return Ending.VETOED, f"{missed}: mend the equations, give a larger noise, or a larger degree"
         unmet = float(np.sqrt(np.mean(np.square(fit.rows.pinned)))) if len(fit.rows.pinned) else 0.0
         if unmet > UNMET:
             lacking = f"the conditions on unknown functions alone are missed by {unmet * PIN:.1e} of their size"
