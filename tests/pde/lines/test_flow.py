@@ -6,10 +6,10 @@ import sympy
 
 import rannpde as rp
 from rannpde.errors import InputError
-from rannpde.pde.lines.flow import StokesModes, few
-from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.passes import Setting
-from rannpde.pde.lines.products import AdaptedProducts
+from rannpde.pde.lines.products.flow import StokesModes, few
+from rannpde.pde.lines.products.incompressible import flow_of
+from rannpde.pde.lines.products.passes import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.data import Clock

@@ -7,11 +7,11 @@ import pytest
 
 from rannpde.domains import Interval, SpaceTime
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.equations import Equations
 from rannpde.pde.lines.features import from_data
-from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
-from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.evolution import Component, NotAnEvolution, constraints_of, evolution_form

@@ -9,15 +9,15 @@ from numpy.testing import assert_allclose
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
-from rannpde.pde.lines.elimination import Parted
-from rannpde.pde.lines.equations import Equations
-from rannpde.pde.lines.exponential import ExponentialRungeKutta
-from rannpde.pde.lines.fourier import Spectral
-from rannpde.pde.lines.kept import KeptStep, Wanted
-from rannpde.pde.lines.modes import Modes, blocks
-from rannpde.pde.lines.periodic import FourierModes
+from rannpde.pde.lines.periodic.elimination import Parted
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.exponential import ExponentialRungeKutta
+from rannpde.pde.lines.periodic.kept import KeptStep, Wanted
+from rannpde.pde.lines.periodic.modes import Modes, blocks
+from rannpde.pde.lines.periodic.passes import FourierModes
+from rannpde.pde.lines.periodic.spectral import Spectral
+from rannpde.pde.lines.periodic.wavematrix import WaveMatrix, phi_functions
 from rannpde.pde.lines.radau import Polynomial
-from rannpde.pde.lines.wavematrix import WaveMatrix, phi_functions
 from rannpde.pde.problem.evolution import evolution_form
 
 EPS = np.finfo(float).eps

@@ -6,7 +6,7 @@ import pytest
 import rannpde as rp
 from rannpde.pde.inverse.models import LinesModel
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.influence import Influence, functions_march, weak_form
+from rannpde.pde.lines.response.influence import Influence, functions_march, weak_form
 from rannpde.pde.solve import Identify
 from rannpde.pde.watch import Watch
 

@@ -11,14 +11,14 @@ from rannpde.domains import Box, SpaceTime
 from rannpde.errors import InputError
 from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.axis import Axis, EndRow, along, periodic_axis, random_axis
 from rannpde.pde.lines.features import Resolution
-from rannpde.pde.lines.kronecker import CoupledBlock, Factors, FieldBlock, KroneckerSolve
-from rannpde.pde.lines.lengths import lines_of_data
 from rannpde.pde.lines.method import Lines, discretisation, products_fit
 from rannpde.pde.lines.passes import Setting
-from rannpde.pde.lines.products import AdaptedProducts
-from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.products.axis import Axis, EndRow, along, periodic_axis, random_axis
+from rannpde.pde.lines.products.kronecker import CoupledBlock, Factors, FieldBlock, KroneckerSolve
+from rannpde.pde.lines.products.lengths import lines_of_data
+from rannpde.pde.lines.products.passes import AdaptedProducts
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.data import Clock

@@ -14,16 +14,16 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
-from rannpde.pde.lines.axis import Axis
-from rannpde.pde.lines.equations import Equations
-from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
-from rannpde.pde.lines.incompressible import flow_of
-from rannpde.pde.lines.kept import KeptStep
 from rannpde.pde.lines.march import Evolved, Step, Stretch, System, Trajectory
-from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.kept import KeptStep
+from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.spectral import Spectral
+from rannpde.pde.lines.products.axis import Axis
+from rannpde.pde.lines.products.incompressible import flow_of
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import Polynomial
-from rannpde.pde.lines.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Evolution, constraints_of, evolution_form
 from rannpde.pde.problem.problem import Problem

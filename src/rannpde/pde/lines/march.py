@@ -11,8 +11,8 @@ from scipy.integrate import BDF, DOP853, OdeSolver, Radau
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array, MultiIndex, block_rows
-from rannpde.pde.lines.exponential import ExponentialRungeKutta
-from rannpde.pde.lines.kept import KeptStep, Wanted
+from rannpde.pde.lines.periodic.exponential import ExponentialRungeKutta
+from rannpde.pde.lines.periodic.kept import KeptStep, Wanted
 from rannpde.pde.lines.radau import Dense, Dynamics, Operator, Polynomial, RadauCollocation, TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock

@@ -11,14 +11,14 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.lines.axis import faces_of
-from rannpde.pde.lines.equations import Equations
 from rannpde.pde.lines.features import AdaptedFeatures
-from rannpde.pde.lines.incompressible import flow_of
 from rannpde.pde.lines.march import INTEGRATORS, Evolved
 from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
-from rannpde.pde.lines.periodic import FourierModes
-from rannpde.pde.lines.products import AdaptedProducts
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.passes import FourierModes
+from rannpde.pde.lines.products.axis import faces_of
+from rannpde.pde.lines.products.incompressible import flow_of
+from rannpde.pde.lines.products.passes import AdaptedProducts
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, evolution_form

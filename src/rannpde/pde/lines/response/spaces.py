@@ -13,11 +13,11 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.march import System
+from rannpde.pde.lines.periodic.spectral import Spectral
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import Dense, Operator
-from rannpde.pde.lines.tensor import Products
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.expression import Jet
 

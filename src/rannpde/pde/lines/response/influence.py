@@ -15,10 +15,10 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.march import Evolved
-from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.periodic.spectral import Spectral
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import AnyUnknown, UnknownFunction

@@ -21,10 +21,10 @@ import sympy
 from numpy.polynomial import legendre
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.influence import Influence, Unknowns
 from rannpde.pde.lines.march import Evolved
 from rannpde.pde.lines.radau import Polynomial, Tableau, tableau
-from rannpde.pde.lines.spaces import FeatureSpace, ModeSpace, ProductSpace, solver, space_of
+from rannpde.pde.lines.response.influence import Influence, Unknowns
+from rannpde.pde.lines.response.spaces import FeatureSpace, ModeSpace, ProductSpace, solver, space_of
 from rannpde.pde.problem.evolution import Component, constraints_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.modes import Modes, blocks
+from rannpde.pde.lines.periodic.modes import Modes, blocks
 from rannpde.pde.lines.radau import Polynomial
 
 Completed = Callable[[Array, Array], Array]

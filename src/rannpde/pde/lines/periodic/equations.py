@@ -11,8 +11,8 @@ import sympy
 from scipy.interpolate import BSpline, make_interp_spline
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.elimination import Parted, eliminate, parted_rates
-from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.periodic.elimination import Parted, eliminate, parted_rates
+from rannpde.pde.lines.periodic.modes import Modes
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.residual import DATA_SYMBOL
 from rannpde.pde.statement.expression import Jet, differentiate

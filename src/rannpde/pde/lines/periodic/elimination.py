@@ -26,8 +26,8 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.modes import Modes
-from rannpde.pde.lines.wavematrix import WaveMatrix
+from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.wavematrix import WaveMatrix
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.expression import Expression, Jet, constant, differentiate
 

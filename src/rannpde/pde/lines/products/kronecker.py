@@ -20,7 +20,7 @@ from scipy.linalg.lapack import ztrsyl
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.axis import along
+from rannpde.pde.lines.products.axis import along
 from rannpde.pde.lines.tuning import LinesTuning
 
 WELL_CONDITIONED = 1e4

@@ -15,12 +15,12 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.elimination import Eliminated, Parted, acting, eliminate
-from rannpde.pde.lines.equations import Equations
-from rannpde.pde.lines.kept import KeptStep
-from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.periodic.elimination import Eliminated, Parted, acting, eliminate
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.kept import KeptStep
+from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.wavematrix import WaveMatrix
 from rannpde.pde.lines.radau import Polynomial
-from rannpde.pde.lines.wavematrix import WaveMatrix
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.statement.expression import Jet
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.kronecker import CoupledBlock, FieldBlock, KroneckerBlocks
+from rannpde.pde.lines.products.kronecker import CoupledBlock, FieldBlock, KroneckerBlocks
 from rannpde.pde.problem.evolution import Component
 from rannpde.pde.statement.expression import Jet
 
 if TYPE_CHECKING:
-    from rannpde.pde.lines.tensor import Orders, Products
+    from rannpde.pde.lines.products.tensor import Orders, Products
 
 
 @dataclass(frozen=True, eq=False)

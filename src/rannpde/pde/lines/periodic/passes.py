@@ -18,12 +18,12 @@ import numpy as np
 from scipy import fft
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.equations import Equations
-from rannpde.pde.lines.fourier import HIGH, Spectral
-from rannpde.pde.lines.kept import KeptStep
 from rannpde.pde.lines.march import Evolved, March, Stretch, stages_of
-from rannpde.pde.lines.modes import EXACT, Bounds, Modes, periodic_grid
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.kept import KeptStep
+from rannpde.pde.lines.periodic.modes import EXACT, Bounds, Modes, periodic_grid
+from rannpde.pde.lines.periodic.spectral import HIGH, Spectral
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution

@@ -16,11 +16,11 @@ from scipy.ndimage import maximum_filter1d
 from rannpde.arrays import Array
 from rannpde.domains.domain import Box
 from rannpde.network.adapted import inverse_length
-from rannpde.pde.lines.axis import Axis
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
 from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Setting
-from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.products.axis import Axis
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution

@@ -22,12 +22,12 @@ from numpy.polynomial import legendre
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from rannpde.arrays import Array, combinations
-from rannpde.pde.lines.axis import along
-from rannpde.pde.lines.incompressible import Flux, IncompressibleFlow
-from rannpde.pde.lines.kronecker import DiagonalBlock, KroneckerBlocks
 from rannpde.pde.lines.march import Event, Trajectory
+from rannpde.pde.lines.products.axis import along
+from rannpde.pde.lines.products.incompressible import Flux, IncompressibleFlow
+from rannpde.pde.lines.products.kronecker import DiagonalBlock, KroneckerBlocks
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import Polynomial
-from rannpde.pde.lines.tensor import Products
 from rannpde.pde.problem.evolution import Component, Constraint
 
 FEW = 4

@@ -9,14 +9,14 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.axis import Axis, Face, along, faces_of, periodic_axis, random_axis
-from rannpde.pde.lines.flow import StokesModes
 from rannpde.pde.lines.galerkin import Rule
-from rannpde.pde.lines.incompressible import IncompressibleFlow
-from rannpde.pde.lines.lengths import Line, Profile, lines_of_data, look, profiles, tail
 from rannpde.pde.lines.march import Evolved, March, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
-from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.products.axis import Axis, Face, along, faces_of, periodic_axis, random_axis
+from rannpde.pde.lines.products.flow import StokesModes
+from rannpde.pde.lines.products.incompressible import IncompressibleFlow
+from rannpde.pde.lines.products.lengths import Line, Profile, lines_of_data, look, profiles, tail
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.watch import Ending
 

@@ -23,10 +23,10 @@ from numpy.polynomial import legendre
 from scipy.integrate import DenseOutput, OdeSolver
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.modes import Modes
+from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.wavematrix import WaveMatrix, phi_functions
 from rannpde.pde.lines.radau import Polynomial, TimeUp
 from rannpde.pde.lines.tuning import StepControl
-from rannpde.pde.lines.wavematrix import WaveMatrix, phi_functions
 
 
 class WaveDynamics(Protocol):

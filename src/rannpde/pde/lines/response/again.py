@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rannpde.pde.lines.equations import Equations
-from rannpde.pde.lines.fourier import Spectral
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
-from rannpde.pde.lines.influence import weak_form
 from rannpde.pde.lines.march import Evolved, March, Stretch, System
-from rannpde.pde.lines.modes import Modes
-from rannpde.pde.lines.tensor import Products
+from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.spectral import Spectral
+from rannpde.pde.lines.products.tensor import Products
+from rannpde.pde.lines.response.influence import weak_form
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, constraints_of, evolution_form

@@ -1,0 +1,1 @@
+"""Fourier modes on boxes that are periodic in all coordinates."""

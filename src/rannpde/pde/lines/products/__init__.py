@@ -1,0 +1,1 @@
+"""Products of functions of each coordinate, on boxes; incompressible flow in them."""

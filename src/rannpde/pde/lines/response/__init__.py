@@ -1,0 +1,1 @@
+"""How a march responds to unknown numbers and functions."""
