@@ -82,8 +82,8 @@ def layer() -> rp.Problem:
 
 def disc() -> rp.Problem:
     """Heat in a disc with a flux through its edge."""
-    exact = "exp(-t)*(1 + x1**2 + x2)"
-    conditions = {"start": rp.On("t=0", f"u = {exact}"), "edge": rp.On("boundary", "dn(u) = exp(-t)*(2*x1**2 + x2)")}
+    exact = "exp(-t)*(1 + x**2 + y)"
+    conditions = {"start": rp.On("t=0", f"u = {exact}"), "edge": rp.On("boundary", "dn(u) = exp(-t)*(2*x**2 + y)")}
     equation = f"u_t = laplace(u) - {exact} - 2*exp(-t)"
     return rp.Problem(equation, rp.SpaceTime(t=(0, 1), x=rp.Ball((0, 0), 1)), conditions, exact={"u": exact})
 

@@ -91,7 +91,7 @@ class TwoFields:
 
 
 def test_every_field_has_its_share_and_products_need_a_box():
-    box, ball = Box([(0, 1)] * 4), SpaceTime(t=(0, 1), x=Ball((0,) * 3, 1))
+    box, ball = Box([(0, 1)] * 4), SpaceTime(t=(0, 1), x=Ball((0,) * 3, 1, names=("x1", "x2", "x3")))
     kinds = [[lesson.kind for lesson in Teacher(d, LearningTuning()).lessons(1.0)] for d in (box, ball)]
     assert kinds == [["subspace", "quadratic", "products"], ["subspace", "quadratic"]]
     rng = np.random.default_rng(0)
@@ -113,7 +113,7 @@ def ball():
     squares = "(x1**2 + x2**2 + x3**2)"
     exact = f"exp({squares}/2 + t)"
     conditions = {"start": On("t=0", f"u = {exact}"), "edge": On("boundary", f"dn(u) = {exact}")}
-    domain = SpaceTime(t=(0, 1), x=Ball((0,) * 3, 1))
+    domain = SpaceTime(t=(0, 1), x=Ball((0,) * 3, 1, names=("x1", "x2", "x3")))
     return Problem(f"u_t = laplace(u)/3 - {squares}/3*{exact}", domain, conditions, exact={"u": exact})
 
 

@@ -62,11 +62,13 @@ def heat_2d_lt(duration: float = 100.0) -> Problem:
 
 def heat_nd(dim: int = 5) -> Problem:
     """u_t = Δu/5 - (r²/5) exp(r²/2 + t) in a ball, its flux given: u = exp(r²/2 + t)."""
-    square = "(" + " + ".join(f"x{k}**2" for k in range(1, dim + 1)) + ")"
+    names = [f"x{k}" for k in range(1, dim + 1)]
+    square = "(" + " + ".join(f"{name}**2" for name in names) + ")"
     exact = f"exp({square}/2 + t)"
     conditions = {"start": On("t=0", f"u = {exact}"), "edge": On("boundary", f"dn(u) = {exact}")}
     equation = f"u_t = laplace(u)/{dim} - {square}/{dim}*{exact}"
-    return Problem(equation, SpaceTime(t=(0, 1), x=Ball((0,) * dim, 1)), conditions, exact={"u": exact}, name="HNd")
+    domain = SpaceTime(t=(0, 1), x=Ball((0,) * dim, 1, names=names))
+    return Problem(equation, domain, conditions, exact={"u": exact}, name="HNd")
 
 
 def diffusivity(x: Array, y: Array) -> Array:
