@@ -2,6 +2,7 @@
 
 import re
 
+import hypothesis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +73,7 @@ TERMS = st.recursive(
 
 
 @settings(max_examples=40, deadline=None)
+@hypothesis.example("(1e-3)**2")
 @given(TERMS)
 def test_whatever_the_grammar_reads_is_set_with_balanced_brackets(text):
     try:

@@ -111,7 +111,8 @@ def _write(node: Node, words: Vocabulary) -> tuple[str, int]:
     """TeX, and how tightly it holds together."""
     match node:
         case Number(text=text):
-            return _number(text), _ATOM if "cdot" not in _number(text) else _PRODUCT
+            written = _number(text)
+            return written, _PRODUCT if "cdot" in written else _POWER if "^" in written else _ATOM
         case Name(text=text):
             return _name(text, words), _ATOM
         case Negative(operand=operand):
