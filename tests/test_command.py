@@ -197,14 +197,14 @@ def test_a_failure_while_saving_loses_nothing(run, file, tmp_path, refuge, monke
 
 
 def test_where_a_part_cannot_be_written_at_all_the_others_are(run, file, tmp_path, refuge, monkeypatch):
-    def broken(*_):
-        raise RuntimeError("no picture today")
+    def broken(*_, **__):
+        raise RuntimeError("no page today")
 
-    monkeypatch.setattr(rp.Solution, "plot", broken)
+    monkeypatch.setattr(rp.Solution, "to_html", broken)
     result = run("solve", file, "-o", tmp_path / "out", "--quiet")
     assert result.exit_code == 1
-    assert result.output.count("no picture today") == 2
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".txt", ".html"}
+    assert result.output.count("no page today") == 2
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".npz", ".txt", ".png"}
 
 
 # ---------------------------------------------------------------------------------------------------- refused

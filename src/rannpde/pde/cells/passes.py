@@ -217,8 +217,8 @@ class Passes:
         """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
         if len(self.residuals) < 2:
             return np.inf
-        # residuals of space do not tell the error in time; along a line errors may grow, and one more pass is cheap
-        if self.solver is not None or self.dim == 1:
+        # residuals of space do not tell the error in time, nor how errors grow along a line where Newton was needed
+        if self.solver is not None or (self.dim == 1 and not self.problem.linear):
             return self.tuning.share * change
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))

@@ -200,14 +200,14 @@ def _pack_kept(path: Trajectory) -> dict[str, Array]:
     return {
         "times": np.array([steps[0].t_old, *(step.t for step in steps)]),
         "highest": np.array([step.highest for step in steps], dtype=float),
-        "tables": np.concatenate([table.ravel() for step in steps for table in step.tables]),
+        "tables": np.concatenate([table.ravel() for step in steps for table in step.tables], dtype=complex),
     }
 
 
 def _kept_steps(arrays: Mapping[str, Array], system: Spectral) -> tuple[KeptStep, ...]:
-    times, highest, tables = floats(arrays, "times", (None,)), arrays["highest"], arrays["tables"]
-    modes, parts, count = system.modes, len(system.parts), len(times) - 1
-    fits = highest.ndim == 3 and highest.shape[::2] == (count, modes.dim) and count >= 1 and highest.shape[1] >= 2
+    times, tables, modes = floats(arrays, "times", (None,)), arrays["tables"], system.modes
+    highest, parts, count = floats(arrays, "highest", (None, None, modes.dim)), len(system.parts), len(times) - 1
+    fits = len(highest) == count >= 1 and highest.shape[1] >= 2
     if not fits or not ((highest >= 0) & (highest <= np.array(modes.highest))).all():
         raise FileError("the modes of the file do not fit its steps")
     if tables.ndim != 1 or not np.iscomplexobj(tables) or not np.isfinite(tables).all():
