@@ -177,7 +177,8 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
     for block in blocks:
         triangle = np.linalg.qr(np.asfortranarray(np.pad(block[:, :7], ((0, 0), (0, 1)))))[1]
         leaves.append((Kept(4, (0,), triangle[:4]), Part((0,), triangle[4:, 4:])))
-    order = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
+    order, squared = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
+    assert squared
     triangles = Triangles([leaf[0] for leaf in leaves], order, [3])
     whole = np.zeros((24, 11), dtype=kind)
     whole[:12, :4], whole[12:, 4:8] = blocks[0][:, :4], blocks[1][:, :4]

@@ -268,3 +268,16 @@ def test_what_is_left_free_is_told_and_kept_small():
     solved, free = kept.solve([])
     assert free
     assert np.allclose(solved, [[1.0], [1.0]])
+
+
+def test_what_products_lose_is_found_again() -> None:
+    """Rows of condition 1e4: their products know the traces to 1e-8, and one refinement to rounding."""
+    rng = np.random.default_rng(8)
+    tree = Node(np.array([(0.0, 1.0)])).split(0)
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    blocks = [np.linalg.qr(rng.normal(size=(20, 6)))[0] @ np.diag(np.geomspace(1, 1e-4, 6)) @ turn for _ in range(2)]
+    wanted = rng.normal(size=6)
+    parts = [(Kept(0, (0,), np.empty((0, 7))), Part((0,), np.column_stack([b, b @ wanted]))) for b in blocks]
+    (found,), free = eliminate(tree, {tree: [0]}, [6], parts, lambda: None)
+    assert not free
+    assert np.abs(found[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
