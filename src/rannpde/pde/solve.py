@@ -20,7 +20,7 @@ from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, identify, response_at_guess
 from rannpde.pde.inverse.uncertainty import Uncertainty
-from rannpde.pde.lines.march import Evolved
+from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.response.influence import functions_march
 from rannpde.pde.problem.problem import Problem

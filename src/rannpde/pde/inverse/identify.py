@@ -23,7 +23,7 @@ from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTim
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.march import Evolved
+from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.response.influence import Influence, weak_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution

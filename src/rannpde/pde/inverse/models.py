@@ -23,7 +23,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.march import Evolved
+from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.response.again import march_again
 from rannpde.pde.lines.response.influence import Influence, weak_form
 from rannpde.pde.lines.response.sensitivities import sensitive

@@ -23,8 +23,8 @@ from rannpde.domains.quadrature import gauss_rule
 from rannpde.domains.region import composite_gauss
 from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.network.features import RandomFeatures
+from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import DEPENDENT, Basis, Galerkin, Rule, build_basis
-from rannpde.pde.lines.march import Evolved, Stretch
 from rannpde.pde.lines.passes import Grown, Setting, check_points, first_scales
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields

@@ -14,8 +14,9 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
+from rannpde.pde.lines.evolved import Evolved, Stretch, System
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
-from rannpde.pde.lines.march import Evolved, Step, Stretch, System, Trajectory
+from rannpde.pde.lines.march import Step, Trajectory
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.kept import KeptStep
 from rannpde.pde.lines.periodic.modes import Modes

@@ -11,8 +11,9 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
+from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.features import AdaptedFeatures
-from rannpde.pde.lines.march import INTEGRATORS, Evolved
+from rannpde.pde.lines.march import INTEGRATORS
 from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.passes import FourierModes

@@ -17,7 +17,8 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.lines.march import Event, Evolved, March, Stretch, System, fields_at
+from rannpde.pde.lines.evolved import Evolved, Stretch, System, fields_at
+from rannpde.pde.lines.march import Event, March
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form

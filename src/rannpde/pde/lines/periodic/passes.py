@@ -18,7 +18,8 @@ import numpy as np
 from scipy import fft
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.march import Evolved, March, Stretch, stages_of
+from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.pde.lines.march import March, stages_of
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.kept import KeptStep

@@ -9,8 +9,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
+from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import Rule
-from rannpde.pde.lines.march import Evolved, March, Stretch
+from rannpde.pde.lines.march import March
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.products.axis import Axis, Face, along, faces_of, periodic_axis, random_axis
 from rannpde.pde.lines.products.flow import StokesModes

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from rannpde.pde.lines.evolved import Evolved, Stretch, System
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
-from rannpde.pde.lines.march import Evolved, March, Stretch, System
+from rannpde.pde.lines.march import March
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.modes import Modes
 from rannpde.pde.lines.periodic.spectral import Spectral

@@ -15,8 +15,8 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array
+from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.galerkin import Galerkin
-from rannpde.pde.lines.march import Evolved
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.problem.evolution import Evolution, evolution_form

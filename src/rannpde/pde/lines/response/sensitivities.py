@@ -21,7 +21,7 @@ import sympy
 from numpy.polynomial import legendre
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.march import Evolved
+from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.radau import Polynomial, Tableau, tableau
 from rannpde.pde.lines.response.influence import Influence, Unknowns
 from rannpde.pde.lines.response.spaces import FeatureSpace, ModeSpace, ProductSpace, solver, space_of

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.lines.evolved import System
 from rannpde.pde.lines.galerkin import Galerkin
-from rannpde.pde.lines.march import System
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import Dense, Operator
