@@ -246,6 +246,7 @@ def test_several_equations_of_one_place_in_short():
     [
         ({"start": "u = 0"}, "'start' does not exist"),
         ({"y": "periodic"}, "y"),
+        ({"x": "periodc"}, "or 'periodic'"),
         ({"t=0": 3}, "must be an equation, On"),
         ({"t=0": ["u = 0", 3]}, "must be text"),
         ({"t=0": "u = lap(x)"}, "did you mean 'laplace'"),

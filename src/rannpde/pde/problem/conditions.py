@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,8 @@ def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
             found |= {f"{name} {number}": On(name, equation) for number, equation in enumerate(one, start=1)}
         elif isinstance(one, str) and one.strip() == "periodic":
             found[name] = Periodic(name)
+        elif isinstance(one, str) and get_close_matches(one.strip(), ["periodic"]):
+            reject(f"conditions[{name!r}]", one, "an equation, or 'periodic'")
         else:
             found[name] = On(name, one) if isinstance(one, (str, sympy.Basic)) else one
     return found
