@@ -227,3 +227,22 @@ def triangular_factor(matrix: Array) -> Array:
     if info:
         raise InputError(f"the QR factorisation refused argument {-info}")
     return np.triu(packed[: min(packed.shape)])
+
+
+def null_and_lifting(matrix: Array, cutoff: float) -> tuple[Array, Array]:
+    """Z (n, n - rank) with B Z = 0 and L (n, m) with B L = 1, as far as the rows of B (m, n) are independent.
+
+    Both are well conditioned; rows are independent whose part across the others is above ``cutoff``.
+
+    >>> null, lifting = null_and_lifting(np.array([[1.0, 1.0, 0.0]]), 1e-12)
+    >>> null.shape, lifting.ravel().round(12).tolist()
+    ((3, 2), [0.5, 0.5, 0.0])
+    """
+    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
+    sizes[sizes == 0] = 1.0
+    orthogonal, triangle, order = qr((matrix / sizes).T, pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > cutoff * diagonal[0]).sum())
+    small = triangle[:rank][:, np.argsort(order)]  # (B / sizes)ᵀ = orthogonal[:, :rank] @ small
+    lifting = orthogonal[:, :rank] @ np.linalg.pinv(small.T, rcond=cutoff) / sizes.T
+    return orthogonal[:, rank:], lifting

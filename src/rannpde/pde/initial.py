@@ -31,7 +31,7 @@ def integrated(problem: Problem) -> Integrated | None:
     >>> bool(abs(integrated(problem).derivative(np.array([[9.0]]), (0,))[0, 0] - np.sin(9)) < 1e-6)
     True
     """
-    start = _start(problem) if problem.domain.dim == 1 and not problem.periodic else None
+    start = None if problem.periodic else _start(problem)
     if start is None:
         return None
     begin, values = start

@@ -182,6 +182,16 @@ def field_sizes(found: Array) -> Array:
     return np.where(found > NOTHING * largest, found, largest)
 
 
+def apart(before: Array, after: Array) -> float:
+    """The relative l² distance of values (M, fields), the largest over the fields; infinite where some are missing.
+
+    >>> apart(np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]]))
+    0.4472135954999579
+    """
+    gaps, sizes = (np.sqrt(np.mean(np.square(v), axis=0)) for v in (before - after, after))
+    return float((gaps / field_sizes(sizes)).max()) if np.isfinite(gaps).all() and np.isfinite(sizes).all() else np.inf
+
+
 def root_mean_square(values: Array) -> float:
     """√ of the mean of the squares of all entries."""
     return float(np.sqrt(np.mean(np.square(values))))

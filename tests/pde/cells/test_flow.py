@@ -6,7 +6,7 @@ import pytest
 import rannpde as rp
 from rannpde.bench.pinnacle.flow import FLOW, step
 from rannpde.bench.truth import read_truth
-from rannpde.pde.cells.corners import calm
+from rannpde.pde.cells.places import calm
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.zoo import zoo
 

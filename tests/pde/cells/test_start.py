@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 import rannpde as rp
 from rannpde.domains.norms import relative_errors
-from rannpde.pde.cells.first import following
+from rannpde.pde.cells.cuts import following
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.functions import ExactSolution, Zero
 from rannpde.pde.start import linearises, membranes

@@ -11,19 +11,17 @@ import sympy
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.cuts import Solved, first_tree
 from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.first import first_tree
 from rannpde.pde.cells.interfaces import interfaces_of
 from rannpde.pde.cells.march import March, Marched, Path
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
-from rannpde.pde.cells.network import cell_network
+from rannpde.pde.cells.network import Weights, cell_network
 from rannpde.pde.cells.rows import measured_series
-from rannpde.pde.cells.solved import Solved
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.cells.weights import Weights
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.watch import Ending, Watch

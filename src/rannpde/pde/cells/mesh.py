@@ -156,7 +156,8 @@ class MeshBuilder:
         """Usually one; where the boundary crosses a face in two dimensions, one for each part inside."""
         length = float(min(leaf.lengths[face.axis] for leaf in leaves))
         # coefficients may differ at the two ends of a period, whatever they do inside
-        flux = self.interfaces.flux_at(face.axis, float(face.bounds[face.axis, 0])) or (shift != 0 and self.jumping)
+        place = float(face.bounds[face.axis, 0])
+        flux = self.jumping and (shift != 0 or self.interfaces.flux_at(face.axis, place))
         found = []
         for bounds in [face.bounds] if inner else self.extent.parts(face, length, sides):
             points, weights = gauss_grid(bounds, self.draw.nodes)

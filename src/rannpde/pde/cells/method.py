@@ -89,7 +89,8 @@ class Cells:
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
-        check_weights(problem, self.weights)
+        if self.weights:
+            check_weights(problem, self.weights)
         with one_thread(problem.domain.dim < 3):  # small matrices wait for threads longer than they take
             found = self._found(problem, tol, rng, watch)
         return self._solution(problem, found, tol, watch, why)
@@ -99,13 +100,22 @@ class Cells:
             marching = Marching(problem, tol, watch, self.tuning, self.weights)
             passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
             return passes.run(Zero(len(problem.fields)), marching.first_tree(passes.draw()))
-        state = as_state(self.guess, problem) or integrated(problem) or self._start(problem, rng, watch)
-        return Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights).run(state)
+        passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights)
+        plain = problem.linear and self.guess is None  # any state will do
+        return passes.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, watch))
 
     def _start(self, problem: Problem, rng: np.random.Generator, watch: Watch) -> State:
-        """The first guess or, where equations have no linearisation there, the membrane that leaves least of them."""
+        """The user's guess, or an integrator's, or the first that fits the conditions.
+
+        Where equations have no linearisation there, the membrane that leaves least of them.
+        """
+        known = as_state(self.guess, problem)
+        if known is None and problem.domain.dim == 1:
+            known = integrated(problem)
+        if known is not None:
+            return known
         guess = first_guess(problem)
-        if problem.linear or linearises(problem, guess):
+        if linearises(problem, guess):
             return guess
         if not isinstance(problem.domain, SpaceTime):
             tried = [Passes(one, LOOSE, watch, rng, self.tuning).run(guess).best.network for one in membranes(problem)]

@@ -18,7 +18,7 @@ from rannpde.pde.cells.basis import turned, waves
 from rannpde.pde.cells.interfaces import Interface
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
-from rannpde.pde.cells.weights import Weights
+from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
@@ -110,6 +110,26 @@ class CellNetwork:
             header["interfaces"] = [str(one.formula) for one in self.interfaces]
             header["coordinates"] = [symbol.name for symbol in self.interfaces[0].symbols]
         return header, {f"layer.{k}": v for k, v in parts.items()} | own
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Output weights per cell (functions, fields), and traces per joint."""
+
+    cells: tuple[Array, ...]
+    traces: tuple[Array, ...]
+
+    def towards(self, other: Weights, length: float) -> Weights:
+        """That share of the way to other weights."""
+        pairs = ((self.cells, other.cells), (self.traces, other.traces))
+        mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
+        return Weights(*mixed)
+
+    def distance(self, other: Weights) -> float:
+        """Of the functions, relative to the other, the largest over the fields."""
+        gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
+        sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
+        return float((np.sqrt(gaps) / field_sizes(np.sqrt(sizes))).max())
 
 
 def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:

@@ -12,12 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.network import cell_network
+from rannpde.pde.cells.network import Weights, cell_network
 from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
-from rannpde.pde.residual import field_sizes
+from rannpde.pde.residual import apart
 from rannpde.pde.watch import Ending, Watch
 
 STEADY = 1e-6
@@ -44,8 +43,6 @@ class Newton:
         number : of the pass; first : whether there is no other, so that what is there counts when time is up
         """
         weights, free = system.solve(state, pause)
-        if system.problem.linear:
-            return weights, 1, Ending.CONVERGED, free
         before = np.inf
         if not first:
             still = (0,) * self.points.shape[1]
@@ -84,13 +81,3 @@ class Newton:
     def _ready(self, change: float) -> bool:
         """Whether the step after one that changed the solution by so much would change nothing that counts."""
         return change < NEAR and SAFE * self.growth * change**2 < 0.1 * self.tol
-
-
-def apart(before: Array, after: Array) -> float:
-    """The relative l² distance of values (M, fields), the largest over the fields; infinite where some are missing.
-
-    >>> apart(np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]]))
-    0.4472135954999579
-    """
-    gaps, sizes = (np.sqrt(np.mean(np.square(v), axis=0)) for v in (before - after, after))
-    return float((gaps / field_sizes(sizes)).max()) if np.isfinite(gaps).all() and np.isfinite(sizes).all() else np.inf

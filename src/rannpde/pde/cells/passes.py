@@ -15,18 +15,17 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.first import at_holes_and_corners, first_tree, following, towards_corners
-from rannpde.pde.cells.interfaces import interfaces_of
+from rannpde.pde.cells.cuts import Solved, at_holes_and_corners, first_tree, following, refined, towards_corners
+from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import cell_network
-from rannpde.pde.cells.newton import Newton, apart
-from rannpde.pde.cells.solved import Solved, refined
+from rannpde.pde.cells.newton import Newton
 from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tree import Node
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import field_sizes
+from rannpde.pde.residual import apart, field_sizes
 from rannpde.pde.watch import Ending, Watch
 
 CHECK_POINTS = 4000
@@ -110,8 +109,8 @@ class Passes:
         self.degrees = (self.degree, min(self.degree + 1, highest))
         self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
-        self.newton = Newton(tol, watch, tuning, self.points)
-        self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
+        self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
+        self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.sizes = np.ones(len(problem.fields))
         self.mark = tuning.mark * tol
         self.last: Solved | None = None
@@ -280,8 +279,12 @@ class Passes:
         loose = self._loose(mesh.tree)
         seed = int(self.rng.integers(2**31))
         system = System(self.problem, mesh, self.sizes, loose, self.factors, seed, pause=self._pause)
-        first = self.last is None
-        weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
+        if self.newton is None:
+            weights, free = system.solve(state, self._pause)
+            steps, ending = 1, Ending.CONVERGED
+        else:
+            first = self.last is None
+            weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
         inside, beside = system.residuals(weights)
         return Solved(
             cell_network(mesh, weights), mesh, weights, inside, beside, system.losses(weights), steps, ending, free

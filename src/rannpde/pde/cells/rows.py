@@ -13,7 +13,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Box, SpaceTime
 from rannpde.domains.sides import FlatSide, Side
 from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.rims import Rims
+from rannpde.pde.cells.places import Rims
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import DATA_SYMBOL, Term
 

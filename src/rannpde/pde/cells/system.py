@@ -9,29 +9,25 @@ cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.corners import calm
 from rannpde.pde.cells.elimination import Kept, Part, eliminate
-from rannpde.pde.cells.fluxes import Fluxes
-from rannpde.pde.cells.layers import Flows, entering, note_flow
+from rannpde.pde.cells.fluxes import Fluxes, Streams
 from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.places import Place
-from rannpde.pde.cells.rims import Rims
-from rannpde.pde.cells.streams import Streams
-from rannpde.pde.cells.ties import Ties
-from rannpde.pde.cells.weights import Weights
+from rannpde.pde.cells.network import Weights
+from rannpde.pde.cells.places import Flows, Place, calm, entering, note_flow, own_jets, places_of
+from rannpde.pde.cells.ties import Through, Ties
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import Term, jets_of
+from rannpde.pde.residual import jets_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
@@ -57,8 +53,8 @@ class System:
     """Rows of a problem on a mesh.
 
     sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
-        may be missed (see ``layers``); factors : of the rows of a term, by name; given : unknowns beside the fields
-    pause : called between cells
+        may be missed (see ``places.entering``); factors : of the rows of a term, by name
+    given : unknowns beside the fields; pause : called between cells
     """
 
     def __init__(
@@ -76,52 +72,20 @@ class System:
         self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
         self.draw = next(cell.draw for _, cell in mesh.present)
         self.tuning = self.draw.tuning
-        self.rng = np.random.default_rng(seed)
         fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
         traces = [[(n, k) for n, name in fields for k in range(max(1, problem.order(name, a)))] for a in axes]
-        fluxes = Fluxes(problem)
-        self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
-        self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
+        self.streams: Streams | None = None
+        self.ties = Ties(mesh, traces, sizes)
+        if problem.jumping:
+            fluxes = Fluxes(problem)
+            self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
+            self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
         mixed = len({max(problem.order(name, axis) for axis in axes) for _, name in fields}) > 1
-        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner if mixed else 0.0)
-        self.rims = Rims(mesh.tree, self.draw.nodes, self.rng)
-        self.places: list[list[Place]] = [[] for _ in mesh.cells]
+        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner) if mixed else np.ones(len(mesh.cells))
+        self.places = places_of(problem, mesh, np.random.default_rng(seed), pause)
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
-        for number, cell in mesh.present:
-            pause()
-            self.places[number] = list(self._inside(cell)) + list(self._beside(number, cell))
-
-    # ------------------------------------------------------------------------------------------------------ places
-
-    def _inside(self, cell: Cell) -> Sequence[Place]:
-        terms, words = self.problem.interior, self.problem.vocabulary
-        tables = cell.tables({jet.index for term in terms for jet in self._own(term)})
-        return [Place(t, cell.points, cell.weights, t.known(cell.points, words), tables) for t in terms]
-
-    def _beside(self, number: int, cell: Cell) -> Sequence[Place]:
-        """Conditions at points in the leaf of a cell."""
-        found = []
-        for term in self.problem.constraints:
-            points, weights, data = self._points(term, number)
-            if len(points):
-                known = term.known(points, self.problem.vocabulary, data)
-                tables = cell.at(points, {jet.index for jet in self._own(term)})
-                found.append(Place(term, points, weights / weights.sum(), known, tables))
-        return found
-
-    def _points(self, term: Term, number: int) -> tuple[Array, Array, Array | None]:
-        """Points of a condition in a leaf, weights, and data."""
-        if term.points is not None:
-            mine = self.mesh.tree.locate(term.points) == number
-            data = None if term.data is None else term.data[mine]
-            return term.points[mine], np.ones(int(mine.sum())), data
-        return *self.rims.points(cast(Side, term.region), number, term.kind == "boundary"), None
 
     # -------------------------------------------------------------------------------------------------------- rows
-
-    def _own(self, term: Term) -> list[Jet]:
-        """The jets of fields in a term."""
-        return [jet for jet in term.expression.jets if jet.field in self.problem.fields]
 
     def _given_jets(self, place: Place) -> dict[Jet, Array]:
         """The jets of what is given."""
@@ -132,24 +96,27 @@ class System:
 
     def _jets(self, place: Place, weights: Array) -> dict[Jet, Array]:
         fields = self.problem.fields
-        own = {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in self._own(place.term)}
-        return own | self._given_jets(place)
+        own = own_jets(self.problem, place.term)
+        values = {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
+        return values | self._given_jets(place)
 
     def _around(self, state: State) -> dict[Place, dict[Jet, Array]]:
         """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
         places = [place for own in self.places for place in own]
-        places += self.streams.places
+        places += self.streams.places if self.streams is not None else []
         if self.problem.linear:
-            still = {p: dict.fromkeys(self._own(p.term), np.zeros(len(p.points))) for p in places}
+            still = {p: dict.fromkeys(own_jets(self.problem, p.term), np.zeros(len(p.points))) for p in places}
             return {p: jets | self._given_jets(p) for p, jets in still.items()}
-        needed = dict.fromkeys(jet for place in places for jet in self._own(place.term))
+        needed = dict.fromkeys(jet for place in places for jet in own_jets(self.problem, place.term))
         points = np.concatenate([place.points for place in places])
         values = jets_of(state, self.problem.fields, points, needed)
         ends = np.cumsum([len(place.points) for place in places])
         found = {}
         for place, end in zip(places, ends, strict=True):
             rows = slice(end - len(place.points), end)
-            found[place] = {jet: values[jet][rows] for jet in self._own(place.term)} | self._given_jets(place)
+            found[place] = {jet: values[jet][rows] for jet in own_jets(self.problem, place.term)} | self._given_jets(
+                place
+            )
         return found
 
     def _linear(self, cell: Cell, place: Place, jets: Mapping[Jet, Array]) -> tuple[Array, list[Array], float]:
@@ -171,7 +138,8 @@ class System:
 
     def _firmness(self, number: int) -> Array:
         """(fields,): by which the joints of a cell weigh more than others."""
-        return self.calm[number] * self.streams.firmness(number)
+        own = np.ones(len(self.problem.fields)) if self.streams is None else self.streams.firmness(number)
+        return np.asarray(self.calm[number] * own)
 
     def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
         """A cell's rows after the elimination of its weights."""
@@ -186,19 +154,28 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 note_flow(flows, place, partials)
-            weight = self._weight(place, number) * self.streams.strength(place, number)
+            weight = self._weight(place, number)
+            weight *= 1.0 if self.streams is None else self.streams.strength(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
             root = root * entering(cell, place, flows, self.tuning.leaving) if self.loose[number] else root
             blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
         self.roots[number] = roots
-        through = []
+        through = self._through(number, cell, around)
+        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
+
+    def _through(self, number: int, cell: Cell, around: Around | Weights) -> list[Through]:
+        """The rows of the fluxes that jump at the joints of a cell."""
+        if self.streams is None:
+            return []
+        found = []
         for stream in self.streams.own[number]:
             jets = self._near(stream.place, number, around)
             value, partials, _ = self._linear(cell, stream.place, jets)
             plain = np.ones(len(stream.place.points))
-            through.append(self.streams.row(stream, self._block(stream.place, plain, jets, value, partials, functions)))
-        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
+            block = self._block(stream.place, plain, jets, value, partials, cell.functions)
+            found.append(self.streams.row(stream, block))
+        return found
 
     def _coefficients(self, place: Place, number: int, around: Around | Weights) -> tuple[list[Array], float]:
         """Partial derivatives of a term in a cell, and its size."""
@@ -244,7 +221,7 @@ class System:
     def solve_all(self, state: State | Weights, pause: Callable[[], None]) -> tuple[list[Weights], bool]:
         """The same, followed by how the weights change with each number of what is given."""
         around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
-        if self.streams.places:
+        if self.streams is not None and self.streams.places:
             self.streams.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
 
         def leaf(number: int) -> tuple[Kept, Part] | None:
@@ -272,9 +249,6 @@ class System:
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
             firm = self._firmness(number)
-            for stream in self.streams.own[number]:
-                value = stream.place.term.expression.value(stream.place.known, self._jets(stream.place, own))
-                total += heavy**2 * self.streams.gap(stream, value, weights.traces[stream.joint])
             for crossing in self.ties.crossings[number]:
                 traces = weights.traces[crossing.joint][: crossing.width].reshape(len(crossing.held), -1)
                 for (column, _), held, lost, trace in zip(
@@ -282,7 +256,19 @@ class System:
                 ):
                     gap = np.square(held @ own[:, column] - trace).sum() + np.square(lost @ own[:, column]).sum()
                     total += (heavy * firm[column]) ** 2 * float(gap)
+        if self.streams is not None:
+            total += heavy**2 * self._leaks(self.streams, weights)
         return float(np.sqrt(total)) if np.isfinite(total) else np.inf
+
+    def _leaks(self, streams: Streams, weights: Weights) -> float:
+        """Sum of the squares of what the rows of fluxes lack."""
+        total = 0.0
+        for number, _ in self.mesh.present:
+            for stream in streams.own[number]:
+                jets = self._jets(stream.place, weights.cells[number])
+                value = stream.place.term.expression.value(stream.place.known, jets)
+                total += streams.gap(stream, value, weights.traces[stream.joint])
+        return total
 
     def residuals(self, weights: Weights) -> tuple[Array, Array]:
         """Dimensionless root mean squares per leaf: of equations (C,), of conditions by axis of the normal (C, n)."""

@@ -15,10 +15,9 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.basis import Draw
 from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.network import CellNetwork, cell_network
+from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
 from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.cells.weights import Weights
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate
 from rannpde.pde.inverse.tangent import with_sensitivities

@@ -27,10 +27,11 @@ from functools import cached_property
 
 import numpy as np
 import sympy
-from scipy.linalg import qr, svd
+from scipy.linalg import svd
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError
+from rannpde.fitting.orthogonal import null_and_lifting
 from rannpde.network.features import Features
 from rannpde.pde.lines.radau import Dense
 from rannpde.pde.problem.evolution import Component, Constraint, Evolution, constraints_of
@@ -157,19 +158,7 @@ def _split(features: Features, constraints: Sequence[Constraint], cutoff: float)
     for constraint in constraints:
         parts = [c[:, None] * features(constraint.points, index) for index, c in constraint.coefficients.items()]
         rows.append(sum(parts[1:], parts[0]))
-    return split_rows(np.concatenate(rows), cutoff)
-
-
-def split_rows(matrix: Array, cutoff: float = DEPENDENT) -> tuple[Array, Array]:
-    """Z and L of boundary rows B (m, columns)."""
-    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
-    sizes[sizes == 0] = 1.0
-    orthogonal, triangle, order = qr((matrix / sizes).T, pivoting=True, check_finite=False)
-    diagonal = np.abs(np.diag(triangle))
-    rank = int((diagonal > cutoff * diagonal[0]).sum())
-    small = triangle[:rank][:, np.argsort(order)]  # (B / sizes)ᵀ = orthogonal[:, :rank] @ small
-    lifting = orthogonal[:, :rank] @ np.linalg.pinv(small.T, rcond=cutoff) / sizes.T
-    return orthogonal[:, rank:], lifting
+    return null_and_lifting(np.concatenate(rows), cutoff)
 
 
 # ------------------------------------------------------------------------------------------------- the system

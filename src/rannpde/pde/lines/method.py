@@ -89,10 +89,10 @@ class Lines:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Every reason why this method cannot solve the problem; none if it can."""
-        if problem.obstacles and flow_of(problem) is not None:
-            return ()
         found = list(problem.obstacles)
         if isinstance(problem.domain, SpaceTime):
+            if found and flow_of(problem) is not None:
+                return ()
             space, periodic = problem.domain.space, problem.periodic
             if not isinstance(space, Box | Ball):
                 found.append("space is neither a box nor a ball")

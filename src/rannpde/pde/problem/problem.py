@@ -250,6 +250,11 @@ class Problem:
         return tuple(name for name, expression in self.expressions.items() if expression.jumps)
 
     @property
+    def kinked(self) -> bool:
+        """Whether an equation jumps or has kinks anywhere."""
+        return any(expression.kinked for expression in self.expressions.values())
+
+    @property
     def free_constants(self) -> tuple[str, ...]:
         """Fields that enter all equations and conditions by their derivatives only, so that a constant is left free."""
         plain = {jet.field for term in self.terms for jet in term.expression.jets if jet.order == 0}

@@ -22,7 +22,7 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError
-from rannpde.pde.statement.kinks import Absolute, Delta, Exponential, Larger, Sign, Smaller, Step, Where
+from rannpde.pde.statement.kinks import KINKED, Absolute, Delta, Exponential, Larger, Sign, Smaller, Step, Where
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ class Expression:
     def linear(self) -> bool:
         """Whether the expression is affine in the fields, so that one solve suffices."""
         return not any(slope.free_symbols & set(self.symbols) for slope in self._slopes)
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the formula, or a flux that it came from, jumps or has kinks anywhere."""
+        return bool(self.jumps) or self.formula.has(*KINKED)
 
     def order(self, name: str, axis: int | None = None) -> int:
         """The highest derivative of that field, in all coordinates or in one; -1 when the field does not occur."""

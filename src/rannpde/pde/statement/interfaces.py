@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.pde.statement.kinks import Absolute, Delta, Larger, Sign, Smaller, Step, Where, own_kinks
+from rannpde.pde.statement.kinks import KINKED, Absolute, Delta, Larger, Sign, Smaller, Step, Where, own_kinks
 
-KINKED = (Absolute, Sign, Step, Delta, Where, Larger, Smaller)
 MOST_BRANCHES = 64
 """Smooth expressions that one condition may amount to; a condition of more is taken as it stands."""
 

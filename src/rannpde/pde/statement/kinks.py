@@ -162,6 +162,9 @@ JUMPING = (Sign, Step, Delta, Where)
 """The functions that jump; the others have kinks."""
 
 
+KINKED = (Absolute, Sign, Step, Delta, Where, Larger, Smaller)
+
+
 def largest(*arguments: sympy.Expr) -> sympy.Expr:
     """max of any number of expressions, in pairs of pairs, so that hundreds nest a few levels only."""
     return _paired(Larger, arguments)

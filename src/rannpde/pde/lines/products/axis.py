@@ -24,8 +24,9 @@ from scipy.linalg import svd
 from rannpde.arrays import Array, combinations
 from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
+from rannpde.fitting.orthogonal import null_and_lifting
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.galerkin import split_rows
+from rannpde.pde.lines.galerkin import DEPENDENT
 from rannpde.pde.problem.evolution import Constraint, Evolution
 from rannpde.pde.residual import Term
 
@@ -144,7 +145,7 @@ def random_axis(
     null, lifting = np.eye(features.columns), np.zeros((features.columns, 0))
     if rows:
         matrix = np.concatenate([_row(features, row) for row in rows])
-        null, lifting = split_rows(matrix)
+        null, lifting = null_and_lifting(matrix, DEPENDENT)
     if null.shape[1] == 0:
         raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
     roots = np.sqrt(weights)[:, None]
