@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 import rannpde as rp
+from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.zoo import zoo
@@ -88,6 +89,72 @@ def disc() -> rp.Problem:
     return rp.Problem(equation, rp.SpaceTime(t=(0, 1), x=rp.Ball((0, 0), 1)), conditions, exact={"u": exact})
 
 
+def waves() -> rp.Problem:
+    """Steepening waves in modes, fields without a time derivative among them."""
+    conditions = {"t=0": "u = sin(x) + 0.5*cos(2*x)", "x": "periodic"}
+    return rp.Problem(
+        ["u_t + u*u_x = 0.05*u_xx + q", "q = q_xx + 0.1*u"], rp.SpaceTime(t=(0, 1), x=(0, 2 * np.pi)), conditions
+    )
+
+
+def vortices() -> rp.Problem:
+    """Vortices that decay in a periodic square."""
+    flow = {"u": "sin(x)*cos(y)*exp(-0.2*t)", "v": "-cos(x)*sin(y)*exp(-0.2*t)"}
+    conditions = {"t=0": [f"{name} = {text}".replace("*exp(-0.2*t)", "") for name, text in flow.items()]}
+    equations = ["u_t + u*u_x + v*u_y + p_x = 0.1*laplace(u)", "v_t + u*v_x + v*v_y + p_y = 0.1*laplace(v)"]
+    square = rp.SpaceTime(t=(0, 1), x=(0, 2 * np.pi), y=(0, 2 * np.pi))
+    periodic = {"x": "periodic", "y": "periodic"}
+    return rp.Problem([*equations, "u_x + v_y = 0"], square, conditions | periodic)
+
+
+def lid() -> rp.Problem:
+    """Flow below a lid that starts slowly, in Stokes modes."""
+    walls = {"t=0": ["u = 0", "v = 0"], "boundary except y=1": ["u = 0", "v = 0"]}
+    lid = {"y=1": ["u = 16*t**2*x**2*(1 - x)**2", "v = 0"]}
+    equations = ["u_t + u*u_x + v*u_y + p_x = 0.1*laplace(u)", "v_t + u*v_x + v*v_y + p_y = 0.1*laplace(v)"]
+    return rp.Problem([*equations, "u_x + v_y = 0"], rp.SpaceTime(t=(0, 0.5), x=(0, 1), y=(0, 1)), walls | lid)
+
+
+def stated(equation: str, domain: Any, exact: str, *others: str) -> rp.Problem:
+    """A problem with a known solution, given on the whole boundary."""
+    return rp.Problem(equation, domain, {"boundary": [f"u = {exact}", *others]}, exact={"u": exact})
+
+
+SQUARE = rp.Box(x=(0, 1), y=(0, 1))
+CORNER = rp.Box(x=(-1, 1), y=(-1, 1)) - rp.Box(x=(0, 1), y=(-1, 0))
+
+
+def corner() -> rp.Problem:
+    """A re-entrant corner; no solution is known, the estimate tells."""
+    return rp.Problem("laplace(u) = -1", CORNER, {"boundary": "u = 0"})
+
+
+def interface() -> rp.Problem:
+    """A disc that conducts a hundred times better."""
+    inside, outside = "(x**2 + y**2)/100", "x**2 + y**2 - 0.25 + 0.0025"
+    exact = f"where(x**2 + y**2 < 0.25, {inside}, {outside})"
+    equation = "div(where(x**2 + y**2 < 0.25, 100, 1)*grad(u)) = 4"
+    return stated(equation, rp.Box(x=(-1, 1), y=(-1, 1)), exact)
+
+
+def boundary_layer() -> rp.Problem:
+    """A flow that leaves through a layer of width 1e-3."""
+    exact = "(exp((x - 1)/1e-3) - exp(-1/1e-3))/(1 - exp(-1/1e-3))"
+    return stated("-1e-3*u_xx + u_x = 0", rp.Interval(0, 1), exact)
+
+
+def cavity() -> rp.Problem:
+    """Steady flow below a lid."""
+    walls = {"boundary except y=1": ["u = 0", "v = 0"], "y=1": ["u = 4*x*(1 - x)", "v = 0"]}
+    equations = ["u*u_x + v*u_y + p_x = 0.1*laplace(u)", "u*v_x + v*v_y + p_y = 0.1*laplace(v)", "u_x + v_y = 0"]
+    return rp.Problem(equations, SQUARE, walls | {"level": rp.Data([[0.0, 0.0]], [0.0], "p")})
+
+
+def oscillator() -> rp.Problem:
+    """Van der Pol's, an initial value problem."""
+    return rp.Problem("u_tt = 5*(1 - u**2)*u_t - u", rp.Box(t=(0, 10)), {"t=0": ["u = 2", "u_t = 0"]})
+
+
 LINES = (
     Case("heat", lambda: zoo("heat"), 1e-8),
     Case("heat by SciPy", lambda: zoo("heat"), 1e-6, (("integrator", "Radau"),)),
@@ -103,6 +170,9 @@ LINES = (
     Case("kink", kink, 3e-2),
     Case("pulse", pulse, 1e-6),
     Case("blow-up", blow_up, 1e-4),
+    Case("waves", waves, 1e-8),
+    Case("vortices", vortices, 1e-6),
+    Case("lid", lid, 1e-3),
 )
 COLLOCATION = (
     Case("poisson", lambda: zoo("poisson"), 1e-8),
@@ -116,11 +186,25 @@ COLLOCATION = (
     Case("advection", lambda: zoo("advection"), 1e-6),
     Case("porous_medium", lambda: zoo("porous_medium", radius=0.3), 1e-2, (("placement", "placed"), ("width", 100))),
 )
+CELLS = (
+    Case("poisson", lambda: zoo("poisson"), 1e-8),
+    Case("poisson in 3-D", lambda: zoo("poisson", dim=3), 1e-5),
+    Case("nonlinear_poisson", lambda: zoo("nonlinear_poisson"), 1e-9),
+    Case("layer", layer, 1e-8),
+    Case("boundary layer", boundary_layer, 1e-8),
+    Case("hole", lambda: stated("laplace(u) = 2*exp(x + y)", SQUARE - rp.Ball((0.4, 0.5), 0.2), "exp(x + y)"), 1e-8),
+    Case("corner", corner, 1e-2),
+    Case("interface", interface, 1e-6),
+    Case("cavity", cavity, 1e-1),
+    Case("oscillator", oscillator, 1e-8),
+    Case("disc", disc, 1e-6),
+)
 
 
 # ------------------------------------------------------------------------------------------------------ the fields
 
-Tuning = LinesTuning | CollocationTuning
+Tuning = LinesTuning | CollocationTuning | CellsTuning
+METHODS: dict[str, Any] = {"lines": rp.Lines, "collocation": rp.Collocation, "cells": rp.Cells}
 
 
 @dataclass(frozen=True)
@@ -145,7 +229,11 @@ class Field:
         return replace(tuning, **{self.group: replace(getattr(tuning, self.group), **{self.name: value})})
 
 
-TUNINGS: dict[str, Callable[[], Tuning]] = {"lines": LinesTuning, "collocation": CollocationTuning}
+TUNINGS: dict[str, Callable[[], Tuning]] = {
+    "lines": LinesTuning,
+    "collocation": CollocationTuning,
+    "cells": CellsTuning,
+}
 
 
 def all_fields() -> list[Field]:
@@ -193,8 +281,7 @@ class TooLongError(Exception):
 def run(case: Case, method: str, tuning: Tuning, seed: int = 0) -> Result:
     """Solve one case; an exception is a result, too."""
     problem = case.make()
-    kind: Any = rp.Lines if method == "lines" else rp.Collocation
-    chosen = kind(tuning=tuning, **dict(case.settings))
+    chosen = METHODS[method](tuning=tuning, **dict(case.settings))
     begin = time.process_time()
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(round(3 * BUDGET))
@@ -311,7 +398,7 @@ def main() -> None:
         print("\n".join(f"{one.label:<32}{shown(one.value)}" for one in chosen))
         return
     idle = []
-    for method, cases in (("lines", LINES), ("collocation", COLLOCATION)):
+    for method, cases in (("lines", LINES), ("collocation", COLLOCATION), ("cells", CELLS)):
         own = [one for one in chosen if one.method == method]
         some = [one for one in cases if not options.problems or one.name in options.problems]
         if own and some:
