@@ -34,6 +34,7 @@ REPLICATES = 16
 DEFAULT_TOLERANCE = {"gauss": 1e-8, "sobol": 1e-3, "uniform": 1e-3}
 """Relative error at which refinement stops when none is asked for."""
 LARGEST_RULE = 2**24
+"""Nodes that one rule may have: their coordinates fill a gigabyte in eight dimensions."""
 
 
 @dataclass(frozen=True)

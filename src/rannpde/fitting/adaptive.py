@@ -18,13 +18,17 @@ from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.network.features import RandomFeatures
 
 PASSES = 4
+"""Fit, measure ℓ, draw anew: after four times the lengths hardly change."""
 FEWEST_POINTS = 20
+"""Fewer leave no length to measure."""
 MOST_PLACES = 3000
 """Data points at which the length is measured."""
 FIRST_LENGTH = 0.5
 """ℓ of the first pass everywhere: that of a constant field on [-1, 1]."""
 HELD_OUT = 0.1
+"""Share of the points by which passes are compared."""
 CUTOFF = 1e-12
+"""Of the factorisation on the way, relative to the largest pivot."""
 
 
 def adaptive_features(

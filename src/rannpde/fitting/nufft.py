@@ -23,6 +23,7 @@ TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
 
 LARGEST_DIM = 3
+"""Dimensions that the transform has."""
 _TARGETS = 2**21
 """Frequencies that a transform takes at once: bounds the memory, 2^21 targets need about 150 MB in three dimensions."""
 

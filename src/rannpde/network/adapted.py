@@ -24,6 +24,7 @@ from rannpde.arrays import Array, Rng
 from rannpde.errors import finite_array, positive_integer, reject, require
 
 BLOCK_ENTRIES = 2**22
+"""Distances that are computed at once: 32 MB."""
 
 
 FLAT = 1e-12

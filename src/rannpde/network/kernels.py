@@ -17,6 +17,7 @@ import numpy as np
 from rannpde.arrays import Array
 
 REDUCTION_LIMIT = 1e6
+"""Largest argument that the two parts of π/2 below reduce to full accuracy."""
 
 # π/2 in two parts: the first has 33 bits, so that q times it is exact for |q| < 2^20
 _HALF_PI_HIGH = 1.57079632673412561417e00
