@@ -261,3 +261,12 @@ def test_bad_conditions_in_short_are_refused(condition, hint):
 def test_a_function_that_is_unknown_is_named_before_fields_are_missed(called, meant):
     with pytest.raises(InputError, match=f"the function '{called}' is unknown; did you mean '{meant}'"):
         Problem(f"-{called}(u) = 1", Box([(0, 1), (0, 1)]), {"boundary": "u = 0"})
+
+
+def test_a_condition_at_the_end_of_time_is_answered_with_the_way_to_run_backwards() -> None:
+    domain = SpaceTime(t=(0, 1), s=(0, 2))
+    walls = {"s=0": "v = 0", "s=2": "v = 1"}
+    with pytest.raises(InputError, match=r"given at the end of time.*-v_t for v_t.*On\('t=0', 'v = …'\)"):
+        Problem("v_t + s**2*v_ss = v", domain, {"t=1": "v = max(s - 1, 0)"} | walls)
+    with pytest.raises(InputError, match=r"add one such as On\('t=0', 'v = …'\)"):
+        Problem("v_t = s**2*v_ss - v", domain, walls)

@@ -191,10 +191,23 @@ def _check_initial(problem: Problem) -> None:
         given = sum(key in term.expression.fields for term in problem.constraints if term.kind == "initial")
         if given < order:
             example = f"On({problem.domain.initial.name!r}, {'u_t = 0' if given else 'u = …'!r})".replace("u", key, 1)
+            remedy = f"add one such as {example}, or pass incomplete=True"
+            if _given_at_end(problem, key):
+                remedy = (
+                    f"it is given at the end of time, as prices of options are: let t run backwards from there, with "
+                    f"-{key}_t for {key}_t, T - t for t in coefficients, and {example}; or pass incomplete=True"
+                )
             raise InputError(
-                f"the field {key!r} is of order {order} in time but has {given} initial condition(s); add one such as "
-                f"{example}, or pass incomplete=True"
+                f"the field {key!r} is of order {order} in time but has {given} initial condition(s); {remedy}"
             )
+
+
+def _given_at_end(problem: Problem, name: str) -> bool:
+    """Whether a condition on a field holds at the end of time."""
+    assert isinstance(problem.domain, SpaceTime)
+    end = (0, problem.domain.time[1])
+    regions = (term.region for term in problem.constraints if name in term.expression.fields)
+    return any(isinstance(side, FlatSide) and (side.axis, side.value) == end for side in regions)
 
 
 def _check_boundary(problem: Problem) -> None:
