@@ -17,11 +17,12 @@ def place(path: Path, level: int) -> str:
     return path.relative_to(ROOT).parts[level].removesuffix(".py")
 
 
-FOUNDATION = {"arrays", "cluster", "errors", "io", "threads"}
+FOUNDATION = {"arrays", "cluster", "errors", "grammar", "io", "threads"}
 """What every package may import."""
 BELOW = {
     "arrays": set(),
     "errors": {"arrays"},
+    "grammar": {"errors"},
     "io": {"arrays", "errors"},
     "threads": set(),
     "cluster": {"arrays", "errors", "threads"},

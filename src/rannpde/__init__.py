@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rannpde.fitting.fit import fit
     from rannpde.fitting.normal import NormalEquations
     from rannpde.fitting.orthogonal import OrthogonalEquations
+    from rannpde.grammar import StatementError
     from rannpde.loading import load
     from rannpde.network.activations import Activation
     from rannpde.network.adapted import Adapted
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
-    from rannpde.pde.statement.grammar import StatementError
     from rannpde.pde.watch import Ending, Progress
     from rannpde.pde.zoo import zoo
 
@@ -67,6 +67,7 @@ _HOMES = {
     "fitting.fit": ("fit",),
     "fitting.normal": ("NormalEquations",),
     "fitting.orthogonal": ("OrthogonalEquations",),
+    "grammar": ("StatementError",),
     "loading": ("load",),
     "network.activations": ("Activation",),
     "network.adapted": ("Adapted",),
@@ -87,7 +88,6 @@ _HOMES = {
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.watch": ("Ending", "Progress"),
-    "pde.statement.grammar": ("StatementError",),
     "pde.zoo": ("zoo",),
 }
 """Where the public names live. They load when they are first used: SymPy and SciPy take most of a second."""

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import rannpde as rp
 from rannpde.errors import InputError
+from rannpde.grammar import parse
 from rannpde.pde.problem.toml import example, examples, from_table
-from rannpde.pde.statement.grammar import parse
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.zoo import ZOO, zoo
 from rannpde.plotting.typeset import as_svg, equations, length, symbol, tex

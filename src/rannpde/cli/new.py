@@ -74,7 +74,7 @@ def _ask(question: str, read: Callable[[str], T], default: str | None = None) ->
 
 
 def _ask_equations(draft: Draft) -> None:
-    from rannpde.pde.statement.grammar import parse
+    from rannpde.grammar import parse
 
     typer.echo("Equations, as in  u_t + u*u_x = nu*u_xx  or  -laplace(u) = 1.")
 
@@ -93,7 +93,7 @@ def _ask_equations(draft: Draft) -> None:
 
 def _ask_names(draft: Draft) -> None:
     """Coordinates, fields, and the values of all other names."""
-    from rannpde.pde.statement.grammar import names, parse
+    from rannpde.grammar import names, parse
     from rannpde.pde.statement.reading import infer_fields
     from rannpde.pde.statement.vocabulary import CONSTANTS, Vocabulary
 

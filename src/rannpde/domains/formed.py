@@ -16,7 +16,7 @@ from rannpde.domains.boxes import Box, named
 from rannpde.domains.charts import Chart
 from rannpde.domains.coordinates import Pair, checked_shape_name, coordinate_names, pair
 from rannpde.domains.cutting import Cut
-from rannpde.domains.formula import Formula, checked_variables, inequality
+from rannpde.domains.formula import ShapeFormula
 from rannpde.domains.polygon import crossing_edges
 from rannpde.domains.shapes import Shape
 from rannpde.domains.solids import Behind, Branch, Leaf, Solid, Tree
@@ -33,7 +33,7 @@ SAMPLES = 2048
 class FormulaWall(Wall):
     """A formula of the coordinates as a wall."""
 
-    formula: Formula
+    formula: ShapeFormula
 
     def both(self, points: Array) -> tuple[Array, Array]:
         return self.formula.both(points)
@@ -92,7 +92,7 @@ class Implicit(Cut):
         object.__setattr__(self, "formula", formula)
         object.__setattr__(self, "frame", within)
         object.__setattr__(self, "name", checked_shape_name(name))
-        wall = FormulaWall(Formula(inequality(formula), checked_variables(within.names)))
+        wall = FormulaWall(ShapeFormula.negative_where(formula, within.names))
         object.__setattr__(self, "_wall", wall)
 
     def __repr__(self) -> str:
@@ -120,8 +120,8 @@ class Path(Chart):
     """A closed curve (x(s), y(s)), counter-clockwise, in equal pieces of its parameter."""
 
     label: str
-    x: Formula
-    y: Formula
+    x: ShapeFormula
+    y: ShapeFormula
     span: Pair
     turned: bool
 
@@ -215,7 +215,7 @@ class Curve(Shape):
 
     @cached_property
     def _path(self) -> Path:
-        x, y = Formula(self.x, ("s",)), Formula(self.y, ("s",))
+        x, y = ShapeFormula.read(self.x, ("s",)), ShapeFormula.read(self.y, ("s",))
         path = Path("", x, y, self.span, turned=False)
         s = np.linspace(*self.span, 513)[:-1]
         (px, py), (dx, dy) = (array.T for array in path.at(s))

@@ -10,11 +10,11 @@ from scipy.integrate import solve_ivp
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.sides import FlatSide
+from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component
 from rannpde.pde.problem.forms import rates
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
-from rannpde.pde.statement.grammar import StatementError
 
 TOLERANCE = 1e-7
 """Of the guess: far inside the region from which Newton's method converges."""

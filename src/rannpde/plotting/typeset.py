@@ -17,8 +17,7 @@ import sympy
 from matplotlib.font_manager import FontProperties
 from matplotlib.mathtext import MathTextParser, math_to_image
 
-from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.grammar import (
+from rannpde.grammar import (
     Binary,
     Call,
     Comparison,
@@ -29,6 +28,7 @@ from rannpde.pde.statement.grammar import (
     Number,
     parse,
 )
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.plotting.style import STYLE
 

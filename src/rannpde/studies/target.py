@@ -16,8 +16,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
 from rannpde.errors import finite_array, positive_integer, positive_number, require
+from rannpde.grammar import Call, Node, children, parse
 from rannpde.pde.functions import Formula
-from rannpde.pde.statement.grammar import Call, Node, children, parse
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.zoo.barenblatt import Barenblatt

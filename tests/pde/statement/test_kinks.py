@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import sympy
 
+from rannpde.grammar import StatementError
 from rannpde.pde.statement.expansion import compile_expression, divergence_form
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.statement.grammar import StatementError
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 

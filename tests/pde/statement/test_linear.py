@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sympy
 
+from rannpde.grammar import StatementError
 from rannpde.pde.statement.expansion import solve_linear
-from rannpde.pde.statement.grammar import StatementError
 
 A, B, C = sympy.symbols("a b c", real=True)
 

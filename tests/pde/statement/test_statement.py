@@ -9,9 +9,9 @@ import pytest
 import sympy
 
 from rannpde.errors import InputError
+from rannpde.grammar import StatementError
 from rannpde.pde.statement.expansion import divergence_form
 from rannpde.pde.statement.expression import Jet, evaluate
-from rannpde.pde.statement.grammar import StatementError
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vocabulary import FUNCTIONS, Vocabulary
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import sympy
 
 from rannpde.domains.domain import SpaceTime
+from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component, Evolution, Rate
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expansion import DivergenceForm, solve_linear
 from rannpde.pde.statement.expression import Expression, Jet, jet_name
-from rannpde.pde.statement.grammar import StatementError
 from rannpde.pde.statement.kinks import largest, smallest
 from rannpde.pde.statement.vocabulary import coordinate_symbol
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 MARK = "\n    "
-"""Lines of a message that show a statement and the mark below it begin so (``statement.grammar.fail``)."""
+"""Lines of a message that show a statement and the mark below it begin so (``grammar.fail``)."""
 
 _WRONG_KEY = re.compile(r"((?:the file|[\w.-]+) has the key|setting of \w+ is) '([^']+)'")
 

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import sympy
 
+from rannpde.grammar import Binary, Node, fail
 from rannpde.pde.statement.expansion import size
 from rannpde.pde.statement.expression import INFINITE, constant
-from rannpde.pde.statement.grammar import Binary, Node, fail
 
 EXPONENT_LIMIT = 64
 """Largest constant exponent: beyond it float64 leaves its range for values of 1e5 already."""

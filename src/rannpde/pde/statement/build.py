@@ -15,17 +15,7 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.errors import suggestion
-from rannpde.pde.statement.arithmetic import (
-    EXACT_LIMIT,
-    MAGNITUDE_LIMIT,
-    Arithmetic,
-    Value,
-    Vector,
-    is_short,
-    scale,
-)
-from rannpde.pde.statement.expression import constant, evaluate
-from rannpde.pde.statement.grammar import (
+from rannpde.grammar import (
     Binary,
     Call,
     Comparison,
@@ -38,6 +28,16 @@ from rannpde.pde.statement.grammar import (
     fail,
     parse,
 )
+from rannpde.pde.statement.arithmetic import (
+    EXACT_LIMIT,
+    MAGNITUDE_LIMIT,
+    Arithmetic,
+    Value,
+    Vector,
+    is_short,
+    scale,
+)
+from rannpde.pde.statement.expression import constant, evaluate
 from rannpde.pde.statement.kinks import choose_where
 from rannpde.pde.statement.vocabulary import (
     CONSTANTS,

@@ -9,8 +9,8 @@ import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
+from rannpde.grammar import StatementError
 from rannpde.pde.statement.expression import INFINITE, Expression, Jet, differentiate, evaluate, jet_name
-from rannpde.pde.statement.grammar import StatementError
 from rannpde.pde.statement.kinks import JUMPING, own_kinks, settle, shown
 from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol
 

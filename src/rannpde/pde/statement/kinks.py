@@ -18,7 +18,7 @@ from typing import Any
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.pde.statement.grammar import StatementError
+from rannpde.grammar import StatementError
 
 
 class Real(sympy.Function):  # type: ignore[misc, unused-ignore]  # SymPy has no types

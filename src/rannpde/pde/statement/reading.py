@@ -10,11 +10,11 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.errors import InputError, suggestion
+from rannpde.grammar import Call, Name, Node, StatementError, children, fail, names, parse
 from rannpde.pde.statement.arithmetic import MAGNITUDE_LIMIT, WORK_LIMIT
 from rannpde.pde.statement.build import build
 from rannpde.pde.statement.expansion import compile_expression, expand, size
 from rannpde.pde.statement.expression import Expression
-from rannpde.pde.statement.grammar import Call, Name, Node, StatementError, children, fail, names, parse
 from rannpde.pde.statement.kinks import own_kinks
 from rannpde.pde.statement.vocabulary import CONSTANTS, FUNCTIONS, OPERATORS, Vocabulary, coordinate_symbol
 

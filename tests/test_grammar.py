@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rannpde.errors import InputError
-from rannpde.pde.statement.build import build
-from rannpde.pde.statement.expansion import divergence_form
-from rannpde.pde.statement.grammar import (
+from rannpde.grammar import (
     DEPTH_LIMIT,
     LENGTH_LIMIT,
     Binary,
@@ -23,6 +21,8 @@ from rannpde.pde.statement.grammar import (
     names,
     parse,
 )
+from rannpde.pde.statement.build import build
+from rannpde.pde.statement.expansion import divergence_form
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 

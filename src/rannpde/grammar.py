@@ -1,4 +1,4 @@
-"""The grammar of equations: text → a small syntax tree, with the column of every node, and with limits.
+"""The grammar of equations and of shapes: text → a small syntax tree, with the column of every node, and with limits.
 
     equation   = sum [ "=" sum ]
     sum        = product { ("+" | "-") product }
@@ -6,7 +6,8 @@
     unary      = ("+" | "-") unary | power
     power      = atom [ ("**" | "^") unary ]
     atom       = number | name | name "(" list ")" | "[" list "]" | "(" sum ")" | choice
-    choice     = "where" "(" sum ("<" | ">" | "<=" | ">=") sum "," sum "," sum ")"
+    choice     = "where" "(" inequality "," sum "," sum ")"
+    inequality = sum ("<" | ">" | "<=" | ">=") sum
 
 Text comes from strangers. Nothing here is executed, nothing is looked up: the tree holds numbers, names and
 operators only, and text that is too long, too deep or has absurd numbers is refused before a tree exists.
@@ -91,7 +92,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The condition of ``where``; it stands nowhere else."""
+    """The condition of ``where``, or a whole inequality; it stands nowhere else."""
 
     column: int
     operator: str
@@ -111,16 +112,25 @@ def parse(text: str) -> tuple[Node, Node | None]:
     """
     if not isinstance(text, str):
         raise InputError(f"an equation is {type(text).__name__}, but must be text or a SymPy expression")
-    if len(text) > LENGTH_LIMIT:
-        raise StatementError(f"an equation has {len(text)} characters, more than {LENGTH_LIMIT}; refused")
-    parser = _Parser(text, _tokens(text))
+    parser = _Parser(text)
     left = parser.sum()
-    right = None
-    if parser.accept("="):
-        right = parser.sum()
-    if parser.kind != "end":
-        parser.refuse("the end of the equation")
+    right = parser.sum() if parser.accept("=") else None
+    parser.finish("the equation")
     return left, right
+
+
+def parse_inequality(text: str) -> Comparison:
+    """An inequality between two expressions, as those of shapes.
+
+    >>> parse_inequality("x**2 + y**2 < 1").operator
+    '<'
+    """
+    if not isinstance(text, str):
+        raise InputError(f"an inequality is {type(text).__name__}, but must be text, e.g. 'x**2 + y**2 < 1'")
+    parser = _Parser(text)
+    found = parser.comparison("an inequality is needed, as x**2 + y**2 < 1")
+    parser.finish("the inequality")
+    return found
 
 
 def names(node: Node) -> list[Name]:
@@ -173,8 +183,10 @@ def _check_number(text: str, digits: str, position: int) -> None:
 class _Parser:
     """Recursive descent; one method per rule of the grammar."""
 
-    def __init__(self, text: str, tokens: list[tuple[str, str, int]]) -> None:
-        self.text, self.tokens, self.position, self.depth = text, tokens, 0, 0
+    def __init__(self, text: str) -> None:
+        if len(text) > LENGTH_LIMIT:
+            raise StatementError(f"an equation has {len(text)} characters, more than {LENGTH_LIMIT}; refused")
+        self.text, self.tokens, self.position, self.depth = text, _tokens(text), 0, 0
 
     @property
     def kind(self) -> str:
@@ -198,6 +210,10 @@ class _Parser:
     def expect(self, operator: str) -> None:
         if self.accept(operator) is None:
             self.refuse(repr(operator))
+
+    def finish(self, what: str) -> None:
+        if self.kind != "end":
+            self.refuse(f"the end of {what}")
 
     def refuse(self, expected: str) -> NoReturn:
         if self.kind == "operator" and self.token in COMPARISONS:
@@ -256,16 +272,20 @@ class _Parser:
 
     def choice(self, start: int) -> Call:
         """where(a < b, then, else), after its opening bracket."""
-        left, column = self.sum(), self.column
-        operator = self.accept(*COMPARISONS)
-        if operator is None:
-            fail(self.text, column, "where begins with a comparison, as in where(x < 1/2, then, else)")
-        condition = Comparison(column, operator, left, self.sum())
+        condition = self.comparison("where begins with a comparison, as in where(x < 1/2, then, else)")
         self.expect(",")
         branches = self.items(")")
         if len(branches) != 2:
             fail(self.text, start, f"where takes a comparison and two values, not {len(branches)}")
         return Call(start, "where", (condition, *branches))
+
+    def comparison(self, otherwise: str) -> Comparison:
+        """a < b; what to say where there is none."""
+        left, column = self.sum(), self.column
+        operator = self.accept(*COMPARISONS)
+        if operator is None:
+            fail(self.text, column, otherwise)
+        return Comparison(column, operator, left, self.sum())
 
     def items(self, end: str) -> tuple[Node, ...]:
         """The list up to the closing bracket, which is consumed."""
