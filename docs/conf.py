@@ -9,12 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-from sphinx.application import Sphinx
-
 import gallery
 import rannpde
-
-OPTIONAL = ("inverse", "benchmarks")
 
 project = "rannpde"
 author = "The rannpde developers"
@@ -77,13 +73,3 @@ html_theme_options = {
 }
 html_sidebars = {"index": []}
 
-
-def without_missing_pages(app: Sphinx, name: str, source: list[str]) -> None:
-    """The guide lists pages that a checkout may not have yet: leave those out."""
-    if name == "guide":
-        listed = source[0].splitlines()
-        source[0] = "\n".join(line for line in listed if line not in OPTIONAL or line in app.env.found_docs)
-
-
-def setup(app: Sphinx) -> None:
-    app.connect("source-read", without_missing_pages)

@@ -51,6 +51,7 @@ def solve(
 ) -> Solution:
     """Solve a problem from its equations and conditions.
 
+    problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
     method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
         coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
