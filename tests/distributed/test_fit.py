@@ -322,10 +322,14 @@ def test_a_killed_worker_changes_no_bit(client, cluster, data, features):
 def test_an_interrupt_cancels_the_tasks(client, data, features):
     slow = lazy(data, (100,) * 60)[0].map_blocks(slowly, 0.2, dtype=float)
     main = threading.main_thread().ident
-    timer = threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+    timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
+
+    def progress(blocks):
+        if blocks.done == 1:  # now the fit is under way, and most of it is still to come
+            timer.start()
+
     with pytest.raises(KeyboardInterrupt):
-        rp.fit(features, slow, data[1])
+        rp.fit(features, slow, data[1], progress=progress)
     timer.join()
     deadline = time.monotonic() + 20
     while any(client.processing().values()) and time.monotonic() < deadline:

@@ -41,7 +41,7 @@ FUNCTIONS: dict[str, Rule] = {
 """Name → the function, and its derivative from argument and value."""
 
 Dual = tuple[Array, Array]
-"""A value (M,) and its gradient (M, n)."""
+"""A value (M,) and its gradient (M, n); those of a constant have no axes, so that x**2 is a product and no power."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,18 @@ class ShapeFormula:
     def both(self, points: Array) -> Dual:
         """Value (M,) and gradient (M, n) at points (M, n)."""
         with np.errstate(all="ignore"):  # what is not finite is judged by the shape that uses the formula
-            return self._evaluate(self.tree, points)
+            value, gradient = self._evaluate(self.tree, points)
+        return np.array(np.broadcast_to(value, len(points))), np.array(np.broadcast_to(gradient, points.shape))
 
     def _evaluate(self, node: Node, points: Array) -> Dual:
         match node:
             case Number(text=digits):
-                return _constant(float(digits), points)
+                return np.array(float(digits)), np.zeros(())
             case Name(text=name) if name in CONSTANTS:
-                return _constant(CONSTANTS[name], points)
+                return np.array(CONSTANTS[name]), np.zeros(())
             case Name(text=name):
                 column = self.variables.index(name)
-                return points[:, column].astype(float), np.tile(np.eye(points.shape[1])[column], (len(points), 1))
+                return points[:, column], np.eye(points.shape[1])[column]
             case Negative(operand=operand):
                 value, gradient = self._evaluate(operand, points)
                 return -value, -gradient
@@ -105,7 +106,7 @@ class ShapeFormula:
                 function, slope = FUNCTIONS[name]
                 inner, gradient = self._evaluate(argument, points)
                 value = function(inner)
-                return value, slope(inner, value)[:, None] * gradient
+                return value, slope(inner, value)[..., None] * gradient
         assert isinstance(node, Binary)  # a formula was checked when it was read
         return _binary(node.operator, self._evaluate(node.left, points), self._evaluate(node.right, points))
 
@@ -128,10 +129,6 @@ def _check(node: Node, text: str, variables: Sequence[str], depth: int) -> None:
             fail(text, node.column, "a formula of a shape holds numbers, coordinates and functions only")
 
 
-def _constant(value: float, points: Array) -> Dual:
-    return np.full(len(points), value), np.zeros(points.shape)
-
-
 def _binary(operator: str, left: Dual, right: Dual) -> Dual:
     (a, da), (b, db) = left, right
     match operator:
@@ -140,11 +137,11 @@ def _binary(operator: str, left: Dual, right: Dual) -> Dual:
         case "-":
             return a - b, da - db
         case "*":
-            return a * b, a[:, None] * db + b[:, None] * da
+            return a * b, a[..., None] * db + b[..., None] * da
         case "/":
-            return a / b, (da - (a / b)[:, None] * db) / b[:, None]
+            return a / b, (da - (a / b)[..., None] * db) / b[..., None]
     power = a**b
-    gradient = (b * a ** (b - 1))[:, None] * da
+    gradient = (b * a ** (b - 1))[..., None] * da
     if db.any():  # a logarithm of the base, which must then be positive
-        gradient = gradient + (power * np.log(a))[:, None] * db
+        gradient = gradient + (power * np.log(a))[..., None] * db
     return power, gradient
