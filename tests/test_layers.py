@@ -61,8 +61,6 @@ DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pd
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
-SHADOWS = {"rannpde.fitting": {"fit"}, "rannpde.theory": {"box_target", "estimator", "growth", "optimal_law"}}
-"""Functions that hide the module they live in, known and named; ``from rannpde.fitting.fit import …`` still works."""
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
 
@@ -114,6 +112,6 @@ def test_no_name_of_a_package_shadows_a_module_of_it(folder):
     """``import rannpde.pde.solve`` and ``rannpde.pde.solve`` must be the same thing, whatever was imported before."""
     package = import_module(".".join(folder.relative_to(ROOT.parent).parts))
     inside = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
-    for name in inside - {"__init__", "__main__"} - SHADOWS.get(package.__name__, set()):
+    for name in inside - {"__init__", "__main__"}:
         assert name not in getattr(package, "__all__", ())
         assert isinstance(getattr(package, name, package), ModuleType), f"{package.__name__}.{name} is no module"

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from rannpde.arrays import Array, is_lazy
 from rannpde.cluster import map_rows
 from rannpde.errors import require
-from rannpde.fitting import fit
 from rannpde.fitting.distributed import data_bounds
+from rannpde.fitting.fit import fit
 from rannpde.network import ACTIVATIONS, FourierFeatures, Network, RandomFeatures, Uniform
 
 _FEATURE_CONSTRAINTS: dict[str, list[Any]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import relative
 from rannpde.errors import InputError
-from rannpde.fitting import fit
+from rannpde.fitting.fit import fit
 from rannpde.network import RandomFeatures, Uniform
 
 

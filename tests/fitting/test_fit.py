@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from helpers import EPS, relative
 from rannpde.errors import InputError
-from rannpde.fitting import fit
-from rannpde.fitting.fit import add_dense
+from rannpde.fitting.fit import add_dense, fit
 from rannpde.fitting.normal import NormalEquations
 from rannpde.fitting.nufft import normal_sums, prefers_nufft
 from rannpde.network import FourierFeatures, Gaussian, RandomFeatures, Uniform
@@ -231,7 +230,7 @@ def test_a_fit_is_read_in_eight_files(penalty):
 FORK = """
 import os, sys
 import numpy as np
-from rannpde.fitting import fit
+from rannpde.fitting.fit import fit
 from rannpde.network import FourierFeatures
 
 features = FourierFeatures.sample(width=40, dim=2, scale=3.0, rng=0)

@@ -5,8 +5,8 @@ import pytest
 
 from helpers import EPS, relative
 from rannpde.errors import InputError
-from rannpde.fitting import NormalEquations, OrthogonalEquations, fit
-from rannpde.fitting.fit import Samples
+from rannpde.fitting import NormalEquations, OrthogonalEquations
+from rannpde.fitting.fit import Samples, fit
 from rannpde.fitting.folds import tree
 from rannpde.fitting.parts import Part
 from rannpde.network import FourierFeatures, RandomFeatures, Uniform

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from helpers import EPS, relative
 from rannpde.errors import InputError
-from rannpde.fitting import Factor, OrthogonalEquations, fit
+from rannpde.fitting import Factor, OrthogonalEquations
+from rannpde.fitting.fit import fit
 from rannpde.network import RandomFeatures, Uniform
 
 

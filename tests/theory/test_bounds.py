@@ -39,7 +39,7 @@ from rannpde.theory import (
     theorem_bound,
 )
 from rannpde.theory.corollaries import embedding_constant
-from rannpde.theory.growth import log_absolute_integral, log_parseval_left
+from rannpde.theory.dimension import log_absolute_integral, log_parseval_left
 
 UNIT = GaussianMixture.gaussian(2)
 DOMAIN = SpaceTime(t=(0, 1), x=(-1, 1))

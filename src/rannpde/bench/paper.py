@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 
 from rannpde.arrays import Array
 from rannpde.domains.norms import relative_errors
-from rannpde.fitting import fit
+from rannpde.fitting.fit import fit
 from rannpde.io import prepare_folder, write_whole
 from rannpde.network.features import FourierFeatures
 from rannpde.studies.paper import navier_stokes

@@ -1,7 +1,6 @@
 """Linear least squares for the output weights: normal equations, their NUFFT short-cut, orthogonal factorisations."""
 
 from rannpde.fitting.distributed import collect_equations
-from rannpde.fitting.fit import fit
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
 from rannpde.fitting.orthogonal import Factor, OrthogonalEquations, Step
 from rannpde.fitting.path import LinearFit, PenaltyPath
@@ -15,5 +14,4 @@ __all__ = [
     "PenaltyPath",
     "Step",
     "collect_equations",
-    "fit",
 ]

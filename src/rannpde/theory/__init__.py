@@ -9,7 +9,7 @@ from rannpde.theory.bounds import (
     parseval_constants,
     theorem_bound,
 )
-from rannpde.theory.box_target import box_target, smooth_step
+from rannpde.theory.boxed import box_target, smooth_step
 from rannpde.theory.corollaries import (
     ResidualBound,
     navier_stokes_corollary,
@@ -18,10 +18,9 @@ from rannpde.theory.corollaries import (
     porous_medium_corollary,
     porous_medium_loss,
 )
-from rannpde.theory.estimator import Estimator, estimator, least_order, unbiased_network, variance_limit
+from rannpde.theory.dimension import critical_ratio, growth, growth_exponent, growth_factor
 from rannpde.theory.fourier_target import FourierTarget
-from rannpde.theory.growth import critical_ratio, growth, growth_exponent, growth_factor
-from rannpde.theory.optimal_law import OptimalLaw, best_decay, best_estimator, optimal_law
+from rannpde.theory.optimal import OptimalLaw, best_decay, best_estimator, optimal_law
 from rannpde.theory.ridgelet import dual_transform, reconstruct, ridgelet_transform
 from rannpde.theory.ridgelet_function import (
     RidgeletFunction,
@@ -31,6 +30,7 @@ from rannpde.theory.ridgelet_function import (
 )
 from rannpde.theory.targets import GaussianMixture, RidgeletTarget
 from rannpde.theory.tightness import fitted_error, measured_errors, required_width
+from rannpde.theory.unbiased import Estimator, estimator, least_order, unbiased_network, variance_limit
 
 __all__ = [
     "Constant",

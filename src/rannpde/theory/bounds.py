@@ -25,10 +25,10 @@ from rannpde.domains import Domain, Estimate
 from rannpde.errors import require
 from rannpde.network.activations import Activation
 from rannpde.network.laws import HeavyTailed, WeightLaw
-from rannpde.theory.estimator import Estimator, check_domain
 from rannpde.theory.parameter_space import Proposal, parameter_integral
 from rannpde.theory.ridgelet_function import RidgeletFunction
 from rannpde.theory.targets import RidgeletTarget
+from rannpde.theory.unbiased import Estimator, check_domain
 
 
 class SmoothnessWarning(UserWarning):

@@ -28,7 +28,7 @@ from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.zoo.navier_stokes_eulerian import equations
 from rannpde.pde.zoo.porous_medium import EQUATION
 from rannpde.theory.bounds import printed_coefficient, theorem_bound
-from rannpde.theory.estimator import Estimator
+from rannpde.theory.unbiased import Estimator
 
 ACCURACY: Options = {"tolerance": 1e-3, "budget": 2**12, "rng": 0}
 """Three digits of a loss are enough beside bounds that are orders of magnitude above it."""

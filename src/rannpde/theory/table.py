@@ -21,9 +21,9 @@ from rannpde.theory.bounds import (
     theorem_bound,
 )
 from rannpde.theory.corollaries import require_probability
-from rannpde.theory.estimator import Estimator, check_activation, estimator, least_order, variance_limit
-from rannpde.theory.optimal_law import optimal_law
+from rannpde.theory.optimal import optimal_law
 from rannpde.theory.ridgelet_function import admissibility_constant, kernel_constant, with_parity
+from rannpde.theory.unbiased import Estimator, check_activation, estimator, least_order, variance_limit
 
 
 def constants_table(choice: Estimator, domain: Domain, *, error: float = 1e-2, delta: float = 0.05) -> list[Constant]:

@@ -13,14 +13,14 @@ from rannpde.arrays import Array, Rng
 from rannpde.domains import Domain
 from rannpde.domains.norms import derivative_indices
 from rannpde.errors import positive_integer, require
-from rannpde.fitting import fit
+from rannpde.fitting.fit import fit
 from rannpde.network.activations import Activation
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import HeavyTailed, WeightLaw
 from rannpde.theory.bounds import theorem_bound
 from rannpde.theory.corollaries import require_probability
-from rannpde.theory.estimator import Estimator, estimator
 from rannpde.theory.targets import RidgeletTarget
+from rannpde.theory.unbiased import Estimator, estimator
 
 ERROR_POINTS = 64
 """Sobol points of the domain at which errors are averaged; each pool has its own, so that their error averages out."""

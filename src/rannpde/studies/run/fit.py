@@ -11,7 +11,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.norms import relative_errors
 from rannpde.errors import positive_integer, require
-from rannpde.fitting import NormalEquations, fit
+from rannpde.fitting import NormalEquations
+from rannpde.fitting.fit import fit
 from rannpde.fitting.normal import add_dense
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network

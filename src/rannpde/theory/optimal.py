@@ -23,7 +23,10 @@ from rannpde.domains.norms import derivative_indices
 from rannpde.errors import positive_integer, require
 from rannpde.network.activations import Activation, as_activation
 from rannpde.network.laws import HeavyTailed
-from rannpde.theory.estimator import (
+from rannpde.theory.parameter_space import Proposal, parameter_integral
+from rannpde.theory.ridgelet_function import RidgeletFunction, admissible, with_parity
+from rannpde.theory.targets import RidgeletTarget
+from rannpde.theory.unbiased import (
     Estimator,
     check_activation,
     check_domain,
@@ -31,9 +34,6 @@ from rannpde.theory.estimator import (
     squared_factors,
     variance_limit,
 )
-from rannpde.theory.parameter_space import Proposal, parameter_integral
-from rannpde.theory.ridgelet_function import RidgeletFunction, admissible, with_parity
-from rannpde.theory.targets import RidgeletTarget
 
 POINTS = 128
 """Points of the domain behind N(w, b): with the floor below, bias and variance pass tests/theory/test_estimator.py."""

@@ -23,9 +23,9 @@ from rannpde.errors import positive_integer, require
 from rannpde.network.activations import Activation
 from rannpde.network.laws import HeavyTailed
 from rannpde.theory.bounds import parseval_right
-from rannpde.theory.estimator import least_order
 from rannpde.theory.ridgelet_function import RidgeletFunction, admissible, hermite_functions, panels, with_parity
 from rannpde.theory.targets import GaussianMixture
+from rannpde.theory.unbiased import least_order
 
 
 def growth_factor(d: int, ratio: float) -> float:

@@ -25,7 +25,7 @@ from rannpde.theory import (
     unbiased_network,
     variance_limit,
 )
-from rannpde.theory.growth import log_moment
+from rannpde.theory.dimension import log_moment
 from rannpde.theory.parameter_space import Proposal
 from rannpde.theory.ridgelet_function import panels
 
