@@ -196,6 +196,20 @@ def test_conditions_in_short_stand_for_their_tables(tmp_path):
     assert from_table(to_table(problem)).fingerprint == problem.fingerprint
 
 
+def test_a_condition_with_a_name_may_have_several_equations(tmp_path):
+    text = """
+equations = ["u_xxxx = 24"]
+[domain]
+x = [0, 1]
+[conditions.ends]
+on = ["x=0", "x=1"]
+equation = ["u = x**4", "u_x = 4*x**3"]
+"""
+    problem, _ = read_problem(write(tmp_path, text))
+    assert [one.equation for one in problem.conditions.values()] == ["u = x**4", "u_x = 4*x**3"]
+    assert from_table(to_table(problem)).fingerprint == problem.fingerprint
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [

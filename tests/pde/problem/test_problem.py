@@ -241,6 +241,15 @@ def test_several_equations_of_one_place_in_short():
     assert [term.expression.fields for term in system.constraints] == [("u",), ("v",), ("u",), ("u",), ("v",), ("v",)]
 
 
+def test_several_equations_of_one_condition_with_a_name():
+    several = {"clamp": On("x=0", ["u = 0", "u_x = 0"], weight=2.0), "x=1": ["u = 1", "u_x = 4"]}
+    beam = Problem("u_xxxx = 24", Box(x=(0, 1)), several)
+    assert list(beam.conditions) == ["clamp 1", "clamp 2", "x=1 1", "x=1 2"]
+    assert beam.conditions["clamp 2"] == On("x=0", "u_x = 0", weight=2.0)
+    with pytest.raises(InputError, match="one or more"):
+        Problem("u_xxxx = 24", Box(x=(0, 1)), {"clamp": On("x=0", [])})
+
+
 @pytest.mark.parametrize(
     ("condition", "hint"),
     [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -40,7 +40,7 @@ class On:
     where : a side such as ``x=0`` or ``hole``, a slice inside such as ``t=0.5``, ``boundary`` for all sides in space,
         ``boundary except x=0, hole``, several of these, or a function of points (M, n) that is true on a part of the
         boundary: ``On(lambda points: points[:, 0] < 1e-9, "u = 0")``
-    equation : text or SymPy; ``dn(u)`` is the derivative along the outward normal
+    equation : text or SymPy, or a list of them; ``dn(u)`` is the derivative along the outward normal
     weight : factor of its rows, beside the balance that the solver finds
     """
 
@@ -109,8 +109,8 @@ Condition = On | Periodic | Data
 
 
 def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
-    """Conditions by name, with what was written in short: an equation under the name of the place where it holds, or
-    several; ``"periodic"`` under the name of a coordinate.
+    """Conditions by name, one equation each, with what was written in short: an equation under the name of the place
+    where it holds, or several; ``"periodic"`` under the name of a coordinate.
 
     >>> found = stated_conditions({"t=0": "u = sin(x)", "x": "periodic", "boundary": ("u = 0", "v = 0")})
     >>> found["t=0"], found["x"].coordinate, list(found)[2:]
@@ -119,7 +119,11 @@ def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
     found: dict[str, Condition] = {}
     for name, one in given.items():
         if isinstance(one, (list, tuple)):
-            found |= {f"{name} {number}": On(name, equation) for number, equation in enumerate(one, start=1)}
+            one = On(name, one)
+        if isinstance(one, On) and isinstance(one.equation, (list, tuple)):
+            require(bool(one.equation), f"the equations of conditions[{name!r}]", one.equation, "one or more")
+            several = enumerate(one.equation, start=1)
+            found |= {f"{name} {number}": replace(one, equation=equation) for number, equation in several}
         elif isinstance(one, str) and one.strip() == "periodic":
             found[name] = Periodic(name)
         elif isinstance(one, str) and get_close_matches(one.strip(), ["periodic"]):

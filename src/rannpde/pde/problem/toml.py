@@ -219,7 +219,9 @@ def _condition(key: str, value: Any) -> Condition | str | list[str]:
             return _data(entry, weight)
         on = entry["on"]
         sides = on if isinstance(on, str) else tuple(texts("on", on))
-        return On(sides, text("equation", entry["equation"]), weight)
+        equation = entry["equation"]
+        stated = texts("equation", equation) if isinstance(equation, list) else text("equation", equation)
+        return On(sides, stated, weight)
 
 
 def _data(entry: Mapping[str, Any], weight: float) -> Data:
