@@ -22,7 +22,7 @@ from rannpde.domains.base import Domain
 from rannpde.domains.boxes import named
 from rannpde.domains.charts import Chart
 from rannpde.domains.coordinates import checked_shape_name, coordinate_names
-from rannpde.domains.distance import nearest_triangles, winding_numbers
+from rannpde.domains.distance import Facets
 from rannpde.domains.polygon import Loop, Polygon
 from rannpde.domains.shapes import Shape
 from rannpde.domains.tracing import Wall
@@ -82,6 +82,10 @@ class SurfaceMesh(Shape):
         """Corners (F, 3, 3)."""
         return np.ascontiguousarray(self.vertices[self.faces])
 
+    @cached_property
+    def facets(self) -> Facets:
+        return Facets.of(self.triangles)
+
     @property
     def bounds(self) -> Array:
         return np.stack([self.vertices.min(axis=0), self.vertices.max(axis=0)], axis=1)
@@ -91,9 +95,8 @@ class SurfaceMesh(Shape):
         return ()
 
     def _level(self, points: Array) -> Array:
-        points = np.ascontiguousarray(points, dtype=float)
-        distance = nearest_triangles(points, self.triangles)[0]
-        return np.where(winding_numbers(points, self.triangles) > 0.5, -distance, distance)
+        distance = self.facets.nearest(points)[0]
+        return np.where(self.facets.winding(points) > 0.5, -distance, distance)
 
     def charts(self, clip: Array) -> tuple[Chart, ...]:
         labels = self.labels or ("",) * len(self.faces)
@@ -113,6 +116,10 @@ class Triangles(Chart):
     label: str
     corners: Array
 
+    @cached_property
+    def facets(self) -> Facets:
+        return Facets.of(self.corners)
+
     @property
     def count(self) -> int:
         return len(self.corners)
@@ -128,10 +135,10 @@ class Triangles(Chart):
         return np.stack([(1 - v) * b + v * c - a, u * (c - b)], axis=2)
 
     def offset(self, points: Array) -> Array:
-        return nearest_triangles(np.ascontiguousarray(points, dtype=float), self.corners)[0]
+        return self.facets.nearest(points)[0]
 
     def outward(self, points: Array) -> Array:
-        nearest = nearest_triangles(np.ascontiguousarray(points, dtype=float), self.corners)[1]
+        nearest = self.facets.nearest(points)[1]
         a, b, c = (self.corners[nearest, k] for k in range(3))
         normals = np.cross(b - a, c - a)
         return normals / np.linalg.norm(normals, axis=1, keepdims=True)

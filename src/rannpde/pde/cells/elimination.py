@@ -11,7 +11,7 @@ where something is left free, or rows weigh a million times more than others), t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -81,10 +81,8 @@ def eliminate(
     """
     order, squared = factorise(tree, owners, widths, leaves, pause)
     traces, free = _solved(order, widths)
-    if squared:
-        again = [None if leaf is None else (leaf[0], _remainder(leaf[1], traces, widths)) for leaf in leaves]
-        order, _ = factorise(tree, owners, widths, again, pause)
-        further, _ = _solved(order, widths)
+    if squared and order:
+        further = _further(order, [leaf[1] for leaf in leaves if leaf is not None], traces)
         traces = [one + more for one, more in zip(traces, further, strict=True)]
     return traces, free
 
@@ -100,13 +98,34 @@ def _solved(order: Order, widths: Sequence[int]) -> tuple[list[Array], bool]:
     return traces, free
 
 
-def _remainder(part: Part, traces: Sequence[Array], widths: Sequence[int]) -> Part:
-    """The same rows, with what given traces leave of their right sides."""
-    own = sum(widths[j] for j in part.joints)
-    rows = part.rows.copy()
-    if own:
-        rows[:, own:] -= rows[:, :own] @ np.concatenate([traces[j] for j in part.joints])
-    return Part(part.joints, rows)
+def _further(order: Order, parts: Sequence[Part], traces: Sequence[Array]) -> list[Array]:
+    """The traces of what given traces leave of the right sides of rows, with the factors that are there."""
+    found = [np.zeros_like(trace) for trace in traces]  # right sides, then what they give
+    sides = found[0].shape[1]
+
+    def of(joints: Sequence[int], values: Array) -> Iterator[tuple[int, Array]]:
+        ends = np.cumsum([len(traces[j]) for j in joints])
+        return zip(joints, np.split(values, ends[:-1], axis=0), strict=True)
+
+    for part in parts:
+        if part.joints:
+            known = np.concatenate([traces[j] for j in part.joints])
+            rows, right = part.rows[:, : len(known)], part.rows[:, len(known) :]
+            for j, more in of(part.joints, rows.conj().T @ (right - rows @ known)):
+                found[j] += more
+    for mine, kept in order:
+        right = np.concatenate([found[j] for j in mine])
+        turned = solve_triangular(kept.rows[:, : kept.own], right, trans="C", check_finite=False)
+        for j, value in of(mine, turned):
+            found[j] = value
+        if kept.joints:
+            for j, more in of(kept.joints, kept.rows[:, kept.own : -sides].conj().T @ turned):
+                found[j] = found[j] - more
+    for mine, kept in reversed(order):
+        rows = np.hstack([kept.rows[:, :-sides], np.concatenate([found[j] for j in mine])])
+        for j, value in of(mine, Kept(kept.own, kept.joints, rows).solve(found)[0]):
+            found[j] = value
+    return found
 
 
 def factorise(

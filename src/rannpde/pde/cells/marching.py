@@ -199,7 +199,7 @@ class Marching:
         marched = march.run(self._vector(system, 0), self._vector(system, 1), max(0, self.level - thirds))
         self.level = max(self.tuning.first_level, marched.level + thirds)
         _, missed = self._projected(mesh, 0)
-        inside = np.hypot(marched.inside, self.tuning.condition_weight * missed)
+        inside = np.hypot(marched.inside, self.tuning.condition_weight[self.dim - 1] * missed)
         return Solved(
             self._network(system, marched.path), mesh, self._worst(system, marched), inside, marched.beside,
             marched.losses, len(marched.path.times) - 1, marched.ending, marched.free,

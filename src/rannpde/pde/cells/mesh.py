@@ -191,8 +191,8 @@ class MeshBuilder:
 
     def _traces(self, points: Array, weights: Array, bounds: Array, cutoff: float) -> Array:
         """Polynomials on points (P, t), orthonormal with the weights; those of sizes below the cutoff are left out."""
-        root = np.sqrt(weights)[:, None]
-        columns, sizes, _ = np.linalg.svd(polynomials(points, bounds, self.draw.degree) * root, full_matrices=False)
+        root, degree = np.sqrt(weights)[:, None], self.draw.degree - self.draw.tuning.coarser[self.draw.dim - 1]
+        columns, sizes, _ = np.linalg.svd(polynomials(points, bounds, degree) * root, full_matrices=False)
         return np.asarray(columns[:, sizes > cutoff * sizes[0]] / root)
 
 

@@ -268,7 +268,7 @@ class Passes:
 
     def solve(self, tree: Node, state: State, number: int) -> Solved:
         """The problem on the leaves of a tree, from a state."""
-        tree = tree.shaken(self.tuning.shake[len(tree.bounds) - 1], self.rng)
+        tree = tree.shaken(self.tuning.shake[len(tree.bounds) - 1], self.rng, together=len(tree.bounds) > 2)
         draw = self.draw()
         if self.solver is not None:
             seed = int(self.rng.integers(2**31))

@@ -190,7 +190,7 @@ class SpaceSystem:
     def weight(self, rows: Rows) -> float:
         """Of the rows of a term over those of equations."""
         factor = rows.term.weight * self.factors.get(rows.term.name, 1.0)
-        return factor if rows.term.kind == "interior" else self.tuning.condition_weight * factor
+        return factor if rows.term.kind == "interior" else self.tuning.condition_weight[self.draw.dim - 1] * factor
 
     def _cell(self, number: int) -> Cell:
         cell = self.mesh.cells[number]

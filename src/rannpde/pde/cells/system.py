@@ -134,7 +134,7 @@ class System:
         """Of the rows of a term in a cell, over those of equations away from corners."""
         factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.calm[number])
         inside = place.term.kind == "interior"
-        return factor if inside else self.tuning.condition_weight * factor * float(self.calm[number])
+        return factor if inside else self.tuning.condition_weight[self.draw.dim - 1] * factor * float(self.calm[number])
 
     def _firmness(self, number: int) -> Array:
         """(fields,): by which the joints of a cell weigh more than others."""

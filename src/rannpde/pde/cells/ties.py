@@ -75,7 +75,7 @@ class Ties:
             for one in dict.fromkeys(joint.cells):
                 self.own[one].append(number)
         self.crossings: list[list[Crossing]] = [[] for _ in mesh.cells]
-        self.heavy = next(cell.draw.tuning.face_weight for _, cell in mesh.present)
+        self.heavy = next(cell.draw.tuning.face_weight[cell.draw.dim - 1] for _, cell in mesh.present)
         for number, cell in mesh.present:
             self.crossings[number] = [crossing for j in self.own[number] for crossing in self._across(j, number, cell)]
 

@@ -6,7 +6,7 @@ cells belongs to one node; eliminating the faces of a node after those of its ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -103,23 +103,44 @@ class Node:
             self.split(axis, at=float(point[axis])) if lower[axis] + slack < point[axis] < upper[axis] - slack else self
         )
 
-    def shaken(self, amount: float, rng: np.random.Generator, bounds: Array | None = None) -> Node:
-        """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay."""
-        box = self.bounds if bounds is None else bounds
+    def shaken(self, amount: float, rng: np.random.Generator, together: bool = False) -> Node:
+        """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay.
+
+        together : whether cuts in one plane move alike, and all stay where one must: faces of one size stay that
+        """
+        room: dict[Hashable, float] = {}
+        for node in self._inner():
+            place, key = node._plane(together)
+            ends = ((node.children[0], 1), (node.children[1], 0)) if node.children is not None else ()
+            leaves = [(leaf, end) for child, end in ends for leaf in child.leaves]
+            beside = [leaf.lengths[node.axis] for leaf, end in leaves if leaf.bounds[node.axis, end] == place]
+            own = 0.0 if node.share is None else float(min(beside))
+            room[key] = min(own, room.get(key, np.inf))
+        moves = {key: amount * length * rng.uniform(-1, 1) if length else 0.0 for key, length in room.items()}
+        return self._moved(self.bounds, moves, together)
+
+    def _inner(self) -> Iterator[Node]:
+        """Every node that is no leaf, each before its children."""
+        if self.children is not None:
+            yield self
+            for child in self.children:
+                yield from child._inner()
+
+    def _plane(self, together: bool) -> tuple[float, Hashable]:
+        """Where a node is cut, and what tells the cuts that move alike."""
+        assert self.children is not None
+        place = float(self.children[1].bounds[self.axis, 0])
+        return place, (self.axis, place) if together else self
+
+    def _moved(self, box: Array, moves: Mapping[Hashable, float], together: bool) -> Node:
         if self.children is None:
             return Node(box)
-        place, axis = float(self.children[1].bounds[self.axis, 0]), self.axis
-        if self.share is not None:
-            ends = ((self.children[0], 1), (self.children[1], 0))
-            beside = [
-                leaf.lengths[axis] for child, end in ends for leaf in child.leaves if leaf.bounds[axis, end] == place
-            ]
-            place += amount * float(min(beside)) * rng.uniform(-1, 1)
-        cut = Node(box).split(axis, at=place)
+        place, key = self._plane(together)
+        cut = Node(box).split(self.axis, at=place + moves[key])
         assert cut.children is not None
         pairs = zip(self.children, cut.children, strict=True)
-        one, other = (old.shaken(amount, rng, new.bounds) for old, new in pairs)
-        return Node(box, axis, (one, other), self.share)
+        one, other = (old._moved(new.bounds, moves, together) for old, new in pairs)
+        return Node(box, self.axis, (one, other), self.share)
 
     def locate(self, points: Array) -> Array:
         """The number of the leaf of each point (M,): on a cut the upper one, outside the nearest."""

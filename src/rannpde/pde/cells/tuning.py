@@ -20,11 +20,14 @@ class CellsTuning:
     first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
     more_nodes : nodes per axis beyond the degree
     cutoff : singular functions below it, relative to the first, are left out; 1e-12 costs a digit, 1e-14 is rounding
-    face_weight, condition_weight : of rows of joints and conditions over those of equations; 10 to 100 differ little,
-        1 and 1000 lose a factor of 3
+    face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
+        differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
+        could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
     corner : power of the distance from a re-entrant corner by which rows weigh less near it, twice that for conditions:
         behind a backward step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the corner
     fill : points per function in a cell that the boundary cuts
+    coarser : by how much the degree of traces on joints is below that of cells, by dimension: in space traces cost most,
+        and one degree less changed no error in its second digit
     trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
     curve_cutoff : the same for those on an interface, which are polynomials of the box around it
     strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
@@ -65,10 +68,11 @@ class CellsTuning:
     first_cuts: tuple[int, int, int] = (1, 1, 0)
     more_nodes: int = 4
     cutoff: float = 1e-13
-    face_weight: float = 10.0
-    condition_weight: float = 10.0
+    face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
+    condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     corner: float = 0.5
     fill: float = 2.5
+    coarser: tuple[int, int, int] = (0, 0, 1)
     trace_cutoff: float = 1e-7
     curve_cutoff: float = 1e-9
     strongest: float = 1e6
