@@ -257,7 +257,7 @@ def _record(tol: float, solution: Evolved, change: float, seconds: float) -> Pas
 def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     """Fresh points in space-time up to the time reached, where passes are compared."""
     points = evolution.domain.sample(count, rng=20_071)
-    if set(evolution.problem.periodic) == set(evolution.domain.space.names):  # modes are summed once for all at a time
+    if evolution.waves:  # modes are summed once for all at a time
         points[:, 0] = np.resize(points[: count // 10, 0], count)
     start = evolution.domain.time[0]
     points[:, 0] = start + (points[:, 0] - start) * (end - start) / (evolution.domain.time[1] - start)

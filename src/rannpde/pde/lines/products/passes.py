@@ -13,12 +13,12 @@ from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import Rule
 from rannpde.pde.lines.march import March
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
-from rannpde.pde.lines.products.axis import Axis, Face, along, faces_of, periodic_axis, random_axis
+from rannpde.pde.lines.products.axis import Axis, along, periodic_axis, random_axis
 from rannpde.pde.lines.products.flow import StokesModes
 from rannpde.pde.lines.products.incompressible import IncompressibleFlow
 from rannpde.pde.lines.products.lengths import Line, Profile, lines_of_data, look, profiles, tail
 from rannpde.pde.lines.products.tensor import Products
-from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.problem.evolution import Component, Evolution, Face, evolution_form, faces_of
 from rannpde.pde.watch import Ending
 
 
