@@ -301,14 +301,14 @@ def initial_gap(solution: Evolved, count: int = 4000) -> float:
     points = np.column_stack([np.full(count, solution.start), places])
     values = solution(points)
     later = solution(check_points(evolution, solution.path.reliable))
-    gaps = []
+    gaps, sizes = [], []
     for k, (name, order) in enumerate(evolution.orders.items()):
         if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure is what it must be at every time
             continue
         wanted = evolution.initial_values(Component(name, 0), places)
-        size = max(root_mean_square(wanted), root_mean_square(later[:, k]))
-        gaps.append(root_mean_square(values[:, k] - wanted) / (size or 1.0))
-    return max(gaps)
+        sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
+        gaps.append(root_mean_square(values[:, k] - wanted))
+    return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
 
 
 # ------------------------------------------------------------------------------------------------ windows in time

@@ -185,8 +185,7 @@ class FourierModes:
         return FINE_MODES[self.dim] * (2 if self.parities and self.dim < 3 else 1)
 
     def _of_data(self) -> tuple[Bounds, tuple[int, ...], bool]:
-        """The box that the data repeat, the highest mode of each axis that they hold there, and whether no grid resolves
-        them.
+        """The box that the data repeat, the highest modes that they hold there, and whether no grid resolves them.
 
         Data: initial values, sources and coefficients.
         """
