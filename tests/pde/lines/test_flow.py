@@ -1,5 +1,7 @@
 """Incompressible flow in boxes: what is recognised, the constraint, the pressure, flows with known solutions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy
@@ -10,6 +12,7 @@ from rannpde.pde.lines.passes import Setting
 from rannpde.pde.lines.products.flow import StokesModes, few
 from rannpde.pde.lines.products.incompressible import flow_of
 from rannpde.pde.lines.products.passes import AdaptedProducts
+from rannpde.pde.lines.radau import TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.data import Clock
@@ -218,6 +221,29 @@ def test_flows_with_known_solutions(make):
     errors = solution.errors()
     assert max(errors.values()) < 1e-4
     assert max(errors.values()) < 10 * solution.estimate
+
+
+def test_fields_that_vanish_are_not_refined():
+    """Poiseuille's parabola: v and p are rounding, which has no lengths and no relative error."""
+    equations = [f"{f}_t + u*{f}_x + v*{f}_y + p_{s} = laplace({f})/10 + {load}" for f, s, load in ("ux8", "vy0")]
+    conditions = starts(4 * Y * (1 - Y), sympy.Integer(0)) | {"x": "periodic"}
+    conditions |= {f"walls, {f}": rp.On(("y=0", "y=1"), f"{f} = 0") for f in "uv"}
+    problem = rp.Problem(
+        [one.replace("/10 + 8", "/10 + 0.8") for one in equations] + ["u_x + v_y = 0"],
+        rp.SpaceTime(t=(0, 1), x=(0, 2), y=(0, 1)), conditions, fields=FIELDS,
+    )  # fmt: skip
+    solution = rp.solve(problem, tol=1e-4)
+    assert solution.converged
+    points = problem.domain.sample(200, rng=0)
+    y = points[:, 2]
+    assert np.abs(solution(points) - np.column_stack([4 * y * (1 - y), 0 * y, 0 * y])).max() < 1e-5
+    assert max(one.rank for one in solution.story.passes) < 500
+
+
+def test_the_watch_is_asked_while_stokes_modes_are_made():
+    modes = modes_of(vortex())
+    with pytest.raises(TimeUp):
+        _ = replace(modes, over=lambda: True).modes
 
 
 def test_the_level_of_the_pressure_is_kept():

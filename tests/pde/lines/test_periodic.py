@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
-from rannpde.pde.lines.periodic.elimination import Parted
-from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.equations import Equations, Parted
 from rannpde.pde.lines.periodic.exponential import ExponentialRungeKutta
 from rannpde.pde.lines.periodic.kept import KeptStep, Wanted
 from rannpde.pde.lines.periodic.modes import Modes, blocks

@@ -6,6 +6,7 @@ Files come from strangers: every array is looked at when it is read, and parts t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,11 @@ def _pack_system(system: System) -> tuple[dict[str, Any], dict[str, Array]]:
         layers, arrays = _pack_axes(system)
         return {"kind": "tensor", "scales": scales, "layers": layers}, arrays
     if isinstance(system, Spectral):
+        mirrored = bool(system.modes.parities)
         whole = zip(system.evolution.domain.space.bounds, system.modes.bounds, strict=True)
-        repeats = [round((b - a) / (upper - lower)) for (a, b), (lower, upper) in whole]
-        return {"kind": "modes", "highest": list(system.modes.highest), "repeats": repeats, "scales": scales}, {}
+        repeats = [round((1 + mirrored) * (b - a) / (upper - lower)) for (a, b), (lower, upper) in whole]
+        about = {"kind": "modes", "highest": list(system.modes.highest), "repeats": repeats, "mirrored": mirrored}
+        return {**about, "scales": scales}, {}
     assert isinstance(system, Galerkin)
     first = next(iter(system.bases.values()))
     layer, arrays = pack_features(first.features)  # type: ignore[arg-type]
@@ -90,8 +93,8 @@ def _pack_system(system: System) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays |= {f"rule.{name}": getattr(first.rule, name) for name in _RULE_ARRAYS}
     for name, basis in system.bases.items():
         arrays |= {f"basis.{name}.{part}": getattr(basis, part) for part in _BASIS_ARRAYS}
-    about = {"kind": "features", "layer": layer, "weak": system.evolution.weak, "scales": scales}
-    return about | {"boundary_points": first.boundary_points}, arrays
+    kept = {"kind": "features", "layer": layer, "weak": system.evolution.weak, "scales": scales}
+    return kept | {"boundary_points": first.boundary_points}, arrays
 
 
 def _pack_axes(system: Products) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -137,9 +140,14 @@ def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], proble
             raise FileError(f"highest modes of {highest} are beyond all that this release makes")
         if len(repeats) != dim or min(repeats) < 1:
             raise FileError(f"a box cannot be repeated {repeats} times")
+        equations = Equations.of(evolution)
+        mirrored = bool(about.get("mirrored", False))
+        if mirrored and not equations.parities:
+            raise FileError("the walls of the problem are no mirrors, as the file says they are")
         pairs = zip(space.bounds, repeats, strict=True)
-        bounds = tuple((float(a), float(a + (b - a) / repeat)) for (a, b), repeat in pairs)
-        return Spectral(Equations.of(evolution), Modes(bounds, highest), scales)
+        bounds = tuple((float(a), float(a + (1 + mirrored) * (b - a) / repeat)) for (a, b), repeat in pairs)
+        modes = Modes(bounds, highest, parities=equations.parities if mirrored else ())
+        return Spectral(equations, modes, scales)
     if kind == "tensor":
         return Products(evolution, _unpack_axes(about, arrays, evolution), scales, weak=flow is not None)
     return Galerkin(evolution, _unpack_bases(about, arrays, evolution), scales)
@@ -213,7 +221,7 @@ def _kept_steps(arrays: Mapping[str, Array], system: Spectral) -> tuple[KeptStep
         raise FileError("the modes of the file do not fit its steps")
     if tables.ndim != 1 or not np.iscomplexobj(tables) or not np.isfinite(tables).all():
         raise FileError("the coefficients of the file are not finite complex numbers")
-    boxes = [[Modes(modes.bounds, tuple(map(int, one))) for one in step] for step in highest]
+    boxes = [[replace(modes, highest=tuple(map(int, one))) for one in step] for step in highest]
     sizes = [parts * box.count for step in boxes for box in step]
     if sum(sizes) != len(tables):
         raise FileError("the coefficients of the file do not fit its modes")

@@ -11,18 +11,19 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.lines.evolved import Evolved
+from rannpde.pde.lines.evolved import Evolved, System
 from rannpde.pde.lines.features import AdaptedFeatures
 from rannpde.pde.lines.march import INTEGRATORS
 from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.passes import FourierModes
-from rannpde.pde.lines.products.axis import faces_of
+from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.incompressible import flow_of
 from rannpde.pde.lines.products.passes import AdaptedProducts
+from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock
-from rannpde.pde.problem.evolution import Evolution, evolution_form
+from rannpde.pde.problem.evolution import Evolution, evolution_form, faces_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
@@ -37,6 +38,8 @@ KINDS: dict[Kind, str] = {
     AdaptedFeatures: "adapted random features",
     AdaptedProducts: "products of adapted random features",
 }
+UNRESOLVED = (Ending.DISAGREE, Ending.STALLED, Ending.INTEGRATOR)
+"""Endings after which other functions of space may do better than modes between mirrors."""
 ALARMING = 30.0
 """exp(30) is twelve digits lost: growth by this much within the time needs a word when passes do not agree."""
 
@@ -148,7 +151,7 @@ class Lines:
         setting = Setting(tol, self.tuning, watch, clock, self.integrator, self.events, self.width)
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
         with one_thread(evolution.domain.space.dim == 1):
-            kind = discretisation(evolution)
+            kind = self._kind(evolution)
             self._refuse_unused(kind)
             if flow is not None and self.windows is not None:
                 raise InputError(f"windows is {self.windows}, but an incompressible flow has one basis; leave it out")
@@ -158,7 +161,15 @@ class Lines:
                 return _made(kind, form, own, rng, like) if flow is None else AdaptedProducts(form, own, rng, flow)
 
             outcome = solve_in_time(evolution, setting, make, windows)
+            if evolution.mirrors is not None and kind is FourierModes and outcome.ending in UNRESOLVED:
+                kind = between_walls(evolution)
+                outcome = min(outcome, solve_in_time(evolution, setting, make, 1), key=lambda one: one.estimate)
         return self._solution(problem, outcome, watch, why)
+
+    def _kind(self, evolution: Evolution) -> Kind:
+        """Settings that only features have are a wish for them."""
+        wished = self.width is not None or self.windows is not None or self.integrator in ("Radau", "BDF")
+        return between_walls(evolution) if wished and not evolution.problem.periodic else discretisation(evolution)
 
     def _refuse_unused(self, kind: Kind) -> None:
         for key in ("width", "windows") if kind is FourierModes else ():
@@ -182,7 +193,7 @@ class Lines:
         _warn_of_growth(outcome, growth)
         losses, held_out = _residuals(problem, found)
         ending, detail = _judged(outcome, held_out, self.tuning)
-        kind = f"method of lines, {KINDS[discretisation(found.evolution)]}"
+        kind = f"method of lines, {_told(system)}"
         measures = {term.name: term.measure for term in problem.interior}
         return Solution(
             problem=problem, fields=problem.fields, function=found, ending=ending, detail=detail,
@@ -197,11 +208,27 @@ def _made(
 ) -> Discretisation:
     """Ready for its first pass."""
     made = kind(evolution, setting, rng)
+    if isinstance(made, FourierModes) and made.rough and evolution.mirrors is not None:
+        made = between_walls(evolution)(evolution, setting, rng)  # what kinks at a wall is no matter of modes
     alike = like is not None and len(like.stretches) == 1 and like.evolution.domain.time == evolution.domain.time
-    if like is not None and alike and not isinstance(made, FourierModes) and discretisation(like.evolution) is kind:
+    same = like is not None and _kind_of(like.stretches[0].system) is type(made)
+    if like is not None and alike and same and not isinstance(made, FourierModes):
         made.learn(like, False)
         made.tolerances = tuple(tol for tol in made.tolerances if tol <= setting.tol)
     return made
+
+
+def _kind_of(system: System) -> Kind:
+    if isinstance(system, Spectral):
+        return FourierModes
+    return AdaptedProducts if isinstance(system, Products) else AdaptedFeatures
+
+
+def _told(system: System) -> str:
+    """The functions of space in words."""
+    if isinstance(system, Spectral) and system.modes.parities:
+        return "sines and cosines, whose mirrors the walls are"
+    return KINDS[_kind_of(system)]
 
 
 def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Ending, str]:
@@ -213,15 +240,18 @@ def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning
 
 
 def discretisation(evolution: Evolution) -> Kind:
-    """Fourier modes where all is periodic, products on boxes whose conditions fit, ridges elsewhere.
+    """Fourier modes where all is periodic, or half of what is."""
+    return FourierModes if evolution.walls is None and evolution.waves else between_walls(evolution)
+
+
+def between_walls(evolution: Evolution) -> Kind:
+    """Products on boxes whose conditions fit, ridges elsewhere.
 
     Ridges keep the weak form, which a field that may touch a declared bound needs.
     """
     problem, space = evolution.problem, evolution.domain.space
     if evolution.walls is not None:
         return AdaptedProducts
-    if set(problem.periodic) == set(space.names):
-        return FourierModes
     forced = bool(problem.periodic) or space.dim > 2
     return AdaptedProducts if products_fit(evolution) and (forced or not problem.bounds) else AdaptedFeatures
 

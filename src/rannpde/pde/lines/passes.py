@@ -257,7 +257,7 @@ def _record(tol: float, solution: Evolved, change: float, seconds: float) -> Pas
 def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     """Fresh points in space-time up to the time reached, where passes are compared."""
     points = evolution.domain.sample(count, rng=20_071)
-    if set(evolution.problem.periodic) == set(evolution.domain.space.names):  # modes are summed once for all at a time
+    if evolution.waves:  # modes are summed once for all at a time
         points[:, 0] = np.resize(points[: count // 10, 0], count)
     start = evolution.domain.time[0]
     points[:, 0] = start + (points[:, 0] - start) * (end - start) / (evolution.domain.time[1] - start)
@@ -301,14 +301,14 @@ def initial_gap(solution: Evolved, count: int = 4000) -> float:
     points = np.column_stack([np.full(count, solution.start), places])
     values = solution(points)
     later = solution(check_points(evolution, solution.path.reliable))
-    gaps = []
+    gaps, sizes = [], []
     for k, (name, order) in enumerate(evolution.orders.items()):
         if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure is what it must be at every time
             continue
         wanted = evolution.initial_values(Component(name, 0), places)
-        size = max(root_mean_square(wanted), root_mean_square(later[:, k]))
-        gaps.append(root_mean_square(values[:, k] - wanted) / (size or 1.0))
-    return max(gaps)
+        sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
+        gaps.append(root_mean_square(values[:, k] - wanted))
+    return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
 
 
 # ------------------------------------------------------------------------------------------------ windows in time

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
@@ -32,6 +32,10 @@ from rannpde.pde.statement.expression import Expression, Jet, evaluate
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
+
+
+Parity = tuple[int, ...]
+"""For every axis of space 1 if a function is odd about the ends of it, 0 if it is even."""
 
 
 class NotAnEvolution(InputError):
@@ -70,6 +74,7 @@ class Evolution:
     orders : field → its order in time, 0 for one without a time derivative
     constraints : equation → what vanishes at all times, without the highest time derivatives
     walls : the boundary conditions that functions of space must satisfy, all of the problem's if None
+    mirrors : field → its parity about both walls of every axis, if walls are mirrors of all that is stated; else None
     """
 
     problem: Problem
@@ -77,6 +82,7 @@ class Evolution:
     rates: Mapping[str, Rate]
     constraints: Mapping[str, Expression] = field(default_factory=dict)
     walls: tuple[Term, ...] | None = None
+    mirrors: Mapping[str, Parity] | None = None
 
     @cached_property
     def components(self) -> tuple[Component, ...]:
@@ -97,6 +103,15 @@ class Evolution:
         domain = self.problem.domain
         assert isinstance(domain, SpaceTime)
         return domain
+
+    @property
+    def waves(self) -> bool:
+        """Whether it is periodic in all of space, or, in a plane box or a box in space, half of what is.
+
+        On an interval, features that follow a front do better between walls.
+        """
+        space = self.domain.space
+        return set(self.problem.periodic) == set(space.names) or (self.mirrors is not None and space.dim > 1)
 
     @cached_property
     def symbols(self) -> dict[sympy.Symbol, Jet]:
@@ -241,3 +256,54 @@ def space_side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
     round_trip = 3 if isinstance(side, RoundSide) else 1  # a circle is about three times as long as it is wide
     points, weights = gauss_rule(side, round_trip * count)
     return points, side.normals(points), weights
+
+
+# ------------------------------------------------------------------------------------- conditions of boxes
+
+
+@dataclass(frozen=True)
+class EndRow:
+    """What a condition reads off a function at one end of an axis: Σ_k coefficients[k] ∂^k u(place)."""
+
+    place: float
+    coefficients: Mapping[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """A condition on one side of a box, as a row of its axis: B u = value(t, other coordinates)."""
+
+    axis: int
+    row: EndRow
+    normal: float
+    value: sympy.Expr
+
+    @classmethod
+    def of(cls, evolution: Evolution, term: Term) -> Face | None:
+        """None where the condition holds other derivatives than along its normal, or coefficients that vary."""
+        side, expression = term.region, term.expression
+        if not isinstance(side, FlatSide):
+            return None
+        words = evolution.problem.vocabulary
+        axis, normal = side.axis - 1, float(side.outward)
+        known: dict[sympy.Symbol, Any] = dict.fromkeys(words.normals, 0.0)
+        known |= {words.normals[side.axis]: normal, words.symbols[side.axis]: side.value}
+        coefficients = {}
+        for jet, partial in zip(expression.jets, expression.partials, strict=True):
+            if partial.free_symbols - set(known) and not partial.is_zero:
+                return None
+            number = float(evolution.values([partial], known)[0])
+            if number and any(order for k, order in enumerate(jet.index) if k != axis + 1):
+                return None
+            if number:
+                coefficients[jet.index[axis + 1]] = number
+        value = -expression.formula.subs(dict.fromkeys(expression.symbols, 0))
+        return cls(axis, EndRow(side.value, coefficients), normal, value) if coefficients else None
+
+
+def faces_of(evolution: Evolution, name: str) -> list[Face] | None:
+    """The boundary conditions of a field axis by axis, or None where one does not fit."""
+    found = [Face.of(evolution, term) for term in evolution.boundary(name)]
+    if any(face is None for face in found):
+        return None
+    return sorted((face for face in found if face is not None), key=lambda face: face.axis)

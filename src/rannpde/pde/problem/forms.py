@@ -7,6 +7,7 @@ of space is periodic, fields without one are allowed, if as many equations hold 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import sympy
@@ -14,6 +15,7 @@ import sympy
 from rannpde.domains.domain import SpaceTime
 from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component, Evolution, Rate
+from rannpde.pde.problem.mirrors import mirrors_of
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expansion import DivergenceForm, solve_linear
 from rannpde.pde.statement.expression import Expression, Jet, jet_name
@@ -54,7 +56,8 @@ def _forms(problem: Problem) -> dict[bool, Evolution]:
     found = {}
     for weak in (True, False):
         rates = {name: _bounded(rate, problem) for name, rate in _solved_rates(problem, split, weak).items()}
-        found[weak] = Evolution(problem, orders, rates, constraints)
+        form = Evolution(problem, orders, rates, constraints)
+        found[weak] = replace(form, mirrors=mirrors_of(form))
     return found
 
 

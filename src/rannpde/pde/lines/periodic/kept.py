@@ -8,7 +8,8 @@ for what is small enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -61,10 +62,10 @@ class KeptStep:
         highest = tuple(
             largest or (max(self.highest[d][axis] for d in wanted or [0]) for axis in range(self.modes.dim))
         )
-        modes = Modes(self.modes.bounds, highest)
+        modes = replace(self.modes, highest=highest)
         total = np.zeros((self.parts, *modes.shape), dtype=complex)
         for d in wanted:
-            for source, target in blocks(self.highest[d], highest):
+            for source, target in blocks(self.highest[d], highest, bool(modes.parities)):
                 total[(slice(None), *target)] += weights[d] * self.tables[d][(slice(None), *source)]
         return modes, total
 
@@ -98,12 +99,8 @@ class KeptStep:
         waves = self.modes.waves(places)
         found = np.empty((len(self.tables), self.parts, len(indices), len(places)))
         for d, (highest, table) in enumerate(zip(self.highest, self.tables, strict=True)):
-            modes = Modes(self.modes.bounds, highest)
-            own = [
-                np.concatenate([one[:, : k + 1], one[:, one.shape[1] - k :]], axis=1)
-                for one, k in zip(waves[:-1], highest[:-1], strict=True)
-            ]
-            found[d] = modes.at(table, (*own, waves[-1][:, : highest[-1] + 1]), indices)
+            own = self.modes.narrowed(waves, highest)
+            found[d] = replace(self.modes, highest=highest).at(table, own, indices)
         return found
 
     def derivative(self, times: Array, order: int) -> Array:
@@ -138,7 +135,7 @@ class KeptStep:
         highest, kept = [], []
         for table, size in zip(tables, sizes, strict=True):
             box = _needed(table, modes, allowed)
-            cut = Modes(modes.bounds, box).fitted(table, modes.highest)
+            cut = replace(modes, highest=box).fitted(table, modes.highest)
             single = bool((SINGLE * size < 0.1 * allowed).all())
             highest.append(box)
             kept.append(cut.astype(np.complex64) if single else cut)
@@ -147,7 +144,7 @@ class KeptStep:
 
 def _needed(table: Array, modes: Modes, allowed: Array) -> tuple[int, ...]:
     """The smallest highest modes of each axis that leave less than ``allowed`` (parts,) of tables (parts, *shape)."""
-    squares = (table.real**2 + table.imag**2) * modes.multiplicity
+    squares = (table.real**2 + table.imag**2) * reduce(np.multiply.outer, modes.multiplicities)
     found = []
     for axis, (numbers, high) in enumerate(zip(modes.numbers, modes.highest, strict=True)):
         others = tuple(1 + k for k in range(modes.dim) if k != axis)

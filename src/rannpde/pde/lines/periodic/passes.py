@@ -73,13 +73,15 @@ class FourierModes:
         self.scales: Mapping[Component, float] = first_scales(evolution)
         self.grown: Grown | None = None
         self.most = tuning.most_modes[self.dim - 1]
-        self.bounds, wanted = self._of_data()
-        rough = max(wanted) >= FINE_MODES[self.dim] // 2
+        self.parities = self.equations.parities
+        self.bounds, wanted, rough = self._of_data()
         most = min(int(self.most / tuning.mode_step), tuning.rough_modes[self.dim - 1] if rough else self.most)
         self.highest = tuple(min(one, most) for one in wanted)
         self.rough, self.tol, self.work = rough, setting.tol, Work(evolution.domain.time[1])
         if setting.integrator is None:
             explicit = self.dim > 1 and (setting.tol >= tuning.exponential_from or self.equations.stiff)
+            # iterations of what is linear with constant coefficients end with the first
+            explicit = explicit and not self.equations.linear
             self.setting = replace(setting, integrator="ETDRK4" if explicit else "RadauIIA")
 
     def run(self, number: int, tol: float) -> Evolved:
@@ -87,6 +89,9 @@ class FourierModes:
         self.tol, self.work = tol, Work(self.evolution.domain.time[1])
         start, end = self.evolution.domain.time
         system = self._system(self.highest)
+        if number == 1:
+            self.scales = with_speeds(system)
+            system = replace(system, scales=self.scales)
         state, first_step = system.initial_state(), None
         stretches: list[Stretch] = []
         while True:
@@ -136,7 +141,8 @@ class FourierModes:
         """Aliases of quadratic terms are kept out where modes are cheap, or too few; else they are as small as what
         the modes leave out."""
         exact = self.dim == 1 or self.rough
-        modes = Modes(self.bounds, highest, EXACT if exact else self.setting.tuning.resolved_padding)
+        padding = EXACT if exact else self.setting.tuning.resolved_padding
+        modes = Modes(self.bounds, highest, padding, self.parities)
         return Spectral(self.equations, modes, self.scales)
 
     def _march(self, tol: float, number: int, system: Spectral) -> March:
@@ -173,14 +179,17 @@ class FourierModes:
 
     # ------------------------------------------------------------------------------------------------ the data
 
-    def _of_data(self) -> tuple[Bounds, tuple[int, ...]]:
-        """The box that the data repeat, and the highest mode of each axis that they hold there.
+    @property
+    def fine(self) -> int:
+        """Points per axis of the grid on which the data are looked at: between mirrors, of twice the box."""
+        return FINE_MODES[self.dim] * (2 if self.parities and self.dim < 3 else 1)
+
+    def _of_data(self) -> tuple[Bounds, tuple[int, ...], bool]:
+        """The box that the data repeat, the highest modes that they hold there, and whether no grid resolves them.
 
         Data: initial values, sources and coefficients.
         """
-        space, tuning = self.evolution.domain.space, self.setting.tuning
-        bounds = tuple((float(lower), float(upper)) for lower, upper in space.bounds)
-        fine = FINE_MODES[self.dim]
+        tuning, bounds, fine = self.setting.tuning, whole_period(self.evolution), self.fine
         numbers = np.abs(fft.fftfreq(fine, 1.0 / fine)).round().astype(int)
         highest = [tuning.first_modes[self.dim - 1]] * self.dim
         repeats = [0] * self.dim
@@ -195,7 +204,8 @@ class FourierModes:
                 # the highest eighth of the modes is to hold less than its share: so much room above the data
                 resolved = int(np.argmax(above <= max(tuning.tail_share * self.setting.tol, 1e-14)))
                 highest[axis] = max(highest[axis], int(np.ceil(resolved / HIGH)))
-        return self._repeated(bounds, highest, repeats)
+        rough = max(highest) >= fine // 2
+        return *self._repeated(bounds, highest, repeats), rough
 
     def _repeated(self, bounds: Bounds, highest: list[int], repeats: list[int]) -> tuple[Bounds, tuple[int, ...]]:
         """The part of the box that the data repeat, if they do at places that are on no grid too."""
@@ -212,6 +222,24 @@ class FourierModes:
                 found[axis] = (lower, lower + (upper - lower) / repeat)
                 highest[axis] = max(self.setting.tuning.first_modes[self.dim - 1], -(-highest[axis] // repeat))
         return tuple(found), tuple(highest)
+
+
+def with_speeds(system: Spectral) -> dict[Component, float]:
+    """Scales for the first pass: a field that begins at rest will move as fast as its acceleration and size allow."""
+    time, state = np.array([system.evolution.domain.time[0]]), system.initial_state()
+    pulls = system.modes.norms(system.rates(time, state[:, None])[:, 0].reshape(-1, *system.modes.shape))
+    scales = dict(system.scales)
+    for component, pull in zip(system.evolution.components, pulls, strict=True):
+        if component.level:
+            speed = float(np.sqrt(pull * scales[Component(component.field, 0)]))
+            scales[component] = max(scales[component], speed if np.isfinite(speed) else 0.0)
+    return scales
+
+
+def whole_period(evolution: Evolution) -> Bounds:
+    """The box, or twice the box where its walls are mirrors."""
+    pairs = ((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
+    return tuple((a, a + 2.0 * (b - a)) if evolution.mirrors is not None else (a, b) for a, b in pairs)
 
 
 def _scales(solution: Evolved) -> dict[Component, float]:

@@ -8,20 +8,19 @@ time derivative are eliminated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.periodic.elimination import Eliminated, Parted, acting, eliminate
-from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.equations import Eliminated, Equations, Parted, acting, eliminate
 from rannpde.pde.lines.periodic.kept import KeptStep
-from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.modes import EXACT, Modes
 from rannpde.pde.lines.periodic.wavematrix import WaveMatrix
 from rannpde.pde.lines.radau import Polynomial
-from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.problem.evolution import Component, Evolution, Parity
 from rannpde.pde.statement.expression import Jet
 
 ROUNDING = float(np.finfo(float).eps)
@@ -89,9 +88,12 @@ class Spectral:
     def initial_state(self) -> Array:
         """Coefficients at the first time: of the interpolant on a finer grid, cut at K, as the constraints demand."""
         finer = 8 if self.modes.dim == 1 else 2
-        fine = Modes(self.modes.bounds, tuple(finer * high for high in self.modes.highest))
-        values = [self.evolution.initial_values(c, fine.points) for c in self.evolution.components]
-        tables = self.modes.fitted(fine.to_tables(np.stack(values).reshape(-1, *fine.grid_shape)), fine.highest)
+        fine = replace(self.modes, highest=tuple(finer * high for high in self.modes.highest), padding=EXACT)
+        found = []
+        for number, component in enumerate(self.evolution.components):
+            values = self.evolution.initial_values(component, fine.points).reshape(1, *fine.grid_shape)
+            found.append(self.modes.fitted(fine.to_tables(values, fine.turned(number, self._still)), fine.highest))
+        tables = np.concatenate(found)
         if self.equations.constraints:
             own, data = self.matrices.start
             time = np.array([self.evolution.domain.time[0]])
@@ -117,8 +119,9 @@ class Spectral:
         for axis, (numbers, high) in enumerate(zip(self.modes.numbers, self.modes.highest, strict=True)):
             chosen = np.flatnonzero(np.abs(numbers) > HIGH * high)
             part = np.take(tables, chosen, axis=1 + axis)
-            weights = self.modes.multiplicity if axis < self.modes.dim - 1 else self.modes.multiplicity[chosen]
-            squares = (np.abs(part) ** 2 @ weights).reshape(len(tables), -1).sum(axis=1)
+            squares = part.real**2 + part.imag**2
+            for k, weights in reversed(list(enumerate(self.modes.multiplicities))):
+                squares = squares @ (weights[chosen] if k == axis else weights)
             found.append((np.sqrt(squares) / self._scales).max())
         return np.array(found)
 
@@ -154,7 +157,7 @@ class Spectral:
         if any(not part.trivial for part in self.equations.constraints):
             Q = self._constraint_rests(times, tables)
         if any(moving != 0 for moving in self.equations.moving):
-            dot = self._transformed(times, tables[:, :0], [(k, m, {}) for k, m in enumerate(self.equations.moving)])
+            dot = self._transformed(times, tables[:, :0], [(m, {}, ()) for m in self.equations.moving])
         everything = tables
         if self.equations.early:
             everything = np.concatenate([tables, self._algebraic(tables, None, Q, None)], axis=1)
@@ -162,55 +165,61 @@ class Spectral:
         parts = [(row, part) for row, c in enumerate(self.evolution.components) for part in self.equations.rates[c]]
         parts = [(row, part) for row, part in parts if not part.trivial]
         if parts:
-            found = self._transformed(times, everything, [(k, p.rest, p.symbols) for k, (_, p) in enumerate(parts)])
+            formulas = [(p.rest, p.symbols, self.modes.turned(row, self._along(p.axis))) for row, p in parts]
+            found = self._transformed(times, everything, formulas)
             for k, (row, part) in enumerate(parts):
                 N[:, row] += found[:, k] if part.axis is None else -self._slopes[part.axis] * found[:, k]
         return N, Q, dot
 
     def _constraint_rests(self, times: Array, tables: Array) -> Array:
-        parts = self.equations.constraints
-        return self._transformed(times, tables, [(k, part.rest, part.symbols) for k, part in enumerate(parts)])
+        parts = self.equations.constraints  # there are none between mirrors
+        return self._transformed(times, tables, [(part.rest, part.symbols, ()) for part in parts])
 
     @cached_property
     def _slopes(self) -> list[Array]:
-        dim = self.modes.dim
-        return [self.modes.factor(tuple(int(k == axis) for k in range(dim))) for axis in range(dim)]
+        return [self.modes.factor(self._along(axis)) for axis in range(self.modes.dim)]
+
+    def _along(self, axis: int | None) -> MultiIndex:
+        """The derivative along an axis, or none."""
+        return tuple(int(k == axis) for k in range(self.modes.dim))
+
+    @property
+    def _still(self) -> MultiIndex:
+        return self._along(None)
 
     @cached_property
     def _coordinates(self) -> list[Array]:
         """The coordinates of the grid, open: (n, 1), (1, m)."""
-        axes = []
-        for axis, ((lower, upper), count) in enumerate(zip(self.modes.bounds, self.modes.grid_shape, strict=True)):
-            values = lower + (upper - lower) * np.arange(count) / count
-            axes.append(values.reshape(tuple(-1 if k == axis else 1 for k in range(self.modes.dim))))
-        return axes
+        return [self.modes.beside(values, axis) for axis, values in enumerate(self.modes.grid)]
 
     def _known(self, times: Array, tables: Array, symbols: Mapping[sympy.Symbol, Jet]) -> dict[sympy.Symbol, Array]:
         """Values on the grid (s, *grid), all transformed together."""
         parts = self.parts
         known = {self.evolution.clock: times.reshape(-1, *(1,) * self.modes.dim)}
         known |= dict(zip(self.evolution.problem.vocabulary.symbols[1:], self._coordinates, strict=True))
-        jets = list(dict.fromkeys(symbols.values()))
-        if not jets:
-            return known
-        wanted = np.empty((len(jets), len(times), *self.modes.shape), dtype=complex)
-        for k, jet in enumerate(jets):
-            np.multiply(tables[:, parts.index(Component.of(jet))], self.modes.factor(jet.index[1:]), out=wanted[k])
-        values = self.modes.to_grid(wanted.reshape(-1, *self.modes.shape))
-        grids = dict(zip(jets, values.reshape(len(jets), len(times), *self.modes.grid_shape), strict=True))
+        groups: dict[Parity, list[Jet]] = {}
+        for jet in dict.fromkeys(symbols.values()):
+            groups.setdefault(self.modes.turned(parts.index(Component.of(jet)), jet.index[1:]), []).append(jet)
+        grids: dict[Jet, Array] = {}
+        for parity, jets in groups.items():
+            wanted = np.empty((len(jets), len(times), *self.modes.shape), dtype=complex)
+            for k, jet in enumerate(jets):
+                np.multiply(tables[:, parts.index(Component.of(jet))], self.modes.factor(jet.index[1:]), out=wanted[k])
+            values = self.modes.to_grid(wanted.reshape(-1, *self.modes.shape), parity)
+            grids |= dict(zip(jets, values.reshape(len(jets), len(times), *self.modes.grid_shape), strict=True))
         return known | {symbol: grids[jet] for symbol, jet in symbols.items()}
 
     def _transformed(
-        self, times: Array, tables: Array, formulas: Sequence[tuple[int, sympy.Expr, Mapping[sympy.Symbol, Jet]]]
+        self, times: Array, tables: Array, formulas: Sequence[tuple[sympy.Expr, Mapping[sympy.Symbol, Jet], Parity]]
     ) -> Array:
-        """(s, formulas, *shape): the tables of formulas of the grid's values."""
-        symbols = {symbol: jet for _, _, own in formulas for symbol, jet in own.items()}
+        """(s, formulas, *shape): the tables of formulas of the grid's values, each with its jets and its parity."""
+        symbols = {symbol: jet for _, own, _ in formulas for symbol, jet in own.items()}
         known = self._known(times, tables, symbols)
-        values = self.evolution.values([formula for _, formula, _ in formulas], known)
+        values = self.evolution.values([formula for formula, _, _ in formulas], known)
         whole = (len(times), *self.modes.grid_shape)
         found = np.empty((len(times), len(values), *self.modes.shape), dtype=complex)
-        for k, value in enumerate(values):
-            found[:, k] = self.modes.to_tables(np.broadcast_to(value, whole))
+        for k, (value, (_, _, parity)) in enumerate(zip(values, formulas, strict=True)):
+            found[:, k] = self.modes.to_tables(np.broadcast_to(value, whole), parity)
         return found
 
     # ----------------------------------------------------------------------------------- fields without a rate
@@ -316,5 +325,5 @@ class Spectral:
             if len(state) < len(self.parts) * self.modes.count:
                 state = self.completed(times[rows[:1]], state[:, None])[:, 0]
             waves = self.modes.waves(points[rows])
-            found[rows] = self.modes.at(self._tables(state)[place : place + 1], waves, [index])[0, 0]
+            found[rows] = self.modes.at(self._tables(state)[place : place + 1], waves, [index], place)[0, 0]
         return found

@@ -11,35 +11,23 @@ the last m coefficients of a function are what the conditions read off it, whate
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod, sqrt
-from typing import Any
 
 import numpy as np
-import sympy
 from scipy.linalg import svd
 
 from rannpde.arrays import Array, combinations
-from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import null_and_lifting
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.galerkin import DEPENDENT
-from rannpde.pde.problem.evolution import Constraint, Evolution
-from rannpde.pde.residual import Term
+from rannpde.pde.problem.evolution import Constraint, EndRow, Evolution, Face
 
 FEW = 16
 """Columns up to which ``along`` takes them one by one: 5 times faster for 2 of them, no slower for 16 (measured)."""
-
-
-@dataclass(frozen=True)
-class EndRow:
-    """What a condition reads off a function at one end of an axis: Σ_k coefficients[k] ∂^k u(place)."""
-
-    place: float
-    coefficients: Mapping[int, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,46 +164,6 @@ def along(matrix: Array, tensor: Array, axis: int) -> Array:
 
 
 # --------------------------------------------------------------------------------------------- boundary conditions
-
-
-@dataclass(frozen=True, eq=False)
-class Face:
-    """A condition on one side of a box, as a row of its axis: B u = value(t, other coordinates)."""
-
-    axis: int
-    row: EndRow
-    normal: float
-    value: sympy.Expr
-
-    @classmethod
-    def of(cls, evolution: Evolution, term: Term) -> Face | None:
-        """None where the condition holds other derivatives than along its normal, or coefficients that vary."""
-        side, expression = term.region, term.expression
-        if not isinstance(side, FlatSide):
-            return None
-        words = evolution.problem.vocabulary
-        axis, normal = side.axis - 1, float(side.outward)
-        known: dict[sympy.Symbol, Any] = dict.fromkeys(words.normals, 0.0)
-        known |= {words.normals[side.axis]: normal, words.symbols[side.axis]: side.value}
-        coefficients = {}
-        for jet, partial in zip(expression.jets, expression.partials, strict=True):
-            if partial.free_symbols - set(known) and not partial.is_zero:
-                return None
-            number = float(evolution.values([partial], known)[0])
-            if number and any(order for k, order in enumerate(jet.index) if k != axis + 1):
-                return None
-            if number:
-                coefficients[jet.index[axis + 1]] = number
-        value = -expression.formula.subs(dict.fromkeys(expression.symbols, 0))
-        return cls(axis, EndRow(side.value, coefficients), normal, value) if coefficients else None
-
-
-def faces_of(evolution: Evolution, name: str) -> list[Face] | None:
-    """The boundary conditions of a field axis by axis, or None where one does not fit."""
-    found = [Face.of(evolution, term) for term in evolution.boundary(name)]
-    if any(face is None for face in found):
-        return None
-    return sorted((face for face in found if face is not None), key=lambda face: face.axis)
 
 
 def values_on(face: Face, evolution: Evolution, name: str, axes: tuple[Axis, ...]) -> Constraint:

@@ -27,7 +27,7 @@ from rannpde.pde.lines.products.axis import along
 from rannpde.pde.lines.products.incompressible import Flux, IncompressibleFlow
 from rannpde.pde.lines.products.kronecker import DiagonalBlock, KroneckerBlocks
 from rannpde.pde.lines.products.tensor import Products
-from rannpde.pde.lines.radau import Polynomial
+from rannpde.pde.lines.radau import Polynomial, TimeUp
 from rannpde.pde.problem.evolution import Component, Constraint
 
 FEW = 4
@@ -36,10 +36,14 @@ FEW = 4
 
 @dataclass(frozen=True, eq=False)
 class StokesModes:
-    """A ``Dynamics``: the flow on products (``system``, with axes for the pressure too) in Stokes modes."""
+    """A ``Dynamics``: the flow on products (``system``, with axes for the pressure too) in Stokes modes.
+
+    over : whether the time allowed is used up, asked while modes are made
+    """
 
     flow: IncompressibleFlow
     system: Products
+    over: Callable[[], bool] = lambda: False
     _last: dict[str, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @property
@@ -108,14 +112,23 @@ class StokesModes:
     @cached_property
     def modes(self) -> tuple[Array, Array]:
         """V (n, m), and the rates λ (m,) at which viscosity damps them."""
+        self._ask()
         values, vectors = self._schur
+        self._ask()
         ranged = self._scaled.T @ (vectors / np.sqrt(values))
         whole = _complement(ranged)
+        self._ask()
         inverse = 1.0 / self._flat
         lengths, turn = eigh(whole.T @ (inverse[:, None] * whole), check_finite=False)
+        self._ask()
         found = np.sqrt(inverse)[:, None] * (whole @ (turn / np.sqrt(lengths)))
         found = self._turned(found, back=False)
         return found, 1.0 / lengths
+
+    def _ask(self) -> None:
+        """Every factorisation of some thousand rows takes seconds."""
+        if self.over():
+            raise TimeUp
 
     @cached_property
     def _single(self) -> Array:

@@ -24,6 +24,7 @@ from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.residual import field_sizes
 
 FINE = {2: 513, 3: 97}
 """Places per axis of the grid on which the data of a problem are looked at."""
@@ -126,11 +127,15 @@ def _look_at(
     tails = [0.0] * dim
     scales: dict[Component, float] = {}
     weights = (system.weights / system.weights.sum()).ravel()
+    seen: dict[Component, Array] = {}
     for component in system.slices:
-        value = system.grids(component, times, states, (0,) * dim).reshape(len(weights), -1)
-        scales[component] = float(np.sqrt(weights @ value**2).max()) or 1.0
-        if component.level or component not in system.evolution.initial:  # a pressure is as fine as what it keeps
-            continue
+        seen[component] = system.grids(component, times, states, (0,) * dim).reshape(len(weights), -1)
+        scales[component] = float(np.sqrt(weights @ seen[component] ** 2).max())
+    sizes = sizes_of(scales)
+    for component, value in seen.items():
+        rounding = sizes[component] > scales[component]
+        if rounding or component.level or component not in system.evolution.initial:
+            continue  # what is rounding has no lengths, and a pressure is as fine as what it keeps
         for k, line in enumerate(lines):
             lower, upper = line.bounds
             slope, bend = (
@@ -141,7 +146,17 @@ def _look_at(
             inverse[k] = np.maximum(inverse[k], _largest(own.reshape(system.weights.shape), k))
             if line.highest:
                 tails[k] = max(tails[k], tail(system.coefficients(component, times, states), k))
-    return inverse, tails, scales
+    return inverse, tails, sizes
+
+
+def sizes_of(scales: Mapping[Component, float]) -> dict[Component, float]:
+    """The sizes of components; of one that is rounding beside others of its level, the largest of these."""
+    found: dict[Component, float] = {}
+    for level in {component.level for component in scales}:
+        own = [component for component in scales if component.level == level]
+        sizes = field_sizes(np.array([scales[component] for component in own]))
+        found |= {component: float(size) if size > 1e-300 else 1.0 for component, size in zip(own, sizes, strict=True)}
+    return {component: found[component] for component in scales}
 
 
 def _seen(line: Line, inverse: Array, tail: float, setting: Setting) -> Line:
@@ -198,10 +213,12 @@ def profiles(solution: Evolved) -> dict[str, list[Profile]]:
         assert isinstance(system, Products)
         times = np.linspace(stretch.path.times[0], stretch.path.reliable, PROFILE_TIMES)
         states = stretch.path(times)
-        for name in system.axes:
-            if Component(name, 0) in system.evolution.initial:
-                coefficients = system.coefficients(Component(name, 0), times, states)
-                seen.setdefault(name, []).append((system, coefficients))
+        own = [Component(name, 0) for name in system.axes if Component(name, 0) in system.evolution.initial]
+        found = {component: system.coefficients(component, times, states) for component in own}
+        norms = {component: float(np.linalg.norm(values)) for component, values in found.items()}
+        for component, size in sizes_of(norms).items():
+            if size <= norms[component]:  # what is rounding looks like nothing
+                seen.setdefault(component.field, []).append((system, found[component]))
     dim = len(solution.evolution.domain.space.names)
     return {
         name: [Profile.of(k, [(system.axes[name][k], c) for system, c in parts]) for k in range(dim)]

@@ -11,14 +11,15 @@ from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import Rule
-from rannpde.pde.lines.march import March
+from rannpde.pde.lines.march import March, Trajectory
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
-from rannpde.pde.lines.products.axis import Axis, Face, along, faces_of, periodic_axis, random_axis
+from rannpde.pde.lines.products.axis import Axis, along, periodic_axis, random_axis
 from rannpde.pde.lines.products.flow import StokesModes
 from rannpde.pde.lines.products.incompressible import IncompressibleFlow
 from rannpde.pde.lines.products.lengths import Line, Profile, lines_of_data, look, profiles, tail
 from rannpde.pde.lines.products.tensor import Products
-from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.lines.radau import TimeUp
+from rannpde.pde.problem.evolution import Component, Evolution, Face, evolution_form, faces_of
 from rannpde.pde.watch import Ending
 
 
@@ -52,7 +53,12 @@ class AdaptedProducts:
             if number == 1 and not stretches:
                 system = replace(system, scales=with_speeds(system))
             march = self.setting.march(tol, number, system, self.grown)
-            stretches.append(self._marched(march, system, stretches, watched=left > 0))
+            try:
+                stretches.append(self._marched(march, system, stretches, left > 0, number == 1 and not stretches))
+            except TimeUp:
+                ended = stretches[-1] if stretches else Stretch(system, Trajectory((self.form.domain.time[0],), ()))
+                path = replace(ended.path, ending=Ending.BUDGET, detail=str(Ending.BUDGET))
+                return Evolved(self.form, (*stretches[:-1], replace(ended, path=path)))
             path, found = stretches[-1].path, Evolved(self.form, tuple(stretches))
             if path.ending is not None or found.whole or not path.steps:
                 return found
@@ -60,11 +66,14 @@ class AdaptedProducts:
             self.boost *= self.setting.tuning.much_finer
             left -= 1
 
-    def _marched(self, march: March, system: Products, before: list[Stretch], watched: bool) -> Stretch:
-        """The march with these products from the end of the last ones; ``watched``: until they resolve little."""
+    def _marched(self, march: March, system: Products, before: list[Stretch], watched: bool, needed: bool) -> Stretch:
+        """The march with these products from the end of the last ones; ``watched``: until they resolve little.
+
+        needed : there is nothing yet that could be given back
+        """
         state = handed_over(before[-1], system) if before else system.initial_state()
         time = before[-1].path.end if before else self.form.domain.time[0], self.form.domain.time[1]
-        modes = None if self.flow is None else StokesModes(self.flow, system)
+        modes = None if self.flow is None else StokesModes(self.flow, system, (lambda: False) if needed else march.over)
         now = [time[0]]
 
         def notice(steps: int, moment: float) -> Ending | None:

@@ -22,11 +22,11 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex, combinations
-from rannpde.pde.lines.products.axis import Axis, along, faces_of, values_on
+from rannpde.pde.lines.products.axis import Axis, along, values_on
 from rannpde.pde.lines.products.kronecker import KroneckerBlocks
 from rannpde.pde.lines.products.linearised import Linearised
 from rannpde.pde.lines.tuning import LinesTuning
-from rannpde.pde.problem.evolution import Component, Constraint, Evolution
+from rannpde.pde.problem.evolution import Component, Constraint, Evolution, faces_of
 from rannpde.pde.statement.expression import Jet, constant
 
 Orders = tuple[int, ...]

@@ -11,7 +11,8 @@ from rannpde.pde.lines.evolved import Evolved, Stretch, System
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
 from rannpde.pde.lines.march import March
 from rannpde.pde.lines.periodic.equations import Equations
-from rannpde.pde.lines.periodic.modes import Modes
+from rannpde.pde.lines.periodic.modes import EXACT, Modes
+from rannpde.pde.lines.periodic.passes import whole_period
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.response.influence import weak_form
@@ -40,9 +41,10 @@ def march_again(solution: Evolved, problem: Problem, tol: float, over: Callable[
 
 def _whole(modes: Modes, evolution: Evolution) -> Modes:
     """Modes of the whole box: data may repeat themselves at some values of the unknowns and not at others."""
-    bounds = tuple((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
+    bounds = whole_period(evolution)
     pairs = zip(bounds, modes.bounds, modes.highest, strict=True)
-    return Modes(bounds, tuple(round((b - a) / (d - c)) * high for (a, b), (c, d), high in pairs))
+    highest = tuple(round((b - a) / (d - c)) * high for (a, b), (c, d), high in pairs)
+    return replace(modes, bounds=bounds, highest=highest, padding=EXACT)
 
 
 def _moved(system: System, evolution: Evolution) -> Galerkin | Products | Spectral:

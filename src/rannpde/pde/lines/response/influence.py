@@ -20,6 +20,7 @@ from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.problem.evolution import Evolution, evolution_form
+from rannpde.pde.problem.mirrors import mirrors_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import AnyUnknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet, differentiate
@@ -96,8 +97,9 @@ class Influence:
         fixed = solution.evolution.constraints or solution.evolution.walls is not None  # fields without a rate
         if fixed or self.bends_boundary or self.timely or not solution.whole:
             return False
-        if isinstance(system, Spectral):
-            return True
+        if isinstance(system, Spectral):  # walls may be mirrors at some values of the unknowns and not at others
+            parities = system.evolution.mirrors
+            return not system.modes.parities or mirrors_of(self.evolution, self.table) == parities
         kind = isinstance(system, Galerkin) or (isinstance(system, Products) and not self.moves_boundary)
         return kind and len(solution.stretches) == 1
 

@@ -150,26 +150,39 @@ class ModeSpace:
 
     def jet(self, jet: Jet, changes: Array) -> Array:
         tables = changes[self.slices[Component.of(jet)]].T.reshape(-1, *self.modes.shape)
-        return self.modes.to_grid(tables * self.modes.factor(jet.index[1:])).reshape(len(tables), -1).T
+        parity = self.modes.turned(self._part(jet.field), jet.index[1:])
+        return self.modes.to_grid(tables * self.modes.factor(jet.index[1:]), parity).reshape(len(tables), -1).T
+
+    def _part(self, name: str) -> int:
+        return list(self.slices).index(Component(name, 0))
 
     def gather(self, name: str, parts: Sequence[Array]) -> Array:
-        source, *fluxes = (self.project(name, part) for part in parts)
-        for axis, flux in zip(self.evolution.rates[name].flux, fluxes, strict=True):
+        source = self.project(name, parts[0])
+        for axis, flux in zip(self.evolution.rates[name].flux, parts[1:], strict=True):
             along = tuple(int(k == axis) for k in range(self.modes.dim))
-            source = source - self.modes.factor(along).reshape(-1, 1) * flux
+            source = source - self.modes.factor(along).reshape(-1, 1) * self._projected(name, flux, along)
         return source
 
     def starts(self) -> Array:
         return self.nodes
 
     def project(self, name: str, values: Array) -> Array:
+        return self._projected(name, values, (0,) * self.modes.dim)
+
+    def _projected(self, name: str, values: Array, index: MultiIndex) -> Array:
+        """Of functions with the parity of that derivative of a field."""
         grids = np.ascontiguousarray(values.T).reshape(-1, *self.modes.grid_shape)
-        return self.modes.to_tables(grids).reshape(len(grids), -1).T
+        parity = self.modes.turned(self._part(name), index)
+        return self.modes.to_tables(grids, parity).reshape(len(grids), -1).T
 
     def table(self, component: Component, points: Array, index: MultiIndex) -> Array:
         whole = np.ones((len(points), 1))
-        for wave in self.modes.waves(points):
-            whole = (whole[:, :, None] * wave[:, None, :]).reshape(len(points), -1)
+        parity = self.modes.turned(self._part(component.field), index)
+        for axis, wave in enumerate(self.modes.waves(points)):
+            own = wave
+            if parity:
+                own = 1j * wave.imag if parity[axis] else wave.real
+            whole = (whole[:, :, None] * own[:, None, :]).reshape(len(points), -1)
         return whole * self.modes.factor(index).ravel()
 
     def operator(self, time: float, state: Array) -> Operator:
