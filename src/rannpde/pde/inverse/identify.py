@@ -49,7 +49,7 @@ UNMET = 1e3
 """How often its tolerance a condition on an unknown function may be missed: too small a basis cannot meet it."""
 CONTRADICTED = 2.0
 """Residuals of so many times the noise given say that the model cannot be right: its intervals mean nothing."""
-NEAR = 1.5
+NEAR = 2.5
 """Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
 
 
@@ -181,7 +181,7 @@ class Search:
             influence = self._influence(problem, function)
             if influence.fits(function):
                 over = lambda: self.watch.over  # noqa: E731
-                return LinesModel(problem, self.unknowns, function, influence, tol, over)
+                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
         if self.unknowns.bases:
             raise InputError(
                 "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "
