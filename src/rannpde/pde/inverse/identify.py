@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
+from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.method import CellsStory
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.functions import State
@@ -18,7 +19,7 @@ from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
 from rannpde.pde.inverse.evidence import Prior
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedModel
+from rannpde.pde.inverse.models import CellsModel, LinesModel, MarchedModel, Model, SolvedModel
 from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
@@ -177,6 +178,10 @@ class Search:
             assert isinstance(solution.story, CellsStory)
             degree = solution.story.passes[-1].degree
             return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.watch.over)
+        if isinstance(function, MarchedNetwork) and not self.unknowns.bases:
+            assert isinstance(solution.story, CellsStory)
+            degree = solution.story.passes[-1].degree
+            return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.watch)
         if isinstance(function, Evolved):
             influence = self._influence(problem, function)
             if influence.fits(function):

@@ -13,7 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Draw
+from rannpde.pde.cells.evolved import MarchedNetwork
+from rannpde.pde.cells.marching import Marching
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
 from rannpde.pde.cells.system import System
@@ -29,11 +32,15 @@ from rannpde.pde.lines.response.influence import Influence, weak_form
 from rannpde.pde.lines.response.sensitivities import sensitive
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.watch import Watch
 
 NEWTON_STEPS = 20
 SMOOTHLY = 0.1
 """Share of the tolerance with which marches of a model are made: steps in time differ from one to the next, and a
 search compares what they leave."""
+BESIDE = 1e-3
+"""Relative change of a number by which a march beside another differs: derivatives are good to about as much, and far
+above what the corrections of a step leave."""
 STEADY, ARRIVED = 1e-13, 1e-6
 """Relative change by a Newton step that is rounding, and one that is followed by no larger ones."""
 LOST_AFTER = 8
@@ -193,6 +200,42 @@ class LinesModel:
         self.start = march_again(self.start, self.forward, SMOOTHLY * self.tol, self.over, self.influence.clock)
         found = sensitive(self.start, self.influence, self.unknowns, vector, self.over)
         return Response(found, len(self.problem.fields))
+
+
+class MarchedModel:
+    """On the cells in space of a march, drawn anew; numbers only. Sensitivities are those of marches beside it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        unknowns: Unknowns,
+        start: MarchedNetwork,
+        degree: int,
+        tol: float,
+        rng: np.random.Generator,
+        watch: Watch,
+    ) -> None:
+        assert isinstance(problem.domain, SpaceTime)
+        self.problem, self.unknowns, self.tol, self.watch = problem, unknowns, tol, watch
+        space, tuning = problem.domain.space, CellsTuning()
+        draw, names = Draw.sample(space.dim, degree, tuning, rng), space.names
+        self.mesh = MeshBuilder(space, draw).build(start.cells.tree, tuple(map(names.index, problem.periodic)))
+        self.sizes = np.sqrt(np.mean(np.square(start(problem.domain.sample(2000, rng=3))), axis=0))
+        self.seed, self.tuning = int(rng.integers(2**31)), tuning
+
+    def respond(self, vector: Array) -> Response:
+        """One march, and one beside it for each number; NaN where it does not come to the end."""
+        near = []
+        for name, part in self.unknowns.slices.items():
+            k, change = part.start, np.zeros(len(vector))
+            change[k] = BESIDE * (abs(vector[k]) or abs(self.unknowns.guess[k]) or 1.0)
+            change[k] *= 1.0 if vector[k] + change[k] <= self.unknowns.limits[1][k] else -1.0
+            near.append((self.problem.at(self.unknowns.values(vector + change)), float(change[k])))
+        forward = self.problem.at(self.unknowns.values(vector))
+        marching = Marching(forward, self.tol, self.watch, self.tuning, {})
+        found, fields = marching.with_changes(self.mesh, self.sizes, self.seed, near), len(self.problem.fields)
+        whole = len(found.orders) == fields * (1 + len(near)) and found.times[-1] >= found.end * (1 - 1e-9)
+        return Response(found if whole else Unanswered(fields * (1 + len(near))), fields)
 
 
 class SolvedModel:
