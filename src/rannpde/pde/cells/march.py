@@ -80,6 +80,7 @@ class March:
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
         self.known: dict[float, Frozen] = {}
+        self.lengths: list[float] = []
         clocks = {f: max(t.expression.order(f, 0) for t in system.terms) for f in system.problem.fields}
         self.moving = np.array([clocks[name] > 0 for name in system.problem.fields])
         cells = len(system.mesh.cells)
@@ -97,7 +98,7 @@ class March:
         level : the first step is 2^-level of the whole time; fixed : all are; most : steps at most
         """
         states = [start, rates][: max(1, self.system.order)]
-        self.times, self.vectors = [self.system.start], [start[None]]
+        self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
         patience = self.tuning.worth if self.linear else 1  # factors of other problems are new ever again
         ladder = Ladder(self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience)
         first, ending = None, Ending.CONVERGED
@@ -205,11 +206,7 @@ class March:
             inside, between = self.system.residuals(times, self._orders(stages, states, h))
             if not all(np.isfinite(part).all() for part in inside):
                 return None
-            change = np.zeros_like(stages)
-            for k, factor in enumerate(frozen.factors):
-                own = [self.stages.apart(k, part) for part in inside]
-                gaps = [[self.stages.apart(k, part) for part in parts] for parts in between]
-                change += self.stages.together(k, self.system.correction(factor, own, gaps))
+            change = self._correction(self.system, frozen, inside, between)
             size = float(self.system.norms(change).max())
             if not np.isfinite(size) or size > HUGE:
                 return None
@@ -223,6 +220,37 @@ class March:
                 return stages if size < goal else None
             before = size
         return None
+
+    def _correction(
+        self, system: SpaceSystem, frozen: Frozen, inside: list[Array], between: list[list[Array]]
+    ) -> Array:
+        """What takes away these residuals of the stages: (s, total)."""
+        change = np.zeros((len(self.stages), system.total))
+        for k, factor in enumerate(frozen.factors):
+            own = [self.stages.apart(k, part) for part in inside]
+            gaps = [[self.stages.apart(k, part) for part in parts] for parts in between]
+            change += self.stages.together(k, system.correction(factor, own, gaps))
+        return change
+
+    def along(self, system: SpaceSystem, start: Array, rates: Array) -> Array:
+        """Vectors (1 + K s, total) of a system that differs by little, along the steps that this march has taken.
+
+        Its stages begin at those of this march, whose factors correct them: what is left of the difference is a share
+        as small as the difference of the systems.
+        """
+        states, found = [start, rates][: max(1, system.order)], [start[None]]
+        before = [self.vectors[0][-1], self.rates][: len(states)]
+        for time, h, own in zip(self.times, self.lengths, self.vectors[1:], strict=False):
+            frozen = self.known.get(h)
+            if frozen is None:
+                frozen = self.known[h] = self._freeze(time, h, before, own)
+            stages = own + (states[0] - before[0])
+            residuals = system.residuals(time + h * self.stages.nodes, self._orders(stages, states, h))
+            stages = stages + self._correction(system, frozen, *residuals)
+            orders, old = self._orders(stages, states, h), self._orders(own, before, h)
+            states, before = ([part[k][-1] for k in range(len(states))] for part in (orders, old))
+            found.append(stages)
+        return np.concatenate(found)
 
     def _error(self, state: Array, stages: Array) -> float:
         """The first Legendre coefficient that the polynomial of the step lacks, by the decay of the last ones."""
@@ -252,6 +280,7 @@ class March:
         left = self.system.residuals(time + h * self.stages.nodes, orders)[0]
         self._note(h, left, partials)
         self.times.append(time + h)
+        self.lengths.append(h)
         self.vectors.append(stages)
         return [orders[k][-1] for k in range(len(states))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -238,7 +238,39 @@ class Marching:
             found.append(system.cell_weights(vector, number).T)
         return Weights(tuple(found), ())
 
-    def _network(self, system: SpaceSystem, path: Path) -> MarchedNetwork:
+    def with_changes(self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]) -> MarchedNetwork:
+        """A march on a mesh; outputs are the fields, and for each problem near by how they change, over a number.
+
+        The problems differ by as small a change of an unknown number as that number says.
+        """
+        tol = self.tuning.time_share * self.tol
+        system = SpaceSystem(self.problem, mesh, np.maximum(sizes, SMALL * sizes.max()), self.factors, seed)
+        march = March(system, self._stages(tol), tol, self.tuning, over=lambda: self.watch.over)
+        start, rates = self._vector(system, 0), self._vector(system, 1)
+        path = march.run(start, rates, self.level).path
+        changes = []
+        for problem, size in near:
+            other, twin = Marching(problem, self.tol, self.watch, self.tuning, self.factors), system.like(problem)
+            begin, faster = other._vector(twin, 0), other._vector(twin, 1)
+            if len(march.lengths) == len(path.times) - 1:
+                vectors = march.along(twin, begin, faster)
+                changes.append(Path(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size))
+        return self._network(system, path, *changes)
+
+    def _network(self, system: SpaceSystem, *paths: Path) -> MarchedNetwork:
+        """Of paths along the same steps: the fields of the first, then those of the others."""
+        first, fields = paths[0], len(self.orders)
+        vectors = [self._with_rates(path) for path in paths]
+        cells = []
+        for number in range(len(system.mesh.cells)):
+            every = np.concatenate([system.cell_weights(own, number) for own in vectors], axis=1)
+            cells.append(np.moveaxis(every, 2, 0).reshape(-1, len(every) * fields * len(paths)))
+        network = cell_network(system.mesh, Weights(tuple(cells), ()))
+        orders = tuple(self.orders.values()) * len(paths)
+        return MarchedNetwork(network, first.times, len(first.stages), orders, system.end)
+
+    def _with_rates(self, path: Path) -> Array:
+        """All vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
         vectors, stages = path.vectors, len(path.stages)
         if max(self.orders.values()) > 1:
             lengths = np.diff(path.times)
@@ -247,13 +279,7 @@ class Marching:
                 own = vectors[1 + step * stages : 1 + (step + 1) * stages] - vectors[step * stages]
                 rates.append(path.stages.derivative[-1] @ own / lengths[step])
             vectors = np.concatenate([vectors, rates])
-        fields = len(self.orders)
-        cells = [
-            np.moveaxis(system.cell_weights(vectors, number), 2, 0).reshape(-1, len(vectors) * fields)
-            for number in range(len(system.mesh.cells))
-        ]
-        network = cell_network(system.mesh, Weights(tuple(cells), ()))
-        return MarchedNetwork(network, path.times, stages, tuple(self.orders.values()), system.end)
+        return vectors
 
 
 def fitted(cell: Cell, values: Array) -> tuple[Array, Array]:

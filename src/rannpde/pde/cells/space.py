@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from os import cpu_count
 
@@ -86,6 +87,13 @@ class SpaceSystem:
         repeats = [count * width for width in self.functions]
         self.shares = np.repeat(shares, repeats)
         self.field = np.concatenate([np.repeat(np.arange(count), width) for width in self.functions])
+
+    def like(self, problem: Problem) -> SpaceSystem:
+        """The same rows of a problem that differs in its numbers only."""
+        other = copy(self)
+        other.problem, other.terms = problem, [term for term in problem.terms if term.kind != "initial"]
+        other.rows = [replace(rows, term=term) for rows, term in zip(self.rows, other.terms, strict=True)]
+        return other
 
     @property
     def order(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
+from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.method import CellsStory
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.functions import State
@@ -18,7 +19,7 @@ from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
 from rannpde.pde.inverse.evidence import Prior
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import CellsModel, LinesModel, Model, SolvedModel
+from rannpde.pde.inverse.models import CellsModel, LinesModel, MarchedModel, Model, SolvedModel
 from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
@@ -49,7 +50,7 @@ UNMET = 1e3
 """How often its tolerance a condition on an unknown function may be missed: too small a basis cannot meet it."""
 CONTRADICTED = 2.0
 """Residuals of so many times the noise given say that the model cannot be right: its intervals mean nothing."""
-NEAR = 1.5
+NEAR = 2.5
 """Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
 
 
@@ -177,11 +178,15 @@ class Search:
             assert isinstance(solution.story, CellsStory)
             degree = solution.story.passes[-1].degree
             return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.watch.over)
+        if isinstance(function, MarchedNetwork) and not self.unknowns.bases:
+            assert isinstance(solution.story, CellsStory)
+            degree = solution.story.passes[-1].degree
+            return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.watch)
         if isinstance(function, Evolved):
             influence = self._influence(problem, function)
             if influence.fits(function):
                 over = lambda: self.watch.over  # noqa: E731
-                return LinesModel(problem, self.unknowns, function, influence, tol, over)
+                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
         if self.unknowns.bases:
             raise InputError(
                 "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "

@@ -13,12 +13,16 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Draw
+from rannpde.pde.cells.evolved import MarchedNetwork
+from rannpde.pde.cells.marching import Marching
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
 from rannpde.pde.cells.system import System
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.initial import integrated
 from rannpde.pde.inverse.estimates import FunctionEstimate
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.inverse.unknowns import Unknowns
@@ -28,13 +32,19 @@ from rannpde.pde.lines.response.influence import Influence, weak_form
 from rannpde.pde.lines.response.sensitivities import sensitive
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
+from rannpde.pde.watch import Watch
 
 NEWTON_STEPS = 20
 SMOOTHLY = 0.1
 """Share of the tolerance with which marches of a model are made: steps in time differ from one to the next, and a
 search compares what they leave."""
-STEADY = 1e-13
-"""Relative change by a Newton step that is rounding."""
+BESIDE = 1e-3
+"""Relative change of a number by which a march beside another differs: derivatives are good to about as much, and far
+above what the corrections of a step leave."""
+STEADY, ARRIVED = 1e-13, 1e-6
+"""Relative change by a Newton step that is rounding, and one that is followed by no larger ones."""
+LOST_AFTER = 8
+"""Newton steps after which one that is still as large as the solution leads nowhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,23 +114,52 @@ class CellsModel:
         tight = np.zeros(len(start.tree.leaves), dtype=bool)
         self.system = System(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
         self.start: State | Weights = start
+        self.problem, self.initial = problem, problem.domain.dim == 1 and integrated(problem.at({})) is not None
         self.linear = _linear_in_fields(problem)
         self.fields = len(problem.fields)
 
     def respond(self, vector: Array) -> Response:
-        """Newton's method from the last solution; the last step gives the sensitivities too."""
+        """Newton's method from the last solution, or what an integrator says; its last step gives the sensitivities.
+
+        Where it does not converge, because the unknowns are too far from the last ones, there is no answer: NaN.
+        """
         self.present.vector = np.array(vector)
-        found, _ = self.system.solve_all(self.start, _go_on)
-        change, steps = np.inf, 1
-        while not self.linear and change > STEADY and steps < NEWTON_STEPS and not self.over():
-            before = found[0]
-            found, _ = self.system.solve_all(before, _go_on)
-            last, change, steps = change, before.distance(found[0]), steps + 1
-            if change < 1e-6 and change > 0.3 * last:
-                break
+        start = integrated(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
+        found = self._newton(start or self.start)
+        if found is None:
+            return Response(Unanswered(self.fields * (1 + self.present.count)), self.fields)
         self.start = found[0]
         together = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in found), strict=True))
         return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
+
+    def _newton(self, start: State | Weights) -> list[Weights] | None:
+        """Weights with their changes; None where the steps do not become small."""
+        found, _ = self.system.solve_all(start, _go_on)
+        change, steps = 0.0 if self.linear else np.inf, 1
+        while change > STEADY and steps < NEWTON_STEPS and not self.over():
+            before = found[0]
+            try:
+                found, _ = self.system.solve_all(before, _go_on)
+            except np.linalg.LinAlgError:  # no linearisation where the step before has led
+                return None
+            last, change, steps = change, before.distance(found[0]), steps + 1
+            lost = not np.isfinite(change) or (steps > LOST_AFTER and change > 1.0)
+            if lost or (change < ARRIVED and change > 0.3 * last):
+                break
+        return found if change < ARRIVED or self.over() else None
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """What a model says where it has no solution."""
+
+    outputs: int
+
+    def __call__(self, points: Array) -> Array:
+        return np.full((len(points), self.outputs), np.nan)
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        return self(points)
 
 
 def _linear_in_fields(problem: Problem) -> bool:
@@ -138,26 +177,65 @@ def _go_on() -> None:
 
 
 class LinesModel:
-    """In the functions of space of a march; unknown numbers, and unknown functions in the equations."""
+    """In the functions of space of a march at a vector of unknowns; numbers, and functions in the equations."""
 
     def __init__(
         self,
         problem: Problem,
         unknowns: Unknowns,
         start: Evolved,
+        vector: Array,
         influence: Influence,
         tol: float,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
         self.problem, self.unknowns, self.start = problem, unknowns, start
         self.influence, self.tol, self.over = influence, tol, over
+        self.vector, self.forward = vector, start.evolution.problem
 
     def respond(self, vector: Array) -> Response:
         """One march, and its sensitivities along it."""
-        values = self.unknowns.values(vector)
-        self.start = march_again(self.start, self.problem.at(values), SMOOTHLY * self.tol, self.over)
+        if not np.array_equal(vector, self.vector):
+            self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
+        self.start = march_again(self.start, self.forward, SMOOTHLY * self.tol, self.over, self.influence.clock)
         found = sensitive(self.start, self.influence, self.unknowns, vector, self.over)
         return Response(found, len(self.problem.fields))
+
+
+class MarchedModel:
+    """On the cells in space of a march, drawn anew; numbers only. Sensitivities are those of marches beside it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        unknowns: Unknowns,
+        start: MarchedNetwork,
+        degree: int,
+        tol: float,
+        rng: np.random.Generator,
+        watch: Watch,
+    ) -> None:
+        assert isinstance(problem.domain, SpaceTime)
+        self.problem, self.unknowns, self.tol, self.watch = problem, unknowns, tol, watch
+        space, tuning = problem.domain.space, CellsTuning()
+        draw, names = Draw.sample(space.dim, degree, tuning, rng), space.names
+        self.mesh = MeshBuilder(space, draw).build(start.cells.tree, tuple(map(names.index, problem.periodic)))
+        self.sizes = np.sqrt(np.mean(np.square(start(problem.domain.sample(2000, rng=3))), axis=0))
+        self.seed, self.tuning = int(rng.integers(2**31)), tuning
+
+    def respond(self, vector: Array) -> Response:
+        """One march, and one beside it for each number; NaN where it does not come to the end."""
+        near = []
+        for name, part in self.unknowns.slices.items():
+            k, change = part.start, np.zeros(len(vector))
+            change[k] = BESIDE * (abs(vector[k]) or abs(self.unknowns.guess[k]) or 1.0)
+            change[k] *= 1.0 if vector[k] + change[k] <= self.unknowns.limits[1][k] else -1.0
+            near.append((self.problem.at(self.unknowns.values(vector + change)), float(change[k])))
+        forward = self.problem.at(self.unknowns.values(vector))
+        marching = Marching(forward, self.tol, self.watch, self.tuning, {})
+        found, fields = marching.with_changes(self.mesh, self.sizes, self.seed, near), len(self.problem.fields)
+        whole = len(found.orders) == fields * (1 + len(near)) and found.times[-1] >= found.end * (1 - 1e-9)
+        return Response(found if whole else Unanswered(fields * (1 + len(near))), fields)
 
 
 class SolvedModel:

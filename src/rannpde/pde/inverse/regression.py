@@ -147,10 +147,10 @@ class Regression:
             scale = self._scale(rows, matrix)
             change = self._step(vector, right, matrix, scale, damping, moving)
             size = self._size(change, vector + change, scale)
-            if not np.isfinite(size) or size < tol:
+            if not np.isfinite(size):
                 settled = True
                 break
-            swift = size < SWIFT * last < np.inf and size * size / last < tol
+            swift = size < tol or (size < SWIFT * last < np.inf and size * size / last < tol)
             if swift or (damping <= HELD_BACK and np.linalg.norm(matrix @ change) < NEGLIGIBLE):
                 vector, rows, settled = vector + change, rows.moved(change), True
                 break
@@ -162,7 +162,7 @@ class Regression:
                 damping = max(damping / 10, LEAST_DAMPING)
             else:
                 near = size < max(1e-6, ROUGH * tol) or after - before < 1e-8 * before
-                settled = (near and damping > LEAST_DAMPING) or damping > 1e12
+                settled = (near and ahead.finite and damping > LEAST_DAMPING) or damping > 1e12
                 damping = max(damping * 10, HELD_BACK)
         right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)

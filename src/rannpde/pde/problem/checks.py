@@ -151,7 +151,7 @@ def _check_start(problem: Problem) -> None:
         for part in _parts_of(expression.formula, {*known, *given}):
             if part.free_symbols & set(given):
                 value = evaluate([part.xreplace(given)], known, problem.functions)[0]
-                _require_finite(value, points, f"{shown(part)} in {term.name!r}, at the initial values,", problem)
+                _require_finite(value, points, part, f"in {term.name!r}, at the initial values,", problem)
 
 
 def _parts_of(formula: sympy.Expr, symbols: set[sympy.Symbol]) -> Iterator[sympy.Expr]:
@@ -165,11 +165,13 @@ def _parts_of(formula: sympy.Expr, symbols: set[sympy.Symbol]) -> Iterator[sympy
             yield from _parts_of(part, symbols)
 
 
-def _require_finite(value: Array, points: Array, what: str, problem: Problem) -> None:
+def _require_finite(value: Array, points: Array, part: sympy.Expr, what: str, problem: Problem) -> None:
     if not np.isfinite(value).all():
         row = int(np.flatnonzero(~np.isfinite(np.broadcast_to(value, len(points))))[0])
         where = ", ".join(f"{n}={v:.4g}" for n, v in zip(problem.domain.names, points[row], strict=True))
-        raise InputError(f"{what} is not finite at {where}; mend the formula, the function or the domain")
+        raise InputError(
+            f"{shown(part)} {what} is not finite at {where}; mend the formula, the function or the domain"
+        )
 
 
 def _check_finite(term: Term, problem: Problem) -> None:
@@ -180,7 +182,7 @@ def _check_finite(term: Term, problem: Problem) -> None:
     known = term.known(points, problem.vocabulary)
     parts = list(_parts_of(term.expression.formula, set(known)))
     for part, value in zip(parts, evaluate(parts, known, problem.functions), strict=True):
-        _require_finite(value, points, f"{shown(part)} in {term.name!r}", problem)
+        _require_finite(value, points, part, f"in {term.name!r}", problem)
 
 
 def _check_initial(problem: Problem) -> None:

@@ -59,6 +59,14 @@ def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]
 # --------------------------------------------------------------------------------------------------------- in time
 
 
+def timed_parts(evolution: Evolution) -> list[sympy.Expr]:
+    """Everything in the equations and boundary conditions that depends on time explicitly."""
+    problem, time = evolution.problem, evolution.clock
+    expressions = [part for rate in evolution.rates.values() for part in rate.parts]
+    expressions += [term.expression for term in problem.constraints if term.kind == "boundary"]
+    return [part for part in data_parts(expressions, set(problem.vocabulary.symbols)) if time in part.free_symbols]
+
+
 @dataclass(frozen=True, eq=False)
 class Clock:
     """How fast the data change in time.
@@ -74,10 +82,7 @@ class Clock:
     @classmethod
     def of(cls, evolution: Evolution, lengths_per_step: float) -> Clock:
         """The clock of everything in the equations and boundary conditions that depends on time explicitly."""
-        problem, time = evolution.problem, evolution.clock
-        expressions = [part for rate in evolution.rates.values() for part in rate.parts]
-        expressions += [term.expression for term in problem.constraints if term.kind == "boundary"]
-        parts = [part for part in data_parts(expressions, set(problem.vocabulary.symbols)) if time in part.free_symbols]
+        parts = timed_parts(evolution)
         if not parts:
             return cls()
         start, end = evolution.domain.time

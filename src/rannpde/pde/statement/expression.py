@@ -5,14 +5,15 @@ by the jets are the exact linearisation that Gauss–Newton needs,
 
     F'(u) w = Σ_jets ∂F/∂(∂^α u) · ∂^α w .
 
-Values come from walking the tree of the formula: no code is generated, every distinct node is computed once.
+Values come from the tree of the formula as a list of steps: no code is generated, every distinct node is computed once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -185,44 +186,86 @@ def evaluate(
     >>> evaluate([x**2 + 1, sympy.Integer(3)], {x: np.array([1.0, 2.0])})
     [array([2., 5.]), array(3.)]
     """
-    cache: dict[sympy.Expr, Array] = {symbol: np.asarray(value, dtype=float) for symbol, value in values.items()}
+    places, steps, wanted = _program(tuple(expressions), tuple(values))
+    found = [np.asarray(value, dtype=float) for value in values.values()] + list(places)
+    known = functions or {}
     with np.errstate(all="ignore"):
-        return [_walk(expression, cache, functions or {}) for expression in expressions]
+        for operation, below in steps:
+            found.append(np.asarray(operation([found[k] for k in below], known)))
+    return [found[k] for k in wanted]
 
 
-def _walk(node: sympy.Expr, cache: dict[sympy.Expr, Array], functions: Mapping[str, Callable[..., Any]]) -> Array:
-    found = cache.get(node)
-    if found is None:
-        if not node.args and node.is_number and node.is_extended_real:  # larger constants by floats, not by digits
-            found = np.asarray(float(node))
+Functions = Mapping[str, Callable[..., Any]]
+Operation = Callable[[list[Array], Functions], Any]
+"""What a node makes of the values below it."""
+
+
+@lru_cache(maxsize=512)
+def _program(
+    expressions: tuple[sympy.Expr, ...], given: tuple[sympy.Symbol, ...]
+) -> tuple[tuple[Array, ...], tuple[tuple[Operation, tuple[int, ...]], ...], tuple[int, ...]]:
+    """The trees as a list of steps: marches evaluate the same formulas a thousand times, at few points.
+
+    Values lie in one row: those given, then constants (larger ones by floats, not by digits), then one for each step,
+    an operation and where what it needs lies. Last, where the expressions themselves lie.
+    """
+    constants: dict[sympy.Expr, Array] = {}
+    steps: dict[sympy.Expr, tuple[Operation, tuple[sympy.Expr, ...]]] = {}
+    outside = set(given)
+
+    def visit(node: sympy.Expr) -> None:
+        if node in outside or node in constants or node in steps:
+            return
+        if not node.args and node.is_number and node.is_extended_real:
+            constants[node] = np.asarray(float(node))
+            return
+        below = node.expr.args if isinstance(node, sympy.Derivative) else node.args
+        for part in below:
+            visit(part)
+        operation = _operation(node)
+        if below and not isinstance(node, (AppliedUndef, sympy.Derivative)) and all(p in constants for p in below):
+            with np.errstate(all="ignore"):
+                constants[node] = np.asarray(operation([constants[part] for part in below], {}))
         else:
-            parts = node.expr.args if isinstance(node, sympy.Derivative) else node.args
-            found = np.asarray(_apply(node, [_walk(below, cache, functions) for below in parts], functions))
-        cache[node] = found
-    return found
+            steps[node] = operation, below
+
+    for expression in expressions:
+        visit(expression)
+    place = {node: k for k, node in enumerate((*given, *constants, *steps))}
+    ordered = tuple((operation, tuple(place[part] for part in below)) for operation, below in steps.values())
+    return tuple(constants.values()), ordered, tuple(place[expression] for expression in expressions)
 
 
-def _apply(node: sympy.Expr, below: list[Array], functions: Mapping[str, Callable[..., Any]]) -> Any:
+def _operation(node: sympy.Expr) -> Operation:
     if node.is_Add:
-        return sum(below[1:], below[0])
+        return lambda below, _: sum(below[1:], below[0])
     if node.is_Mul:
-        product = below[0]
-        for factor in below[1:]:
-            product = product * factor
-        return product
+        return lambda below, _: reduce(mul, below)
     if node.is_Pow:
-        return _power(below[0], below[1], node.exp)
+        return lambda below, _: _power(below[0], below[1], node.exp)
     if node.func in _UFUNCS:
-        return _UFUNCS[node.func](*below)
-    if isinstance(node, AppliedUndef) and node.func.__name__ in functions:
-        return _user_value(node.func.__name__, functions[node.func.__name__], below)
-    if isinstance(node, sympy.Derivative) and node.expr.func.__name__ in functions:
-        return _user_derivative(node, below, functions[node.expr.func.__name__])
+        ufunc = _UFUNCS[node.func]
+        return lambda below, _: ufunc(*below)
+    call = node.expr if isinstance(node, sympy.Derivative) else node
+    if isinstance(call, AppliedUndef):
+        return lambda below, functions: _user(node, call, below, functions)
     if node.is_Symbol:
         raise InputError(f"the symbol {node} has no value here; declare it as a field, a coordinate or a parameter")
-    raise InputError(
-        f"{type(node).__name__} cannot be evaluated; known functions: {', '.join(sorted(f.__name__ for f in _UFUNCS))}"
-    )
+    raise _not_evaluated(node)
+
+
+def _not_evaluated(node: sympy.Expr) -> InputError:
+    known = ", ".join(sorted(f.__name__ for f in _UFUNCS))
+    return InputError(f"{type(node).__name__} cannot be evaluated; known functions: {known}")
+
+
+def _user(node: sympy.Expr, call: AppliedUndef, below: list[Array], functions: Functions) -> Array:
+    name = call.func.__name__
+    if name not in functions:
+        raise _not_evaluated(node)
+    if isinstance(node, sympy.Derivative):
+        return _user_derivative(node, below, functions[name])
+    return _user_value(name, functions[name], below)
 
 
 def _power(base: Array, exponent: Array, exact: sympy.Expr) -> Array:

@@ -46,7 +46,7 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
             table[node] = vocabulary.bare.get(name) or vocabulary.field_function(name)
         elif name not in vocabulary.functions:
             raise StatementError(f"the function {name!r} is unknown; {suggestion(name, vocabulary.known())}")
-    for symbol in statement.free_symbols:
+    for symbol in statement.free_symbols - set(vocabulary.normals):  # those stand in statements of our own making
         if symbol.name in vocabulary.coordinates:
             table[symbol] = coordinate_symbol(symbol.name)
         elif symbol.name in vocabulary.unknown:

@@ -23,16 +23,18 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.threads import one_thread
 
 
-def march_again(solution: Evolved, problem: Problem, tol: float, over: Callable[[], bool]) -> Evolved:
+def march_again(
+    solution: Evolved, problem: Problem, tol: float, over: Callable[[], bool], clock: Clock | None = None
+) -> Evolved:
     """A problem that differs in its numbers and functions only, marched with the functions of space of a solution.
 
-    over : whether the time allowed is used up
+    clock : of its data in time, where it is known already; over : whether the time allowed is used up
     """
     tuning, system = LinesTuning(), solution.stretches[-1].system
     evolution = evolution_form(problem, weak=weak_form(solution))
     with one_thread(evolution.domain.space.dim == 1):
         again = _moved(system, evolution)
-        clock = Clock.of(evolution, tuning.steps.lengths_per_step)
+        clock = clock or Clock.of(evolution, tuning.steps.lengths_per_step)
         path = March(tuning.march_share * tol, tuning, clock, over=over).run(
             again, evolution.domain.time, again.initial_state()
         )

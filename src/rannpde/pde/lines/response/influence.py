@@ -19,6 +19,8 @@ from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.data import Clock, timed_parts
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.mirrors import mirrors_of
 from rannpde.pde.problem.problem import Problem
@@ -90,6 +92,14 @@ class Influence:
     def timely(self) -> bool:
         """Whether an unknown is a function of time, which the tables at the nodes do not follow."""
         return any(isinstance(one, UnknownFunction) and "t" in one.of for one in self.unknown.values())
+
+    @cached_property
+    def clock(self) -> Clock | None:
+        """Of the data that change in time, the same for all marches; None where an unknown changes them."""
+        calls = {call for part in timed_parts(self.evolution) for call in part.atoms(AppliedUndef)}
+        if any(call.func.__name__ in self.unknown for call in calls):
+            return None
+        return Clock.of(self.evolution, LinesTuning().steps.lengths_per_step)
 
     def fits(self, solution: Evolved) -> bool:
         """Whether the sensitivities of this march can be had: one set of functions of space, which stays."""
