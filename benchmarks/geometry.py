@@ -34,7 +34,7 @@ import rannpde as rp
 from classical import Array, Function
 from finite_elements import COORDINATES
 from rannpde.bench.rivals import meshes
-from rannpde.bench.rivals.elements import Elements, flow
+from rannpde.bench.rivals.elements import Elements, flow, heated, scalar
 
 FRESH = 4000
 GRACE = 240.0
@@ -110,8 +110,8 @@ def case_c() -> rp.Problem:
 
 
 def case_c_elements(spacing: float, order: int) -> Elements:
-    mesh = fem.plate(((-0.5, 0.5),) * 2, FOUR, spacing, order)
-    return fem.scalar(mesh, order, 0.0, {"outside": 1.0} | dict.fromkeys(discs_of(FOUR), 0.0))
+    mesh = meshes.plate(((-0.5, 0.5),) * 2, FOUR, spacing, order)
+    return scalar(mesh, order, 0.0, {"outside": 1.0} | dict.fromkeys(discs_of(FOUR), 0.0))
 
 
 SOURCE = 10 * (17 + X**2 + Y**2) * sympy.sin(sympy.pi * X) * sympy.sin(4 * sympy.pi * Y)
@@ -123,9 +123,9 @@ def case_cg() -> rp.Problem:
 
 
 def case_cg_elements(spacing: float, order: int) -> Elements:
-    mesh = fem.plate(SQUARE, UNEVEN, spacing, order)
+    mesh = meshes.plate(SQUARE, UNEVEN, spacing, order)
     values = {"outside": 0.2} | dict.fromkeys(discs_of(UNEVEN), 1.0)
-    return fem.scalar(mesh, order, fem.formula(SOURCE), values, 64.0)
+    return scalar(mesh, order, fem.formula(SOURCE), values, 64.0)
 
 
 # ----------------------------------------------------------------------------------------------------- corners
@@ -155,7 +155,7 @@ def l_shape() -> rp.Problem:
 
 def l_shape_elements() -> Elements:
     mesh = meshes.cornered(SQUARE, ((0, 1), (-1, 0)), 0.5, 12, 12)
-    return fem.scalar(mesh, 12, 0.0, {"left|right|wall": fem.formula(SINGULAR)})
+    return scalar(mesh, 12, 0.0, {"left|right|wall": fem.formula(SINGULAR)})
 
 
 FLOW = {
@@ -214,7 +214,7 @@ def stokes() -> rp.Problem:
 
 
 def stokes_elements() -> Elements:
-    mesh, order = fem.plate(UNIT, THREE, 0.12, 11), 11
+    mesh, order = meshes.plate(UNIT, THREE, 0.12, 11), 11
     force, velocity = ([fem.formula(one) for one in pair] for pair in (stokes_force(), VELOCITY))
     return fem.stokes(mesh, order, force, velocity, (*MIDDLE, LEVEL))
 
@@ -316,7 +316,7 @@ def holes() -> rp.Problem:
 
 
 def holes_elements() -> Elements:
-    mesh = fem.plate(((0, 8), (0, 8)), forty(), 0.5, 6, near=0.25)
+    mesh = meshes.plate(((0, 8), (0, 8)), forty(), 0.5, 6, near=0.25)
     exact = holes_exact()
     return fem.elasticity(mesh, 6, MODULUS, POISSON, exact, "outside", elastic_force(*exact))
 
@@ -343,21 +343,12 @@ def heat() -> rp.Problem:
 
 
 def heat_elements(spacing: float, order: int, steps: int) -> tuple[Function, int]:
-    mesh = fem.plate(PLATE, [*LARGE, *SMALL], spacing, order)
-
-    def outer(name: str) -> float:
-        return 0.1 if name == "outside" else 5.0 if int(name.removeprefix("disc")) < len(LARGE) else 1.0
-
-    kept, unknowns = fem.heat(mesh, order, outer, END, HALVINGS, steps)
-
-    def function(points: Array) -> Array:
-        values = np.full((len(points), 1), np.nan)
-        for moment, found in kept.items():
-            here = points[:, 0] == moment
-            values[here] = found(points[here, 1:])
-        return values
-
-    return function, unknowns
+    discs = [*LARGE, *SMALL]
+    names = discs_of(discs)
+    outer = dict.fromkeys(names, 1.0) | dict.fromkeys(names[: len(LARGE)], 5.0) | {"outside": 0.1}
+    moments = [END / 2**k for k in range(HALVINGS + 1)]
+    found = heated(meshes.plate(PLATE, discs, spacing, order), order, outer, moments, steps)
+    return found, found.size
 
 
 # ------------------------------------------------------------------------------------------------------ space
@@ -374,7 +365,7 @@ def poisson_in(domain: rp.Domain) -> rp.Problem:
 
 
 def smooth_elements(mesh: Any, order: int) -> Elements:
-    return fem.scalar(mesh, order, fem.formula(-laplacian(SMOOTH, 3)), {".*": fem.formula(SMOOTH)})
+    return scalar(mesh, order, fem.formula(-laplacian(SMOOTH, 3)), {".*": fem.formula(SMOOTH)})
 
 
 def waves() -> Any:
@@ -392,7 +383,7 @@ def case_3d() -> rp.Problem:
 
 def case_3d_elements(spacing: float, order: int) -> Elements:
     mesh = meshes.cube(BALLS, spacing, order)
-    return fem.scalar(mesh, order, fem.formula(waves()), {}, mesh.MaterialCF({"low": 64.0, "high": 100.0}))
+    return scalar(mesh, order, fem.formula(waves()), {}, mesh.MaterialCF({"low": 64.0, "high": 100.0}))
 
 
 def torus_file() -> Path:
@@ -442,7 +433,7 @@ def interface_elements() -> Elements:
     square = X**2 + Y**2
     rim = fem.formula(square**2 / CONTRAST + RADIUS**4 * (1 - 1 / CONTRAST))
     factor = mesh.MaterialCF({"inner": 1.0, "outer": CONTRAST})
-    return fem.scalar(mesh, 8, fem.formula(-16 * square), {"outside": rim}, 0.0, factor)
+    return scalar(mesh, 8, fem.formula(-16 * square), {"outside": rim}, 0.0, factor)
 
 
 ROWS: Mapping[str, Row] = {

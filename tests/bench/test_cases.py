@@ -1,6 +1,7 @@
 """The cases: stated in a few lines, with truths that are small and finer than the goals, solved in small."""
 
 import inspect
+import sys
 import warnings
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.bench.case import relative_error
+from rannpde.bench.case import judged, relative_error
 from rannpde.bench.coefficients import blocks, random_field, random_field_values, read_numbers
 from rannpde.bench.pinnacle import burgers, poisson, waves
 from rannpde.bench.pinnacle.table import CASES, ORDER
@@ -19,14 +20,14 @@ from rannpde.pde.functions import ExactSolution
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.residual import term_residual
 
+TABLES = Path(__file__).parents[2] / "benchmarks" / "truth"
+sys.path.insert(0, str(TABLES))
+import compute  # noqa: E402
+
 STATED = list(CASES.values())
 COMPUTED = [case for case in STATED if case.truth]
-TABLES = Path(__file__).parents[2] / "benchmarks" / "truth"
-QUICK = (
-    "burgers-1d", "poisson-2d-c", "heat-2d-vc", "heat-2d-ms", "wave-1d", "wave-2d-cg", "wave-2d-ms",
-    "kuramoto-sivashinsky", "poisson-nd",
-)  # fmt: skip
-"""Whose small versions take a second or two; the others are stated, and their truths are checked."""
+LEFT = {"poisson-2d-ms": "a residual is left at the corners of blocks"}
+"""Small versions that reach their error without being called converged, and why."""
 COARSE = {
     "burgers-2d": "fronts of width 0.002 on a square of 4",
     "gray-scott": "as Heat 2d-LT",
@@ -70,19 +71,36 @@ def test_a_case_is_stated_and_knows_its_truth(case):
     assert len(truth.points) >= 1000
     if case.times:
         assert set(np.round(truth.points[:, 0], 9)) == set(np.round(case.times, 9))
-    small = case.judged_at(stated(case, small=True))
+    small = case.judged_at(stated(case, small=True), small=True)
     assert len(small.points) >= 50
 
 
-@pytest.mark.parametrize("case", COMPUTED, ids=lambda case: case.name)
-def test_a_truth_is_small_and_has_its_table(case):
-    assert len(files("rannpde.bench").joinpath("data", f"{case.truth}.npz").read_bytes()) <= LARGEST
-    lines = (TABLES / f"{case.truth}.txt").read_text("utf-8").splitlines()
+TRUTHS = [(case, case.truth, case.goal) for case in COMPUTED]
+TRUTHS += [(case, case.small_truth, case.small_tol) for case in COMPUTED if case.small_truth]
+
+
+@pytest.mark.parametrize(("case", "name", "goal"), TRUTHS, ids=[name for _, name, _ in TRUTHS])
+def test_a_truth_is_small_and_has_its_table(case, name, goal):
+    assert len(files("rannpde.bench").joinpath("data", f"{name}.npz").read_bytes()) <= LARGEST
+    lines = (TABLES / f"{name}.txt").read_text("utf-8").splitlines()
     assert lines[0].startswith(case.title)
-    finest = float(lines[-1].split()[-2])
-    assert read_truth(case.truth).accuracy == pytest.approx(finest, rel=0.01)  # the table has three digits
-    if case.name not in COARSE:
-        assert finest <= 0.01 * case.goal
+    table = lines[4 : lines.index("", 4)]
+    distances = [float(line.split()[-2]) for line in table[1:]]
+    accuracy, why = compute.known_to(distances)
+    assert read_truth(name).accuracy == pytest.approx(accuracy, rel=0.02)  # the table has three digits
+    assert lines[-1].startswith("The finest is known to ")
+    assert lines[-1].endswith(f"{why}.")
+    assert (accuracy <= 0.01 * goal) == (name not in COARSE)
+
+
+def test_what_is_left_is_summed_only_where_distances_fall_steadily():
+    """Errors C rⁿ: the rule finds that of the finest grid; a lucky last step or a slow one does not make it hope."""
+    errors = 3e-2 * 0.2 ** np.arange(5)
+    assert compute.known_to(errors[:-1] - errors[1:])[0] == pytest.approx(errors[-1])
+    assert compute.known_to([1e-2, 1e-3, 1e-9])[0] == pytest.approx(1e-9 / 9)
+    assert compute.known_to([1e-2, 4e-3, 1e-4])[0] == pytest.approx(1e-4 * 0.4 / 0.6)
+    assert compute.known_to([1e-2, 7e-3])[0] == 7e-3
+    assert compute.known_to([1e-2])[0] == 1e-2
 
 
 def test_a_truth_that_is_missing_is_named():
@@ -90,16 +108,18 @@ def test_a_truth_that_is_missing_is_named():
         read_truth("no-such-case")
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_a_small_version_is_solved(name):
-    case = CASES[name]
+@pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
+def test_a_small_version_is_solved(case):
     problem = stated(case, small=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConditionWarning)
+        warnings.simplefilter("ignore", rp.ConvergenceWarning if case.name in LEFT else ConditionWarning)
         solution = rp.solve(problem, tol=case.small_tol)
-    truth = case.judged_at(problem)
-    assert solution.converged
-    assert relative_error(solution.function(truth.points), truth.values, case.fields) <= case.small_tol
+    truth = case.judged_at(problem, small=True)
+    values, estimate = judged(case, solution, truth.points)
+    assert solution.converged or case.name in LEFT
+    # what noisy data tell of a function is as good as its bands, whatever tol is
+    wanted = 2 * estimate if case.function else case.small_tol
+    assert relative_error(values, truth.values, case.fields) <= wanted
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,9 @@ def test_etdrk4_has_order_four():
 
 
 def test_sines_and_cosines_without_a_force_are_exact():
-    decay = fourier.sines(16, 8, (0.5, 1.0), 0.1, lambda u, t, x, y: 0 * u, lambda x, y: SIN(PI * x) * SIN(3 * PI * y))
+    decay = fourier.sines(
+        (16, 16), 8, (0.5, 1.0), 0.1, lambda u, t, x, y: 0 * u, lambda x, y: SIN(PI * x) * SIN(3 * PI * y)
+    )
     exact = lambda p: np.exp(-(PI**2) * p[:, 0]) * SIN(PI * p[:, 1]) * SIN(3 * PI * p[:, 2])  # noqa: E731
     assert gap(decay, exact, places(60, (0, 1), (0, 1), moments=(0.5, 1.0))) < 1e-12
     ring = fourier.reflected_wave(

@@ -53,6 +53,7 @@ class Case:
     times : at which the error of an evolution is looked at; empty: at any time
     truth : name of the truth file, empty where the problem knows its exact solution
     small : arguments of the statement for a quick look; small_tol : the error wanted then
+    small_truth : name of the truth file of that, where it is no part of the whole problem
     remark : what a reader of the row must know
     function : the unknown function that is judged in the place of the fields
     """
@@ -69,6 +70,7 @@ class Case:
     truth: str = ""
     small: Mapping[str, Any] = field(default_factory=dict)
     small_tol: float = 1e-2
+    small_truth: str = ""
     remark: str = ""
     function: str = ""
 
@@ -76,8 +78,10 @@ class Case:
         """The problem, or its small version."""
         return self.statement(**self.small) if small else self.statement()
 
-    def judged_at(self, problem: Problem) -> Truth:
+    def judged_at(self, problem: Problem, small: bool = False) -> Truth:
         """Points of this problem's domain (a small one has fewer) with the true values (M, fields) there."""
+        if small and self.small_truth:
+            return read_truth(self.small_truth)
         if self.truth:
             return read_truth(self.truth).within(problem.domain)
         if self.function:

@@ -74,7 +74,7 @@ def solved(case: Case, settings: Settings, folder: Path) -> tuple[Record, Truth 
         memory=peak_memory(),
         columns=sum(solution.widths),
     )
-    truth = case.judged_at(problem)
+    truth = case.judged_at(problem, settings.small)
     values, estimate = judged(case, solution, truth.points)
     error = relative_error(values, truth.values, case.fields)
     record = replace(

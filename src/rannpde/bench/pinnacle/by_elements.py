@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import pi
 
 import numpy as np
@@ -15,7 +16,7 @@ from rannpde.bench.rivals import elements, meshes
 def discs_elements(spacing: float, order: int) -> Function:
     """2d-C by finite elements."""
     mesh = meshes.plate(((-0.5, 0.5),) * 2, poisson.FOUR, spacing, order)
-    return elements.scalar(mesh, order, "0", {"outside": 1.0} | dict.fromkeys(poisson.discs_of(poisson.FOUR), 0.0))
+    return elements.scalar(mesh, order, 0.0, {"outside": 1.0} | dict.fromkeys(poisson.discs_of(poisson.FOUR), 0.0))
 
 
 def uneven_elements(spacing: float, order: int) -> Function:
@@ -24,16 +25,17 @@ def uneven_elements(spacing: float, order: int) -> Function:
     return elements.scalar(
         mesh,
         order,
-        poisson.LOAD_2D,
+        elements.formula(poisson.LOAD_2D),
         {"outside": 0.2} | dict.fromkeys(poisson.discs_of(poisson.UNEVEN), 1.0),
-        {"all": 64.0},
+        64.0,
     )
 
 
-def balls_elements(spacing: float, order: int) -> Function:
+def balls_elements(spacing: float, order: int, balls: int = 4, waves: tuple[int, int] = (10, 5)) -> Function:
     """3d-CG by finite elements, with a face of elements at z = ½."""
-    mesh = meshes.cube(poisson.BALLS, spacing, order)
-    return elements.scalar(mesh, order, poisson.LOAD_3D, {}, {"low": 64.0, "high": 100.0})
+    mesh = meshes.cube(poisson.BALLS[:balls], spacing, order)
+    load, squares = elements.formula(poisson.load_3d(waves)), mesh.MaterialCF({"low": 64.0, "high": 100.0})
+    return elements.scalar(mesh, order, load, {}, squares)
 
 
 def block_elements(spacing: float, order: int, levels: int) -> Function:
@@ -43,17 +45,21 @@ def block_elements(spacing: float, order: int, levels: int) -> Function:
     return elements.block_poisson(mesh, order, mean / a, wave / a)
 
 
-def plate(spacing: float, order: int, steps: int) -> Function:
+def plate(
+    spacing: float, order: int, steps: int, half: heat.Sides = (8.0, 12.0), large: heat.Discs = heat.LARGE,
+    little: heat.Discs = heat.LITTLE,
+) -> Function:  # fmt: skip
     """2d-CG by finite elements and an implicit Runge–Kutta method, in stretches of time that double."""
-    mesh = meshes.plate(((-8.0, 8.0), (-12.0, 12.0)), [*heat.LARGE, *heat.LITTLE], spacing, order)
-    large = dict.fromkeys(poisson.discs_of([*heat.LARGE, *heat.LITTLE])[: len(heat.LARGE)], 5.0)
-    outer = dict.fromkeys(poisson.discs_of([*heat.LARGE, *heat.LITTLE]), 1.0) | large | {"outside": 0.1}
+    holes = [*large, *little]
+    mesh = meshes.plate([(-one, one) for one in half], holes, spacing, order)
+    names = poisson.discs_of(holes)
+    outer = dict.fromkeys(names, 1.0) | dict.fromkeys(names[: len(large)], 5.0) | {"outside": 0.1}
     return elements.heated(mesh, order, outer, heat.MOMENTS_CG, steps)
 
 
 def step_elements(spacing: float, order: int, levels: int) -> Function:
     """The step by finite elements, refined to its corner."""
-    mesh = meshes.cornered(((0, 4), (0, 2)), ((0, 2), (1, 2)), spacing, order, levels)
+    mesh = meshes.cornered(((0, 4), (0, 2)), ((0, 2), (1, 2)), spacing, order, levels, outlet=True)
     return elements.flow(mesh, order, flow.VISCOSITY, ("left", "4*y*(1 - y)"))
 
 
@@ -63,10 +69,13 @@ def cavity_elements(spacing: float, order: int, levels: int) -> Function:
     return elements.flow(mesh, order, flow.VISCOSITY, ("lid", "4*x*(1 - x)"), enclosed=True)
 
 
-def channel_elements(along: int, across: int, order: int, steps: int) -> Function:
-    """The channel by finite elements, an implicit Runge–Kutta method in time."""
-    mesh = meshes.channel(2.0, along, across)
+def channel_elements(
+    along: int, across: int, levels: int, order: int, steps: int, viscosity: float = flow.VISCOSITY,
+    moments: Sequence[float] = flow.MOMENTS,
+) -> Function:  # fmt: skip
+    """The channel by finite elements, backward differences of order 4 in time."""
+    mesh = meshes.channel(2.0, along, across, levels)
     beat = lambda t: float(np.sin(pi * t) + np.sin(3 * pi * t) + np.sin(5 * pi * t))  # noqa: E731
     push = lambda t: -float(np.sin(pi * t))  # noqa: E731
     inflow, force = ("sin(pi*y)", beat), ("sin(pi*x)*sin(pi*y)", push)
-    return elements.unsteady_flow(mesh, order, flow.VISCOSITY, inflow, force, flow.MOMENTS, steps)
+    return elements.unsteady_flow(mesh, order, viscosity, inflow, force, moments, steps)

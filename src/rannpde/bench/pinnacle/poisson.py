@@ -19,10 +19,6 @@ FOUR = [(x, y, 0.1) for x in (-0.3, 0.3) for y in (-0.3, 0.3)]
 UNEVEN = [(0.5, 0.5, 0.2), (0.4, -0.4, 0.4), (-0.2, -0.7, 0.1), (-0.6, 0.5, 0.3)]
 BALLS = [(0.4, 0.3, 0.6, 0.2), (0.6, 0.7, 0.6, 0.2), (0.2, 0.8, 0.7, 0.1), (0.6, 0.2, 0.3, 0.1)]
 LOAD_2D = "10*(17 + x**2 + y**2)*sin(pi*x)*sin(4*pi*y)"
-LOAD_3D = (
-    "20*exp(sin(pi*x) + sin(10*pi*y) + sin(5*pi*z))*(x**2 + y**2 + z**2 - 1)/(x**2 + y**2 + z**2 + 1)"
-    " + 100*sin(pi*x)*sin(10*pi*y)*sin(5*pi*z)"
-)
 CUTS = np.array([-6.0, -2.0, 2.0, 6.0])
 """Where the square of 2d-MS is cut, in x and in y."""
 
@@ -59,10 +55,17 @@ def poisson_2d_cg() -> Problem:
     return Problem(f"-laplace(u) + 64*u = {LOAD_2D}", domain, conditions, name="Poisson 2d-CG")
 
 
-def poisson_3d_cg() -> Problem:
+def load_3d(waves: tuple[int, int] = (10, 5)) -> str:
+    """f of 3d-CG, with so many half waves along y and z."""
+    (j, k), square = waves, "x**2 + y**2 + z**2"
+    bumps = f"20*exp(sin(pi*x) + sin({j}*pi*y) + sin({k}*pi*z))*({square} - 1)/({square} + 1)"
+    return f"{bumps} + 100*sin(pi*x)*sin({j}*pi*y)*sin({k}*pi*z)"
+
+
+def poisson_3d_cg(balls: int = 4, waves: tuple[int, int] = (10, 5)) -> Problem:
     """-Δu + k² u = f on a cube without four balls, k = 8 below z = ½ and 10 above, no flux anywhere."""
-    domain = without(Box(x=(0, 1), y=(0, 1), z=(0, 1)), BALLS)
-    equation = f"-laplace(u) + where(z < 0.5, 64, 100)*u = {LOAD_3D}"
+    domain = without(Box(x=(0, 1), y=(0, 1), z=(0, 1)), BALLS[:balls])
+    equation = f"-laplace(u) + where(z < 0.5, 64, 100)*u = {load_3d(waves)}"
     return Problem(equation, domain, {"sides": On("boundary", "dn(u) = 0")}, name="Poisson 3d-CG")
 
 
@@ -111,6 +114,7 @@ CASES = (
     Case(
         "poisson-3d-cg", "Poisson 3d-CG", poisson_3d_cg, 1e-3, 120, 5.7e-2,
         Rival("NGSolve, order 6", later(BY_ELEMENTS, "balls_elements", 0.2, 6), NGSOLVE), truth="poisson-3d-cg",
+        small={"balls": 0, "waves": (1, 1)}, small_tol=1e-1, small_truth="poisson-3d-cg-small",
     ),
     Case(
         "poisson-2d-ms", "Poisson 2d-MS", poisson_2d_ms, 1e-4, 60, 5.9e-1,

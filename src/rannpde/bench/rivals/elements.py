@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
-from rannpde.bench.rivals.chebyshev import Function, at_moments
+from rannpde.bench.rivals.chebyshev import at_moments
 from rannpde.bench.rivals.extra import ng
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -39,6 +39,22 @@ class Elements:
         return values
 
 
+@dataclass(frozen=True, eq=False)
+class Snapshots:
+    """Functions on a mesh at moments as a function of points (M, 1 + d), whose times are among the moments."""
+
+    moments: tuple[float, ...]
+    kept: tuple[Elements, ...]
+
+    def __call__(self, points: Array) -> Array:
+        return at_moments(points, self.moments, lambda k, places: self.kept[k](places))
+
+    @property
+    def size(self) -> int:
+        """Unknowns at one time."""
+        return self.kept[0].size
+
+
 def formula(text: str) -> Any:
     """Text of the language of equations in x, y, z as a coefficient function."""
     return ng.CoefficientFunction(_formed(read(text, WORDS).formula))
@@ -60,33 +76,35 @@ def _formed(node: sympy.Expr) -> Any:
 # ------------------------------------------------------------------------------------------------------- stationary
 
 
-def _solved(form: Any, load: Any, found: Any) -> None:
+def solved(form: Any, load: Any, found: Any, inverse: str = "sparsecholesky") -> None:
     """Add to ``found``, which has the prescribed values, what the equations leave to be found; inner unknowns first."""
     form.Assemble()
     load.Assemble()
     rest = load.vec.CreateVector()
     rest.data = load.vec - form.mat * found.vec
     rest.data += form.harmonic_extension_trans * rest
-    found.vec.data += form.mat.Inverse(found.space.FreeDofs(True), "sparsecholesky") * rest
+    found.vec.data += form.mat.Inverse(found.space.FreeDofs(True), inverse) * rest
     found.vec.data += form.harmonic_extension * found.vec
     found.vec.data += form.inner_solve * rest
 
 
 def scalar(
-    mesh: Any, order: int, load: str, prescribed: Mapping[str, float], reaction: Mapping[str, float] | None = None
+    mesh: Any, order: int, load: Any, prescribed: Mapping[str, Any], reaction: Any = 0.0, diffusion: Any = 1.0
 ) -> Elements:
-    """-Δu + c u = load; u prescribed on boundaries, no flux through others; c by the names of materials."""
+    """-∇·(a∇u) + c u = load; u prescribed on boundaries (names separated by |), no flux through others.
+
+    All but names are numbers or coefficient functions.
+    """
     space = ng.H1(mesh, order=order, dirichlet="|".join(prescribed))
     u, v = space.TnT()
     form = ng.BilinearForm(space, symmetric=True, condense=True)
-    factor = mesh.MaterialCF(dict(reaction)) if reaction else 0.0
-    form += (ng.grad(u) * ng.grad(v) + factor * u * v) * ng.dx(bonus_intorder=2)
+    form += (diffusion * ng.grad(u) * ng.grad(v) + reaction * u * v) * ng.dx(bonus_intorder=2)
     right = ng.LinearForm(space)
-    right += formula(load) * v * ng.dx(bonus_intorder=6)
+    right += load * v * ng.dx(bonus_intorder=6)
     found = ng.GridFunction(space)
     if prescribed:
         found.Set(mesh.BoundaryCF(dict(prescribed)), definedon=mesh.Boundaries("|".join(prescribed)))
-    _solved(form, right, found)
+    solved(form, right, found)
     return Elements(mesh, (found,), space.ndof)
 
 
@@ -103,7 +121,7 @@ def block_poisson(mesh: Any, order: int, mean: Array, wave: Array) -> Elements:
     source = mesh.MaterialCF(parts[0]) + mesh.MaterialCF(parts[1]) * mesh.MaterialCF(sign) * waves
     right += source * v * ng.dx(bonus_intorder=8)
     found = ng.GridFunction(space)
-    _solved(form, right, found)
+    solved(form, right, found)
     return Elements(mesh, (found,), space.ndof)
 
 
@@ -125,7 +143,7 @@ def flow(mesh: Any, order: int, viscosity: float, moving: tuple[str, str], enclo
         form += _slow(trial, test, viscosity)
         if convection:
             form += _carried(trial, trial, test, order)
-        ng.solvers.Newton(form, found, maxit=20, inverse="umfpack", printing=False, maxerr=1e-11)
+        ng.solvers.Newton(form, found, maxit=20, inverse="umfpack", printing=False, maxerr=1e-9)
     return Elements(mesh, tuple(found.components), space.ndof)
 
 
@@ -162,7 +180,7 @@ FIRST = 10
 """Time begins in stretches that double, the first this many halvings of the end: start and sides do not agree."""
 
 
-def heated(mesh: Any, order: int, outer: Mapping[str, float], moments: Sequence[float], steps: int) -> Function:
+def heated(mesh: Any, order: int, outer: Mapping[str, float], moments: Sequence[float], steps: int) -> Snapshots:
     """u_t = Δu from 0 with ∂_n u = outer[name] - u on boundaries, so many steps in each stretch of time.
 
     moments : the end and halvings of it
@@ -197,7 +215,7 @@ def heated(mesh: Any, order: int, outer: Mapping[str, float], moments: Sequence[
             for weight, stage in zip(SDIRK[-1], stages, strict=True):
                 now.vec.data += step * weight * stage
         begin, kept[finish] = finish, _snapshot(mesh, now, space.ndof)
-    return _at(moments, [kept[moment] for moment in moments])
+    return Snapshots(tuple(moments), tuple(kept[moment] for moment in moments))
 
 
 def _snapshot(mesh: Any, now: Any, size: int, fields: int | None = None) -> Elements:
@@ -206,27 +224,31 @@ def _snapshot(mesh: Any, now: Any, size: int, fields: int | None = None) -> Elem
     return Elements(mesh, tuple(copy.components)[:fields] or (copy,), size)
 
 
-def _at(moments: Sequence[float], kept: Sequence[Elements]) -> Function:
-    return lambda points: at_moments(points, moments, lambda k, places: kept[k](places))
-
-
-BACKWARD = {1: (1.0, -1.0), 2: (3 / 2, -2.0, 1 / 2), 3: (11 / 6, -3.0, 3 / 2, -1 / 3)}
-AHEAD = {1: (1.0,), 2: (2.0, -1.0), 3: (3.0, -3.0, 1.0)}
-"""The derivative at the new time from it and the ones before, and the new value extrapolated: order 3 once begun."""
+BACKWARD = {
+    1: (1.0, -1.0),
+    2: (3 / 2, -2.0, 1 / 2),
+    3: (11 / 6, -3.0, 3 / 2, -1 / 3),
+    4: (25 / 12, -4.0, 3.0, -4 / 3, 1 / 4),
+}
+AHEAD = {1: (1.0,), 2: (2.0, -1.0), 3: (3.0, -3.0, 1.0), 4: (4.0, -6.0, 4.0, -1.0)}
+"""The derivative at the new time from it and the ones before, and the new value extrapolated: order 4 once begun."""
+DOUBLINGS, RUN = 6, 8
+"""Steps begin that many times halved, of order 1; after so many (then half as many) of a length, it is doubled."""
 
 
 def unsteady_flow(
     mesh: Any, order: int, viscosity: float, inflow: Swinging, force: Swinging, moments: Sequence[float], steps: int
-) -> Function:
+) -> Snapshots:
     """Flow from rest, from ``left`` to ``right`` between walls; the force acts in y.
 
     Stokes' part is implicit, what is carried is extrapolated.
 
-    steps : between two of the moments, which are evenly spaced
+    steps : between two of the moments, which are evenly spaced; more than RUN
     """
     space = _taylor_hood(mesh, order, "left|top|bottom")
     trial, test = space.TnT()
-    h, now = moments[0] / steps, ng.GridFunction(space)
+    now = ng.GridFunction(space)
+    rest = now.vec.CreateVector()
     mass, slow = ng.BilinearForm(space), ng.BilinearForm(space)
     mass += (trial[0] * test[0] + trial[1] * test[1]) * ng.dx
     slow += _slow(trial, test, viscosity)
@@ -236,28 +258,34 @@ def unsteady_flow(
     shape += _carried(now.components, now.components, test, order)
     for part in (mass, slow, across):
         part.Assemble()
-    matrix, inverses = slow.mat.CreateMatrix(), {}
-    for level, weights in BACKWARD.items():
-        matrix.AsVector().data = slow.mat.AsVector() + weights[0] / h * mass.mat.AsVector()
-        inverses[level] = (matrix.Inverse(space.FreeDofs(), "umfpack"), matrix)
-        matrix = slow.mat.CreateMatrix()
-    pushes: list[Any] = []
-    states, kept = [now.vec.CreateVector(copy=True)], []
-    rest = now.vec.CreateVector()
-    for step in range(1, steps * len(moments) + 1):
-        shape.Assemble()
-        pushes = [shape.vec.CreateVector(copy=True), *pushes][:3]
-        level, t = min(step, 3), step * h
+
+    def advanced(past: list[tuple[Any, Any]], t: float, h: float, known: dict[int, tuple[Any, Any]]) -> Any:
+        """The state h after the newest of the past, pairs of a state and what it carries, newest first."""
+        level = min(len(past), 4)
+        if level not in known:
+            whole, weight = slow.mat.CreateMatrix(), BACKWARD[level][0] / h
+            whole.AsVector().data = slow.mat.AsVector() + weight * mass.mat.AsVector()
+            known[level] = whole, whole.Inverse(space.FreeDofs(), "umfpack")
+        whole, inverse = known[level]
         rest.data = force[1](t) * across.vec
-        for weight, push in zip(AHEAD[level], pushes, strict=True):
-            rest.data -= weight * push
-        for weight, state in zip(BACKWARD[level][1:], states, strict=True):
-            rest.data -= weight / h * (mass.mat * state)
-        inverse, whole = inverses[level]
+        for ahead, behind, (state, push) in zip(AHEAD[level], BACKWARD[level][1:], past, strict=False):
+            rest.data -= ahead * push
+            rest.data -= behind / h * (mass.mat * state)
         now.vec.data = inflow[1](t) * lift.vec
         rest.data -= whole * now.vec
         now.vec.data += inverse * rest
-        states = [now.vec.CreateVector(copy=True), *states][: min(step + 1, 3)]
-        if step % steps == 0:
-            kept.append(_snapshot(mesh, now, space.ndof))
-    return _at(moments, kept)
+        shape.Assemble()
+        return now.vec.CreateVector(copy=True), shape.vec.CreateVector(copy=True)
+
+    shape.Assemble()
+    past, kept = [(now.vec.CreateVector(copy=True), shape.vec.CreateVector(copy=True))], []
+    for halvings in range(DOUBLINGS, -1, -1):
+        h = moments[0] / steps / 2**halvings
+        known: dict[int, tuple[Any, Any]] = {}
+        first = len(past)  # of this length, from rest
+        for number in range(first, RUN + 1 if halvings else steps * len(moments) + 1):
+            past = [advanced(past, number * h, h, known), *past][: RUN + 1]
+            if not halvings and number % steps == 0:
+                kept.append(_snapshot(mesh, now, space.ndof))
+        past = past[::2]
+    return Snapshots(tuple(moments), tuple(kept))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import fft
@@ -11,8 +13,8 @@ from scipy.special import jv
 from rannpde.arrays import Array
 from rannpde.bench.rivals.chebyshev import Function, Plane, at_moments, tensor
 
-Rate = Callable[[Array, Array, Array], Array]
-"""What is not linear, of the transforms and the factors ik, il of both derivatives."""
+Rate = Callable[[Array, "Waves"], Array]
+"""What is not linear, of the waves of all fields."""
 
 
 def etd_coefficients(z: Array) -> tuple[Array, ...]:
@@ -78,42 +80,99 @@ def diffusion(*rates: float, decay: Sequence[float] = ()) -> Function:
     return lambda square: np.stack([-rate * square - loss for rate, loss in zip(rates, losses, strict=True)])
 
 
-def carried(w: Array, kx: Array, ky: Array) -> Array:
-    """-(u ∂_x + v ∂_y) of both fields, without the upper third of the waves, which would come back as aliases."""
-    u, v = fft.irfft2(w)
-    found = np.stack([-fft.rfft2(u * fft.irfft2(kx * one) + v * fft.irfft2(ky * one)) for one in w])
-    top = 2 / 3 * np.abs(ky).max()
-    found[:, (np.abs(kx) > top)[:, 0]] = 0.0
-    found[:, :, (np.abs(ky) > top)[0]] = 0.0
-    return found
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Real functions on a periodic square by their waves |k| ≤ top, 0 ≤ l ≤ top; values on a grid of size × size.
+
+    Only waves that are kept are stored and transformed: below a third of the size, products of two have no aliases,
+    and transforms along x take two thirds of the time of whole ones.
+    """
+
+    size: int
+    top: int
+    length: float
+
+    @property
+    def factors(self) -> tuple[Array, Array]:
+        """ik and il of both derivatives, as a column and as a row."""
+        unit = 2j * np.pi / self.length
+        k = fft.ifftshift(np.arange(-self.top, self.top + 1))
+        return unit * k[:, None], unit * np.arange(self.top + 1)[None, :]
+
+    def among(self, w: Array) -> Array:
+        """Those of more waves that are kept here."""
+        return np.concatenate([w[..., : self.top + 1, : self.top + 1], w[..., -self.top :, : self.top + 1]], axis=-2)
+
+    def columns(self, w: Array) -> Array:
+        """Transformed back along x alone, (…, size, top + 1)."""
+        padded = np.zeros((*w.shape[:-2], self.size, self.top + 1), dtype=complex)
+        padded[..., : self.top + 1, :] = w[..., : self.top + 1, :]
+        padded[..., self.size - self.top :, :] = w[..., self.top + 1 :, :]
+        return fft.ifft(padded, axis=-2, norm="forward", overwrite_x=True)
+
+    def rows(self, columns: Array) -> Array:
+        """The rest of the way back, along y: values (…, size, size)."""
+        return fft.irfft(columns, self.size, axis=-1, norm="forward")
+
+    def of(self, values: Array) -> Array:
+        """The waves (…, 2 top + 1, top + 1) of values on the grid."""
+        columns = fft.rfft(values, axis=-1, norm="forward")[..., : self.top + 1]
+        whole = fft.fft(columns, axis=-2, norm="forward")
+        return np.concatenate([whole[..., : self.top + 1, :], whole[..., self.size - self.top :, :]], axis=-2)
 
 
-def gray_scott_rate(w: Array, kx: Array, ky: Array) -> Array:
+def carried(w: Array, waves: Waves) -> Array:
+    """-(u ∂_x + v ∂_y) of both fields."""
+    ik, il = waves.factors
+    columns = waves.columns(w)
+    (u, v), x_slopes, y_slopes = waves.rows(columns), waves.rows(waves.columns(ik * w)), waves.rows(il * columns)
+    x_slopes *= -u
+    y_slopes *= v
+    x_slopes -= y_slopes
+    return waves.of(x_slopes)
+
+
+def gray_scott_rate(w: Array, waves: Waves) -> Array:
     """0.04 - u v² and u v²."""
-    u, v = fft.irfft2(w)
-    eaten = fft.rfft2(u * v**2)
+    u, v = waves.rows(waves.columns(w))
+    eaten = waves.of(u * v**2)
     fed = np.zeros(eaten.shape)
-    fed[0, 0] = 0.04 * u.size
+    fed[0, 0] = 0.04
     return np.stack([fed - eaten, eaten])
 
 
 def square(
     bounds: tuple[float, float], size: int, steps: int, moments: Sequence[float], linear: Function, rate: Rate,
-    start: Plane,
+    start: Plane, part: float = 1.0, coarser: Sequence[tuple[int, float]] = (),
 ) -> Function:  # fmt: skip
-    """û' = linear(k² + l²) û + rate on a periodic square; ``start`` gives (fields, n, n)."""
+    """û' = linear(k² + l²) û + rate on a periodic square; ``start`` gives (fields, n, n).
+
+    part : of the waves that the grid knows, how many are kept; two thirds leave squares without aliases
+    coarser : (n, factor): from the n-th moment on, grid and steps are that part of the first; what decays asks for less
+    """
     lower, length = bounds[0], bounds[1] - bounds[0]
-    k, half = (2j * np.pi / length * frequencies(size, 1 / size) for frequencies in (fft.fftfreq, fft.rfftfreq))
-    k[size // 2] = half[-1] = 0.0
-    kx, ky = k[:, None], half[None, :]
-    x = lower + length * np.arange(size) / size
-    first = fft.rfft2(start(*np.meshgrid(x, x, indexing="ij")))
-    kept = marched(first, linear(-(kx**2 + ky**2).real), lambda w, t: rate(w, kx, ky), moments, steps)
-    twice = np.where((np.arange(size // 2 + 1) % (size // 2)) == 0, 1.0, 2.0)
+    kept: list[tuple[Waves, Array]] = []
+    firsts = [0, *(number for number, _ in coarser), len(moments)]
+    for (first, last), factor in zip(pairwise(firsts), (1.0, *(factor for _, factor in coarser)), strict=True):
+        count = 2 * fft.next_fast_len(round(size * factor) // 2)
+        waves = Waves(count, int(part * (count // 2 - 1)), length)
+        if first == 0:
+            x = lower + length * np.arange(size) / size
+            state = waves.of(start(*np.meshgrid(x, x, indexing="ij")))
+        else:
+            state = waves.among(kept[-1][1])
+        ik, il = waves.factors
+        begin = moments[first - 1] if first else 0.0
+        fall, change = linear(-(ik**2 + il**2).real), lambda w, t, waves=waves: rate(w, waves)
+        every = round(steps * factor / len(moments))
+        path = marched(state, fall, change, [moment - begin for moment in moments[first:last]], every * (last - first))
+        kept += [(waves, found) for found in path]
 
     def at(number: int, places: Array) -> Array:
-        left, right = (np.exp(np.outer(places[:, a] - lower, q)) / size for a, q in ((0, k), (1, half)))
-        return np.stack([tensor([left, right * twice], table).real for table in kept[number]], axis=1)
+        waves, found = kept[number]
+        twice = np.where(np.arange(waves.top + 1) > 0, 2.0, 1.0)
+        left, right = (np.exp(np.outer(places[:, a] - lower, q)) for a, q in enumerate(waves.factors))
+        return np.stack([tensor([left, right * twice], table).real for table in found], axis=1)
 
     return lambda points: at_moments(points, moments, at)
 
@@ -122,12 +181,17 @@ def square(
 
 
 def sines(
-    size: int, steps: int, moments: Sequence[float], rate: float, force: Callable[..., Array], start: Plane
-) -> Function:
-    """u_t = rate Δu + force(u, t, x, y) on the unit square, zero walls; the force must be odd across them."""
-    k = np.arange(1, size)
-    x, y = np.meshgrid(k / size, k / size, indexing="ij")
-    linear = -rate * np.pi**2 * np.add.outer(k**2, k**2)
+    sizes: tuple[int, int], steps: int, moments: Sequence[float], rate: float, force: Callable[..., Array],
+    start: Plane, sides: tuple[float, float] = (1.0, 1.0),
+) -> Function:  # fmt: skip
+    """u_t = rate Δu + force(u, t, x, y) on a rectangle, zero walls; the force must be odd across them.
+
+    Beyond the rectangle the values are those of the odd continuation.
+    """
+    k, l = (np.pi / side * np.arange(1, size) for size, side in zip(sizes, sides, strict=True))  # noqa: E741
+    lines = [side * np.arange(1, size) / size for size, side in zip(sizes, sides, strict=True)]
+    x, y = np.meshgrid(*lines, indexing="ij")
+    linear = -rate * np.add.outer(k**2, l**2)
 
     def changed(w: Array, t: float) -> Array:
         return fft.dstn(force(fft.idstn(w, type=1), t, x, y), type=1)
@@ -135,7 +199,7 @@ def sines(
     kept = marched(fft.dstn(start(x, y), type=1), linear, changed, moments, steps)
 
     def at(number: int, places: Array) -> Array:
-        rows = [np.sin(np.pi * np.outer(places[:, a], k)) / size for a in range(2)]
+        rows = [np.sin(np.outer(places[:, a], q)) / sizes[a] for a, q in enumerate((k, l))]
         return tensor(rows, kept[number])[:, None]
 
     return lambda points: at_moments(points, moments, at)

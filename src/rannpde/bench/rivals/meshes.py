@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import cos, pi
 from typing import Any
 
 from rannpde.bench.rivals.extra import ng, occ, structured
@@ -11,25 +10,33 @@ from rannpde.bench.rivals.extra import ng, occ, structured
 Bounds = Sequence[Sequence[float]]
 GRADING = 0.15
 """How much smaller elements get from one layer around a corner to the next; usual for functions of high order."""
+SLOWER = 0.3
+"""The same where layers, not only corners, are to be resolved."""
 
 
-def plate(bounds: Bounds, discs: Sequence[Sequence[float]], spacing: float, order: int) -> Any:
-    """A rectangle without discs (x, y, radius), as a mesh with boundaries ``outside``, ``disc0``, ``disc1``, …"""
+def plate(bounds: Bounds, discs: Sequence[Sequence[float]], spacing: float, order: int, near: float = 0.0) -> Any:
+    """A rectangle without discs (x, y, radius), as a mesh with boundaries ``outside``, ``disc0``, ``disc1``, …
+
+    near : spacing along discs over their radius; 0 leaves it to the mesher
+    """
     (left, right), (low, high) = bounds
     shape = occ.MoveTo(left, low).Rectangle(right - left, high - low).Face()
     shape.edges.name = "outside"
     for number, (x, y, radius) in enumerate(discs):
         disc = occ.Circle((x, y), radius).Face()
         disc.edges.name = f"disc{number}"
+        if near:
+            disc.edges.maxh = near * radius
         shape = shape - disc
     shape.faces.name = "all"
-    return _plane(shape, spacing, order)
+    return plane(shape, spacing, order)
 
 
-def cornered(bounds: Bounds, notch: Bounds, spacing: float, order: int, levels: int) -> Any:
+def cornered(bounds: Bounds, notch: Bounds, spacing: float, order: int, levels: int, outlet: bool = False) -> Any:
     """A rectangle without a smaller one, refined geometrically, so many times, to the corners of the latter.
 
     Boundaries are ``left``, ``right`` and ``wall``.
+    outlet : also to those at the right end, where walls meet a side that prescribes no velocity
     """
     (left, right), (low, high) = bounds
     (a, b), (c, d) = notch
@@ -37,15 +44,30 @@ def cornered(bounds: Bounds, notch: Bounds, spacing: float, order: int, levels: 
     shape = shape - occ.MoveTo(a, c).Rectangle(b - a, d - c).Face()
     _name_ends(shape, left, right)
     for vertex in shape.vertices:
-        if left < vertex.p.x < right and low < vertex.p.y < high:
+        if (left < vertex.p.x < right and low < vertex.p.y < high) or (outlet and vertex.p.x > right - 1e-9):
             vertex.hpref = 1
-    return _plane(shape, spacing, order, levels)
+    return plane(shape, spacing, order, levels)
 
 
-def channel(length: float, along: int, across: int) -> Any:
-    """(0, length) × (0, 1) in quadrilaterals, thinner at the walls ``top`` and ``bottom``."""
-    graded = lambda x, y: (length * x, (1 - cos(pi * y)) / 2)  # noqa: E731
-    return structured(quads=True, nx=along, ny=across, mapping=graded)
+def channel(length: float, along: int, across: int, levels: int) -> Any:
+    """(0, length) × (0, 1) in quadrilaterals, refined to the walls ``top`` and ``bottom``, to ``left`` and ``right``.
+
+    Fluid that comes back through the right end makes a layer there, and its corners are singular.
+    """
+    x = _graded(length, along, (1, levels))
+    y = _graded(1.0, across, (levels, levels))
+    nodes = len(x) - 1, len(y) - 1
+    return structured(
+        quads=True, nx=nodes[0], ny=nodes[1], mapping=lambda s, t: (x[round(s * nodes[0])], y[round(t * nodes[1])])
+    )
+
+
+def _graded(length: float, count: int, levels: tuple[int, int]) -> list[float]:
+    """0 to the length in equal parts; the first and the last are divided so many times towards the end."""
+    part = length / count
+    first, last = ([part * SLOWER**k for k in range(1, depth + 1)] for depth in levels)
+    between = [part * k for k in range(1, count)]
+    return [0.0, *reversed(first), *between, *(length - one for one in last), length]
 
 
 def lidded(spacing: float, order: int, levels: int) -> Any:
@@ -54,7 +76,7 @@ def lidded(spacing: float, order: int, levels: int) -> Any:
     for edge in shape.edges:
         edge.name = "lid" if edge.center.y > 1 - 1e-9 else "wall"
     shape.vertices.hpref = 1
-    return _plane(shape, spacing, order, levels)
+    return plane(shape, spacing, order, levels)
 
 
 def chequered(half: float, count: int, spacing: float, order: int, levels: int) -> Any:
@@ -75,7 +97,7 @@ def chequered(half: float, count: int, spacing: float, order: int, levels: int) 
     for vertex in shape.vertices:
         if max(abs(vertex.p.x), abs(vertex.p.y)) < half - 1e-9:
             vertex.hpref = 1
-    return _plane(shape, spacing, order, levels)
+    return plane(shape, spacing, order, levels)
 
 
 def cube(balls: Sequence[Sequence[float]], spacing: float, order: int) -> Any:
@@ -98,7 +120,8 @@ def _name_ends(shape: Any, left: float, right: float) -> None:
         edge.name = "left" if abs(at - left) < 1e-9 else "right" if abs(at - right) < 1e-9 else "wall"
 
 
-def _plane(shape: Any, spacing: float, order: int, levels: int = 0) -> Any:
+def plane(shape: Any, spacing: float, order: int, levels: int = 0) -> Any:
+    """The mesh of a shape in the plane, refined so many times to its marked corners."""
     mesh = ng.Mesh(occ.OCCGeometry(shape, dim=2).GenerateMesh(maxh=spacing))
     if levels:
         mesh.RefineHP(levels, factor=GRADING)
