@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from rannpde.io import PathLike
 from rannpde.pde.statement.expression import Jet
 from rannpde.plotting.style import COLOURS, ONE_SIGN, SIZES, style
 from rannpde.plotting.typeset import equations, inline, length, symbol
-from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span
+from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span, telling
 
 if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
@@ -155,21 +155,24 @@ def _space_time(solution: Solution, domain: Domain) -> Figure:
 
 
 def _planes(solution: Solution, domain: Domain) -> Figure:
-    """Two space dimensions or more: panels in the first two, at three times if there is time, the rest at mid-box.
+    """Two space dimensions or more: panels in the first two, at three times if there is time, the rest cut.
 
-    In three dimensions without time slices through the middle, across each of the axes.
+    In three dimensions without time there are slices across each of the axes.
     """
     timed = isinstance(domain, SpaceTime)
     fields, checks = _fields(solution), _checks(solution, timed)
+    rest = range(3 if timed or domain.dim == 3 else 2, domain.dim)
+    cut = telling(domain, solution.function, rest) if rest else {}
     if timed:
-        views = [View.of(domain, (1, 2), {0: float(time)}) for time in span(domain, 0, 3)]
+        views = [View.of(domain, (1, 2), {**cut, 0: float(time)}) for time in span(domain, 0, 3)]
         titles = [f", $t = {view.middle[0]:.3g}$" for view in views]
     elif domain.dim == 3:
-        views = [View.of(domain, plane) for plane in ((0, 1), (0, 2), (1, 2))]
+        planes = zip(((0, 1), (0, 2), (1, 2)), (2, 1, 0), strict=True)
+        views = [View.of(domain, plane, telling(domain, solution.function, [k])) for plane, k in planes]
         across = zip(views, (2, 1, 0), strict=True)
         titles = [f", ${symbol(domain.names[k])} = {view.middle[k]:.3g}$" for view, k in across]
     else:
-        return _one_plane(View.of(domain, (0, 1)), fields, checks)
+        return _one_plane(View.of(domain, (0, 1), cut), fields, checks)
     panels = fields + checks
     figure, axes = canvas(len(panels), len(views), *views[0].size)
     for row, panel in zip(axes, panels, strict=True):
@@ -178,7 +181,7 @@ def _planes(solution: Solution, domain: Domain) -> Figure:
         for place, view, title, one in zip(row, views, titles, values, strict=True):
             view.draw(figure, place, panel, one, limits)
             place.set_title(panel.label + title, fontsize=LETTERS - 1)
-    _name_the_rest(figure, domain, 3)
+    _name_the_rest(figure, domain, cut)
     return figure
 
 
@@ -194,14 +197,14 @@ def _one_plane(view: View, fields: list[Panel], checks: list[Panel]) -> Figure:
                 place.remove()
                 continue
             draw_map(figure, place, view, column[row])
-    _name_the_rest(figure, view.domain, 2)
+    _name_the_rest(figure, view.domain, {k: float(view.middle[k]) for k in range(2, view.domain.dim)})
     return figure
 
 
-def _name_the_rest(figure: Figure, domain: Domain, shown: int) -> None:
-    rest = domain.names[shown:]
-    if rest:
-        figure.supxlabel(f"slice through the middle of {', '.join(map(inline, rest))}", fontsize=8)
+def _name_the_rest(figure: Figure, domain: Domain, cut: Mapping[int, float]) -> None:
+    if cut:
+        places = [f"${symbol(domain.names[axis])} = {value:.3g}$" for axis, value in cut.items()]
+        figure.supxlabel(f"slice at {', '.join(places)}", fontsize=8)
 
 
 def _fields(solution: Solution) -> list[Panel]:

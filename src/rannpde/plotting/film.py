@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, combinations
 from rannpde.domains import Domain, SpaceTime
-from rannpde.plotting.view import View, span
+from rannpde.plotting.view import View, span, telling
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
@@ -79,7 +79,9 @@ def films(solution: Solution, count: int) -> list[Film]:
         times = np.linspace(start, end, count)
         if domain.dim == 2:
             return [Film(domain, 0, times, line=1)]
-        over_time = Film(domain, 0, times, plane=(1, 2))
+        rest = range(3, domain.dim)
+        fixed = tuple(telling(domain, solution.function, rest).items()) if rest else ()
+        over_time = Film(domain, 0, times, plane=(1, 2), fixed=fixed)
         if domain.dim == 3:
             return [over_time]
         return [over_time, Film(domain, 3, _inner(domain, 3, count), plane=(1, 2), fixed=((0, float(end)),))]

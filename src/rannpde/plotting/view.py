@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +23,16 @@ STREAMS = 0.9
 """Density of streamlines, of thirty along each axis."""
 ARROWS = 20
 """Arrows along each axis."""
-
-
 LETTERS = 11
 """Size of symbols on axes: mathematics is set smaller than text of the same size."""
 BOTH_SIGNS = 0.1
 """The smaller extreme over the larger from which values count as being of both signs: less is an undershoot."""
+CUTS = (0.5, 0.25, 0.75, 0.35, 0.65, 0.42, 0.58)
+"""Where a coordinate that is not shown may be cut, as shares of its length: the first, unless it shows little."""
+SEEN = 0.2
+"""Mean size of a function in a cut, over that in the best of them, below which the cut shows little."""
+CUT_POINTS = 512
+"""Points at which a cut is judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +163,35 @@ class View:
         few = slice(step // 2, None, step)
         arrows = (self.across[few], self.up[few], along[few, few], beside[few, few])
         axes.quiver(*arrows, color="white", width=0.004, pivot="mid")
+
+
+def telling(
+    domain: Domain, function: Callable[[Array], Array], rest: Sequence[int], at: Mapping[int, float] | None = None
+) -> dict[int, float]:
+    """Where to cut the coordinates ``rest`` that a picture does not show: in the middle, unless the function, values
+    (M, fields) at points (M, n), hardly differs from zero there, as sin 2πz in the middle of a unit box.
+
+    >>> from rannpde.domains.domain import Box
+    >>> cube = Box(x=(0, 1), y=(0, 1), z=(0, 1))
+    >>> telling(cube, lambda points: np.cos(points[:, 2:]), [2])
+    {2: 0.5}
+    >>> telling(cube, lambda points: np.sin(2 * np.pi * points[:, 2:]), [2])
+    {2: 0.25}
+    """
+    points = domain.sample(CUT_POINTS, rng=0)
+    for axis, value in (at or {}).items():
+        points[:, axis] = value
+    unit = np.abs(np.reshape(function(points), (len(points), -1))).max(axis=0)
+    unit[unit == 0] = 1.0
+    lower, upper = domain.bounds[list(rest)].T
+    places, seen = [lower + share * (upper - lower) for share in CUTS], []
+    for place in places:
+        points[:, list(rest)] = place
+        inside = points[domain.contains(points)]
+        values = np.reshape(function(inside), (len(inside), -1)) / unit if len(inside) else np.zeros((1, 1))
+        seen.append(float(np.sqrt(np.mean(values**2))))
+    best = 0 if seen[0] >= SEEN * max(seen) else int(np.argmax(seen))
+    return dict(zip(rest, map(float, places[best]), strict=True))
 
 
 def _lifted(middle: Array, plane: tuple[int, int], flat: Array) -> Array:
