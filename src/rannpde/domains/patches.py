@@ -58,7 +58,7 @@ def settled(rule: Callable[[int], tuple[float, float]], charts: list[Chart], dou
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """Cells of the parameters of a sheet: piece (C,), lower corner (C, 2), width (C,), whether all of it counts (C,)."""
+    """Cells of the parameters of a sheet: piece (C,), lower corner (C, 2), width (C,), whether all counts (C,)."""
 
     sheet: Sheet
     piece: Array
