@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rannpde.domains import Box, integrate
+from rannpde.domains.distance import Facets
 from rannpde.domains.meshes import mesh
 from rannpde.errors import FileError, InputError
 
@@ -83,6 +84,35 @@ def test_a_closed_surface_is_a_solid(part):
     moment = integrate(lambda p: p[:, 0], domain, rng=0)
     assert abs(float(moment) - 2) < 4 * moment.error
     assert domain == mesh(part, names=("x", "y", "z"), name="part")
+
+
+def test_distances_and_sides_of_many_triangles_are_exact():
+    """Of a unit cube with 2 · 7² triangles a face: the level is that of the box, the nearest lie in its faces."""
+    count, triangles = 7, []
+    step = np.arange(count) / count
+    for axis in range(3):
+        first, second = (axis + 1) % 3, (axis + 2) % 3
+        for end in (0.0, 1.0):
+            for u in step:
+                for v in step:
+                    square = np.zeros((4, 3))
+                    square[:, axis] = end
+                    square[:, first] = u + np.array([0, 1, 1, 0]) / count
+                    square[:, second] = v + np.array([0, 0, 1, 1]) / count
+                    square = square if end else square[::-1]
+                    triangles += [square[[0, 1, 2]], square[[0, 2, 3]]]
+    facets = Facets.of(np.array(triangles))
+    points = np.random.default_rng(0).uniform(-0.5, 1.5, (3000, 3))
+    aside = np.abs(points - 0.5) - 0.5
+    outside = (aside > 0).any(axis=1)
+    expected = np.where(outside, np.linalg.norm(np.maximum(aside, 0), axis=1), -aside.max(axis=1))
+    distance, number = facets.nearest(points)
+    assert np.allclose(distance, expected, atol=1e-14)
+    assert ((facets.winding(points) > 0.5) == ~outside).all()
+    inner = points[~outside]
+    faces = np.array(triangles)[number[~outside]]
+    plane = np.abs(inner - 0.5).argmax(axis=1)
+    assert np.ptp(faces[np.arange(len(inner)), :, plane], axis=1).max() == 0
 
 
 def test_turned_triangles_are_turned_back(tmp_path):

@@ -58,12 +58,13 @@ def settled(rule: Callable[[int], tuple[float, float]], charts: list[Chart], dou
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """Cells of the parameters of a sheet: piece (C,), lower corner (C, 2), width (C,)."""
+    """Cells of the parameters of a sheet: piece (C,), lower corner (C, 2), width (C,), whether all counts (C,)."""
 
     sheet: Sheet
     piece: Array
     lower: Array
     width: Array
+    sure: Array
 
     @classmethod
     def of(cls, sheet: Sheet) -> Patches:
@@ -83,19 +84,19 @@ class Patches:
     def fitted(self, bounds: Array) -> Patches:
         """Cells halved until they are small beside the box with bounds (3, 2), without those that do not meet it."""
         aim = 0.25 * float((bounds[:, 1] - bounds[:, 0]).max())
-        piece, lower, width = self.piece, self.lower, self.width
+        piece, lower, width, sure = self.piece, self.lower, self.width, self.sure
         for _ in range(HALVINGS):
             centre, radius = spheres(self.sheet.chart, piece, lower, width)
             beyond = np.maximum(np.maximum(bounds[:, 0] - centre, centre - bounds[:, 1]), 0.0)
             meets = np.linalg.norm(beyond, axis=1) <= radius
-            piece, lower, width, radius = piece[meets], lower[meets], width[meets], radius[meets]
+            piece, lower, width, radius, sure = piece[meets], lower[meets], width[meets], radius[meets], sure[meets]
             large = radius > aim
             if not large.any():
                 break
             parts, sizes = quartered(lower[large], width[large])
-            piece = np.concatenate([piece[~large], np.repeat(piece[large], 4)])
+            piece, sure = (np.concatenate([one[~large], np.repeat(one[large], 4)]) for one in (piece, sure))
             lower, width = np.concatenate([lower[~large], parts]), np.concatenate([width[~large], sizes])
-        return Patches(self.sheet, piece, lower, width)
+        return Patches(self.sheet, piece, lower, width, sure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,8 @@ class Surfaces(Border):
             area = np.linalg.norm(normals, axis=1) * part.width[cell] ** 2
             points[mine] = chart.place(piece, at)
             keep[mine] = unit[mine, carried + 3] * part.most[cell] < area
-            keep[mine] = keep[mine] & part.sheet.state(points[mine], normals)[0]
+            doubted = keep[mine] & ~part.sure[cell]
+            keep[mine[doubted]] = part.sheet.state(points[mine[doubted]], normals[doubted])[0]
         for condition in self.conditions:
             keep[np.flatnonzero(keep)] = condition(points[keep])
         return np.concatenate([unit[keep, :carried], points[keep]], axis=1)

@@ -79,11 +79,11 @@ class Sheet:
         return status
 
     @cached_property
-    def cells(self) -> tuple[Array, Array, Array]:
+    def cells(self) -> tuple[Array, Array, Array, Array]:
         """The cells that may hold a part of the boundary, as ``Patches`` takes them."""
         kept = self._judged >= 0
         piece, lower, width = self._grid
-        return piece[kept], lower[kept], width[kept]
+        return piece[kept], lower[kept], width[kept], self._judged[kept] > 0
 
     def _status(self, piece: Array, lower: Array, width: Array) -> Array:
         """+1 for cells that bound the set, -1 for those that do not, 0 where another shape comes near."""
@@ -140,7 +140,7 @@ class Sheet:
     def sign(self) -> float:
         """+1 where the set lies inside the shape, -1 where the shape was taken away."""
         generator = np.random.default_rng(0)
-        piece, lower, width = self.cells
+        piece, lower, width, _ = self.cells
         chosen = generator.permutation(len(piece))[:500]
         number = np.repeat(piece[chosen], 8)
         unit = lower[chosen, None, :] + width[chosen, None, None] * generator.random((len(chosen), 8, 2))

@@ -95,6 +95,19 @@ def test_a_shaken_tree_has_the_same_leaves_a_little_off(tree, seed):
         assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
 
 
+def test_cuts_in_one_plane_move_together():
+    """Otherwise faces of neighbours would overlap, and the traces on them be several times as many."""
+    cube = Node(np.array([(0.0, 1.0)] * 3)).cut_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
+    shaken = cube.shaken(0.2, np.random.default_rng(0), together=True)
+    for axis in range(3):
+        before, after = ({leaf.bounds[axis, 0] for leaf in tree.leaves} for tree in (cube, shaken))
+        assert len(after) == len(before)
+        assert after != before
+    assert 0.4 in {leaf.bounds[2, 0] for leaf in shaken.leaves}
+    for old, new in zip(cube.leaves, shaken.leaves, strict=True):
+        assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
+
+
 def test_cuts_at_a_place_are_not_shaken():
     tree = Node(SQUARE).cut_at(0, 0.3).refined_leaves((0, 1)).shaken(0.2, np.random.default_rng(0))
     assert 0.3 in {leaf.bounds[0, 0] for leaf in tree.leaves}

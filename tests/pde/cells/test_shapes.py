@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
+from rannpde.domains.meshes import surface_mesh
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 HOLE = rp.Ball((0.4, 0.5), 0.2, names=("x", "y"), name="hole")
@@ -91,6 +92,33 @@ def test_a_ball_taken_from_a_cube():
     solid = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.4, 0.6), 0.25, names=("x", "y", "z"))
     exact = "exp(x)*sin(y/2 + z*sqrt(3)/2)"
     solved("laplace(u) = 0", solid, {"all around": rp.On("boundary", f"u = {exact}")}, {"u": exact}, 1e-3)
+
+
+def test_robin_conditions_hold_on_a_cylinder_through_a_box():
+    solid = rp.Box(x=(0, 2), y=(0, 1), z=(0, 1)) - rp.Cylinder((1, 0.5, -0.2), (1, 0.5, 1.2), 0.25, name="bore")
+    exact = "sin(2*x)*cos(y) + x*z"
+    flux = "(2*cos(2*x)*cos(y) + z)*dn(x) - sin(2*x)*sin(y)*dn(y) + x*dn(z)"
+    conditions = {
+        "bore": rp.On("bore.wall", f"dn(u) + 2*u = {flux} + 2*({exact})"),
+        "rest": rp.On("boundary except bore.wall", f"u = {exact}"),
+    }
+    solved("-laplace(u) + u = 6*sin(2*x)*cos(y) + x*z", solid, conditions, {"u": exact}, 1e-5)
+
+
+def test_the_solid_of_a_mesh_of_flat_facets():
+    around, along = 8, 6
+    angles = [2 * np.pi * np.arange(count) / count for count in (around, along)]
+    angle, turn = np.meshgrid(*angles, indexing="ij")
+    reach = 1 + 0.4 * np.cos(turn)
+    vertices = np.stack([reach * np.cos(angle), reach * np.sin(angle), 0.4 * np.sin(turn)], axis=2).reshape(-1, 3)
+    faces = []
+    for i in range(around):
+        for j in range(along):
+            a, b, c, d = ((k % around) * along + m % along for k, m in ((i, j), (i + 1, j), (i + 1, j + 1), (i, j + 1)))
+            faces += [(a, b, c), (a, c, d)]
+    ring = surface_mesh(vertices, faces, None, None, "ring")
+    exact = "exp(x)*sin(y) + x*z"
+    solved("laplace(u) = 0", ring, {"ring": rp.On("boundary", f"u = {exact}")}, {"u": exact}, 1e-4)
 
 
 def test_a_solution_on_a_shape_survives_its_file(tmp_path):

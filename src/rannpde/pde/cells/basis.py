@@ -7,7 +7,7 @@ below rounding are left out. For whole boxes this is done once for all cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -108,11 +108,9 @@ class Cell:
         """What a derivative in scaled coordinates is multiplied by."""
         return float(np.prod(self.halfwidth ** -np.array(index, dtype=float)))
 
-    def tables(self, indices: Iterable[MultiIndex]) -> dict[MultiIndex, Array]:
+    def tables(self, indices: Iterable[MultiIndex]) -> Mapping[MultiIndex, Array]:
         """∂^index of the functions at the cell's own points, each (M, functions)."""
-        if self.whole:
-            return {index: self.draw.table(index) * self.factor(index) for index in indices}
-        return self.at(self.points, indices)
+        return Shared(self, tuple(indices)) if self.whole else self.at(self.points, indices)
 
     def at(self, points: Array, indices: Iterable[MultiIndex]) -> dict[MultiIndex, Array]:
         """∂^index of the functions at points (P, n), each (P, functions)."""
@@ -126,6 +124,26 @@ class Cell:
     def outputs(self, index: MultiIndex) -> Array:
         """Weights (columns, functions) of these that give ∂^index of the functions."""
         return turned(self.draw.features, index, self.transform) * self.factor(index)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared(Mapping[MultiIndex, Array]):
+    """The tables of a whole box, made of those that all whole boxes share when they are asked for.
+
+    In space those of one cell fill megabytes, and there are hundreds of cells.
+    """
+
+    cell: Cell
+    indices: tuple[MultiIndex, ...]
+
+    def __getitem__(self, index: MultiIndex) -> Array:
+        return self.cell.draw.table(index) * self.cell.factor(index)
+
+    def __iter__(self) -> Iterator[MultiIndex]:
+        return iter(self.indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
 
 
 def waves(features: FourierFeatures, scaled: Array) -> Array:

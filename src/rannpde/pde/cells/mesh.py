@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -166,7 +167,7 @@ class MeshBuilder:
                 if not inside.any():
                     continue
                 points, weights = points[inside], weights[inside] / weights[inside].sum()
-            columns = self._traces(points, weights, bounds, self.draw.tuning.trace_cutoff)
+            columns = self._whole if inner else self._traces(points, weights, bounds)
             other = points.copy()
             other[:, face.axis] += shift
             found.append(Joint(face.cells, face.axis, (points, other), weights, columns, length, flux=flux))
@@ -189,11 +190,18 @@ class MeshBuilder:
         normals = interface.normals(points)
         return [Joint(cells, 0, (points, points), weights, columns, length, normals, interface.flux)]
 
-    def _traces(self, points: Array, weights: Array, bounds: Array, cutoff: float) -> Array:
+    @cached_property
+    def _whole(self) -> Array:
+        """Those of a face that lies in the domain, the same on all of them."""
+        bounds = np.array([(0.0, 0.0), *[(-1.0, 1.0)] * (self.draw.dim - 1)])
+        return self._traces(*gauss_grid(bounds, self.draw.nodes), bounds)
+
+    def _traces(self, points: Array, weights: Array, bounds: Array, cutoff: float | None = None) -> Array:
         """Polynomials on points (P, t), orthonormal with the weights; those of sizes below the cutoff are left out."""
         root, degree = np.sqrt(weights)[:, None], self.draw.degree - self.draw.tuning.coarser[self.draw.dim - 1]
         columns, sizes, _ = np.linalg.svd(polynomials(points, bounds, degree) * root, full_matrices=False)
-        return np.asarray(columns[:, sizes > cutoff * sizes[0]] / root)
+        least = self.draw.tuning.trace_cutoff if cutoff is None else cutoff
+        return np.asarray(columns[:, sizes > least * sizes[0]] / root)
 
 
 def _common(one: Array, other: Array) -> Array:

@@ -75,6 +75,7 @@ class Ties:
             for one in dict.fromkeys(joint.cells):
                 self.own[one].append(number)
         self.crossings: list[list[Crossing]] = [[] for _ in mesh.cells]
+        self.parted: dict[int, tuple[Array, Array, Array]] = {}
         self.heavy = next(cell.draw.tuning.face_weight[cell.draw.dim - 1] for _, cell in mesh.present)
         for number, cell in mesh.present:
             self.crossings[number] = [crossing for j in self.own[number] for crossing in self._across(j, number, cell)]
@@ -91,9 +92,12 @@ class Ties:
     def split(self, j: int) -> tuple[Array, Array, Array]:
         """Roots of the weights (P, 1) of a joint; its polynomials (P, t) and what they cannot hold (P, P - t)."""
         joint: Joint = self.mesh.joints[j]
-        root = np.sqrt(joint.weights)[:, None]
-        basis = joint.columns * root
-        return root, basis, np.linalg.qr(basis, mode="complete")[0][:, basis.shape[1] :]
+        if id(joint.columns) not in self.parted:  # faces inside the domain share theirs
+            root = np.sqrt(joint.weights)[:, None]
+            basis = joint.columns * root
+            beyond = np.linalg.qr(basis, mode="complete")[0][:, basis.shape[1] :]
+            self.parted[id(joint.columns)] = root, basis, beyond
+        return self.parted[id(joint.columns)]
 
     def _across(self, j: int, number: int, cell: Cell) -> list[Crossing]:
         """A joint of a cell, twice where both its sides are here."""

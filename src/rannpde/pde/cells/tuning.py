@@ -26,8 +26,8 @@ class CellsTuning:
     corner : power of the distance from a re-entrant corner by which rows weigh less near it, twice that for conditions:
         behind a backward step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the corner
     fill : points per function in a cell that the boundary cuts
-    coarser : by how much the degree of traces on joints is below that of cells, by dimension: in space traces cost most,
-        and one degree less changed no error in its second digit
+    coarser : by how much the degree of traces on joints is below that of cells, by dimension: in space traces cost
+        most, and one degree less changed no error in its second digit
     trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
     curve_cutoff : the same for those on an interface, which are polynomials of the box around it
     strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
