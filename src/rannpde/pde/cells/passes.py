@@ -112,7 +112,7 @@ class Passes:
         self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.sizes = np.ones(len(problem.fields))
-        self.mark = tuning.mark * tol
+        self.mark = min(tuning.mark * tol, self._lenient)  # what is left alone must not stand in the way of the end
         self.last: Solved | None = None
         self.rushed = False
         self.best: tuple[Solved, float] | None = None
