@@ -239,6 +239,8 @@ def gram(rows: Array) -> Array:
     True
     True
     """
+    if not rows.size:
+        return np.zeros((rows.shape[1],) * 2, dtype=rows.dtype)
     return np.asarray(_rank(rows)(1.0, np.asfortranarray(rows), trans=2))
 
 

@@ -155,7 +155,7 @@ class Passes:
                 ):
                     ending = Ending.STALLED
                 elif not graded:
-                    graded, tree = True, at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol))
+                    graded, tree = True, self._graded(tree)
                 else:
                     tree = self._unlike(before, tree)
         assert self.last is not None
@@ -234,8 +234,12 @@ class Passes:
             self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
         if self.solver is None and len(tree.leaves) < self.tuning.alike * len(before.leaves):
             self.degree = sum(self.degrees) - self.degree
-            tree = towards_corners(tree, self.problem.domain)
+            tree = towards_corners(tree, self.problem.domain, self.interfaces)
         return tree
+
+    def _graded(self, tree: Node) -> Node:
+        """Cells small enough at corners for the error wanted."""
+        return at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
     def _aim(self) -> float:
         """What the largest residual is to be multiplied by: errors are about proportional to it."""
