@@ -243,8 +243,16 @@ def test_steps_grow_by_four_or_with_patience_by_two() -> None:
     ladder = Ladder(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
     for _ in range(4):
         assert ladder.level == 10
-        ladder.taken(tried(ladder, 1e-8))
+        ladder.taken(tried(ladder, 0.01 * ladder.allowed(ladder.level, ladder.position)))
     assert ladder.level == 9
+
+
+@pytest.mark.parametrize("level", [4, 12])
+def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: int) -> None:
+    ladder = Ladder(1.0, 1, level, 1e-6, 4, TUNING)
+    errors = np.array([ladder.allowed(level, position) for position in range(2**level)])
+    assert errors[-1] == 1e-6
+    assert np.sqrt(np.mean(errors**2)) < 1e-6 * np.sqrt(1 + np.log(2**level))
 
 
 def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:

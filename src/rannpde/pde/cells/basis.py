@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import comb, pi, sqrt
 
@@ -175,7 +175,7 @@ def gauss_grid(bounds: Array, count: int) -> tuple[Array, Array]:
     >>> points.shape, round(float(weights @ points[:, 0] ** 4), 12)
     ((3, 2), 3.2)
     """
-    nodes, weights = leggauss(count)
+    nodes, weights = _gauss(count)
     axes, shares = [], []
     for lower, upper in bounds:
         flat = lower == upper
@@ -183,6 +183,12 @@ def gauss_grid(bounds: Array, count: int) -> tuple[Array, Array]:
         shares.append(np.ones(1) if flat else 0.5 * weights)
     grid = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
     return grid, np.prod([part.ravel() for part in np.meshgrid(*shares, indexing="ij")], axis=0)
+
+
+@lru_cache(maxsize=64)
+def _gauss(count: int) -> tuple[Array, Array]:
+    """Nodes and weights on [-1, 1], which every cell and face asks for."""
+    return leggauss(count)
 
 
 def polynomials(points: Array, bounds: Array, degree: int) -> Array:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs, lapack, solve_triangular
+from scipy.linalg import blas, get_lapack_funcs, lapack, solve_triangular
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.tree import Node
@@ -140,10 +140,21 @@ def factorise(
     widths : numbers per joint; leaves : what the leaves have kept and left; pause : called between factorisations
     """
     try:
-        return _along(tree, owners, widths, _products(leaves), pause, _squared), True
+        return along_products(tree, owners, widths, _products(leaves), pause), True
     except Delicate:
         plain = [None if leaf is None else leaf[1] for leaf in leaves]
         return _along(tree, owners, widths, plain, pause, _orthogonal), False
+
+
+def along_products(
+    tree: Node,
+    owners: dict[Node, list[int]],
+    widths: Sequence[int],
+    products: Sequence[Part | None],
+    pause: Callable[[], None],
+) -> Order:
+    """The same of leaves that have left products of rows; Delicate where these do not tell enough."""
+    return _along(tree, owners, widths, products, pause, _squared)
 
 
 Merge = Callable[[Sequence[Part], Sequence[int], Sequence[int], Sequence[int]], tuple[Kept, Part]]
@@ -192,7 +203,7 @@ def _products(leaves: Sequence[tuple[Kept, Part] | None]) -> list[Part | None]:
     found: list[Part | None] = []
     for part in (None if leaf is None else leaf[1] for leaf in leaves):
         with np.errstate(over="ignore", invalid="ignore"):
-            product = None if part is None else part.rows.conj().T @ part.rows
+            product = None if part is None else gram(part.rows)
         if product is not None and not np.isfinite(product).all():
             raise Delicate
         found.append(None if part is None or product is None else Part(part.joints, product))
@@ -207,15 +218,27 @@ def _squared(
     starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
     own, total, sides = sum(widths[j] for j in mine), sum(widths[j] for j in joints), _sides(parts[0], widths)
     kind = np.result_type(*(part.rows for part in parts))
-    matrix = np.zeros((total + sides, total + sides), dtype=kind)
+    matrix = np.zeros((total + sides, total + sides), dtype=kind, order="F")
     for part in parts:
         spans = [slice(starts[j], starts[j] + widths[j]) for j in part.joints] + [slice(total, total + sides)]
-        ends = np.cumsum([0, *(span.stop - span.start for span in spans)])
-        for row, (a, b) in zip(spans, pairwise(ends), strict=True):
-            for column, (c, d) in zip(spans, pairwise(ends), strict=True):
-                matrix[row, column] += part.rows[a:b, c:d]
+        ends = list(pairwise(np.cumsum([0, *(span.stop - span.start for span in spans)])))
+        for k, (row, (a, b)) in enumerate(zip(spans, ends, strict=True)):
+            for column, (c, d) in zip(spans[k:], ends[k:], strict=True):
+                block = part.rows[a:b, c:d]
+                if row.start <= column.start:
+                    matrix[row, column] += block
+                else:
+                    matrix[column, row] += block.conj().T
+    return schur(matrix, own, tuple(rest))
+
+
+def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Part]:
+    """The first ``own`` unknowns eliminated from products of rows, given by their upper triangle.
+
+    Delicate where that is not accurate.
+    """
     if not own:
-        return Kept(0, tuple(rest), matrix[:0]), Part(tuple(rest), matrix)
+        return Kept(0, rest, matrix[:0]), Part(rest, matrix)
     lengths = np.sqrt(np.abs(np.diag(matrix)[:own]))
     potrf, trcon, trtrs = get_lapack_funcs(("potrf", "trcon", "trtrs"), (matrix,))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -223,8 +246,26 @@ def _squared(
         if failed or not trcon(triangle)[0] > DELICATE:
             raise Delicate
     beside = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
-    left = matrix[own:, own:] - beside.conj().T @ beside
-    return Kept(own, tuple(rest), np.hstack([triangle * lengths, beside])), Part(tuple(rest), left)
+    left = _rank(beside)(-1.0, beside, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1)
+    return Kept(own, rest, np.hstack([triangle * lengths, beside])), Part(rest, np.asarray(left))
+
+
+def gram(rows: Array) -> Array:
+    """The upper triangle of A*A: products of rows are never needed below it.
+
+    >>> for rows in (np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0j], [3.0, 4.0 + 1j]])):
+    ...     print(bool(np.allclose(gram(rows), np.triu(rows.conj().T @ rows))))
+    True
+    True
+    """
+    if not rows.size:
+        return np.zeros((rows.shape[1],) * 2, dtype=rows.dtype)
+    return np.asarray(_rank(rows)(1.0, np.asfortranarray(rows), trans=2))
+
+
+def _rank(rows: Array) -> Callable[..., Array]:
+    """α A*A + β C, of which half is computed."""
+    return blas.zherk if np.iscomplexobj(rows) else blas.dsyrk
 
 
 def _orthogonal(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import sympy
@@ -27,6 +28,9 @@ HALVINGS, STEPS = 6, 6
 """Halvings of an interval and steps of Newton's method in it: a root to rounding."""
 CROWDED = 0.08
 """Share of the edges of a coarse grid that an interface of no flux may cross, or it is left alone; a circle: 0.03."""
+QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
+NEARBY, JUMP = 1e-6, 1e-3
+"""Points beside a crossing, how far away they are as a share of the domain, and what makes a jump of their factors."""
 ALONG = 33
 """Points of a line through a box among which it is seen to cross an interface."""
 
@@ -100,10 +104,14 @@ class Interface:
 
 @dataclass(frozen=True)
 class Interfaces:
-    """flat : axis, place, and whether a flux jumps there; curved : all others."""
+    """flat : axis, place, and whether a flux jumps there; curved : all others.
+
+    corners : points of the plane where those of a flux meet, near which a solution is like r^λ, λ < 1
+    """
 
     flat: tuple[tuple[int, float, bool], ...] = ()
     curved: tuple[Interface, ...] = ()
+    corners: tuple[tuple[float, ...], ...] = ()
 
     def flux_at(self, axis: int, place: float) -> bool:
         """Whether a flux jumps across the plane where a coordinate has that value."""
@@ -133,7 +141,38 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
             curved += [one] if one.flux or _plain(one, bounds) else []
         else:
             flat += [(axes[0], root, one.flux) for root in _zeros(one, axes[0], bounds)]
-    return Interfaces(_once(flat, bounds), tuple(curved))
+    planes = _once(flat, bounds)
+    return Interfaces(planes, tuple(curved), _corners(problem, planes) if len(bounds) == 2 and not skipped else ())
+
+
+def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tuple[tuple[float, ...], ...]:
+    """Where two flat interfaces cross, and the flux jumps across both.
+
+    >>> from rannpde.domains import Box
+    >>> from rannpde.pde.problem.conditions import On
+    >>> square, walls = Box(x=(-1, 1), y=(-1, 1)), {"walls": On("boundary", "u = 0")}
+    >>> inside = "max(abs(x - 0.1), abs(y)) < 0.5"
+    >>> sorted(interfaces_of(Problem(f"div(where({inside}, 9, 1)*grad(u)) = 1", square, walls)).corners)
+    [(-0.4, -0.5), (-0.4, 0.5), (0.6, -0.5), (0.6, 0.5)]
+    """
+    words, found = problem.vocabulary, []
+    step = NEARBY * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
+    for first, second in product(*([place for axis, place, flux in planes if flux and axis == k] for k in (0, 1))):
+        around = np.array([(first, second)]) + step * QUADRANTS
+        if not problem.domain.contains(around).all():
+            continue
+        known = dict(zip(words.symbols, around.T, strict=True)) | dict.fromkeys(words.normals, np.ones(4))
+        fluxes = [e.flux for e in problem.expressions.values() if e.flux is not None]
+        factors = [
+            np.broadcast_to(part, 4)
+            for flux in fluxes
+            for part in flux.linearised(known, dict.fromkeys(flux.jets, np.ones(4)))[1]
+        ]
+        values = np.stack(factors, axis=1).reshape(2, 2, -1)  # by side along x, by side along y
+        sides = [np.moveaxis(values, axis, 0) for axis in (0, 1)]
+        if all(not np.allclose(one[0], one[1], rtol=JUMP) for one in sides):
+            found.append((first, second))
+    return tuple(found)
 
 
 def _plain(interface: Interface, bounds: Array) -> bool:

@@ -6,7 +6,7 @@ Few lengths occur, so that factors serve many steps, and the last step ends wher
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log2, sqrt
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.tuning import CellsTuning
@@ -30,7 +30,8 @@ class Ladder:
     """Where a march is, and how long its next step may be.
 
     span, parts : the whole time and how many parts of it are halved; level : how often, at first
-    tol : of the error of a step, which is of that order in its length; fixed : whether all steps are of one length
+    tol : of the error of a step at the end of time, which is of that order in its length (see ``allowed``)
+    fixed : whether all steps are of one length
     patience : steps of one length before they are doubled
     """
 
@@ -71,21 +72,29 @@ class Ladder:
         """Whether steps have become too short to go on."""
         return self.level > DEEPEST
 
+    def allowed(self, level: int, position: int) -> float:
+        """The error of a step up to the time t: tol·√(T/t).
+
+        Such steps leave tol·√(log of their number) in L² over the whole time T, however short the first ones are. The
+        layers of a start that does not agree with the boundary are worth no more.
+        """
+        return self.tol * sqrt(self.parts * 2**level / (position + 1))
+
     def judged(self, tried: Tried) -> Tried | None:
         """The step to take, this or an earlier one; None where a shorter one is to be tried.
 
         Where a shorter step had no smaller error, the functions of space cannot follow, and no step will mend it: the
         longer one is taken, and longer ones after it.
         """
-        if self.fixed or tried.error <= self.tol:
+        if self.fixed or tried.error <= self.allowed(tried.level, tried.position):
             self.blunt = 0.0
             return tried
         if tried.error <= 2 * self.blunt:
             return tried
         before = self.rejected
         if before is None or tried.error < self.tuning.vain * before.error:
-            deeper = max(1, ceil(-log2(self._factor(tried.error))))
-            self._shorten(min(3, deeper) if tried.position or before is None else 3)
+            deeper = max(1, ceil(-log2(self._factor(tried))))
+            self._shorten(min(3, deeper) if tried.position else 3)  # a start may be of any order
             self.rejected = tried
             return None
         self.blunt = before.error
@@ -105,7 +114,7 @@ class Ladder:
         self.same = self.same + 1 if tried.level == self.last else 1
         self.last = tried.level
         if not self.fixed and self.left >= self.tuning.worth:
-            self._lengthen(self._factor(tried.error))
+            self._lengthen(self._factor(tried))
 
     def _lengthen(self, factor: float) -> None:
         """Longer steps where they are allowed: by four, as new factors cost many steps, by two after a while."""
@@ -119,6 +128,7 @@ class Ladder:
     def _shorten(self, deeper: int) -> None:
         self.level, self.position = self.level + deeper, self.position * 2**deeper
 
-    def _factor(self, error: float) -> float:
+    def _factor(self, tried: Tried) -> float:
         """How much longer a step may be."""
-        return float(0.85 * (self.tol / max(error, 1e-300)) ** (1 / self.order))
+        allowed = self.allowed(tried.level, tried.position)
+        return float(0.85 * (allowed / max(tried.error, 1e-300)) ** (1 / self.order))

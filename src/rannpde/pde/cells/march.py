@@ -35,7 +35,10 @@ class Path:
 @dataclass(frozen=True, eq=False)
 class Marched:
     """A path, how it ended, and what it left, by leaf: residuals of equations (C,) and of conditions by axis (C, d),
-    dimensionless means over time; ``worst`` (C): the number of the vector at which that was largest; losses by name."""
+    dimensionless means over time; ``worst`` (C): the number of the vector at which that was largest; losses by name.
+
+    level, margin : of the first step, and its error over what was allowed
+    """
 
     path: Path
     ending: Ending
@@ -45,6 +48,7 @@ class Marched:
     losses: dict[str, float]
     free: bool
     level: int
+    margin: float
 
 
 @dataclass
@@ -101,7 +105,8 @@ class March:
         self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
         patience = self.tuning.worth if self.linear else 1  # factors of other problems are new ever again
         ladder = Ladder(self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience)
-        first, ending = None, Ending.CONVERGED
+        first: tuple[int, float] | None = None
+        ending = Ending.CONVERGED
         try:
             while ladder.left and len(self.times) <= most:
                 if ladder.lost:
@@ -112,13 +117,15 @@ class March:
                 if stages is None:
                     ladder.failed()
                     continue
-                error = self._error(states[0], stages)
+                error = self._error(states[0], stages, ladder.position == 0)
                 tried = ladder.judged(Tried(ladder.level, ladder.position, stages, error, self.known[h].partials))
                 if tried is None:
                     continue
-                if tried.error > self.tol and not fixed:
-                    self.missed = np.maximum(self.missed, self._tails(states[0], tried.stages))
-                first = tried.level if first is None else first
+                allowed = ladder.allowed(tried.level, tried.position)
+                if tried.error > allowed and not fixed:
+                    tails = self._tails(states[0], tried.stages) * (self.tol / allowed)
+                    self.missed = np.maximum(self.missed, tails)
+                first = (tried.level, tried.error / allowed) if first is None else first
                 ladder.level = tried.level
                 states = self._accept(tried.stages, tried.partials, states, time, ladder.length)
                 ladder.taken(tried)
@@ -130,7 +137,7 @@ class March:
             if len(self.times) == 1:
                 raise
             ending = Ending.INTERRUPTED
-        return self._marched(rates, ending, level if first is None else first)
+        return self._marched(rates, ending, *((level, 1.0) if first is None else first))
 
     def _ahead(self, h: float) -> Array:
         """The stages of the next step from the polynomial of the last one; of fields without ∂_t through its stages."""
@@ -144,7 +151,7 @@ class March:
         new[:, moving] = differentiation(nodes, at, 0) @ every[:, moving]
         return new
 
-    def _marched(self, rates: Array, ending: Ending, first: int) -> Marched:
+    def _marched(self, rates: Array, ending: Ending, first: int, margin: float) -> Marched:
         passed = max(self.times[-1] - self.system.start, 1e-300)
         if len(self.times) == 1:  # not a single step: the start alone
             self.times.append(self.system.start + self.span / 2**DEEPEST)
@@ -157,7 +164,7 @@ class March:
         for name, total in self.squares.items():
             losses[name] = total / passed / max(1, sizes[name])
         inside, beside = np.hypot(self.inside / passed, self.missed), self.beside / passed
-        return Marched(path, ending, inside, beside, self.worst, losses, self.free, first)
+        return Marched(path, ending, inside, beside, self.worst, losses, self.free, first, margin)
 
     # ------------------------------------------------------------------------------------------------------ one step
 
@@ -252,8 +259,12 @@ class March:
             found.append(stages)
         return np.concatenate(found)
 
-    def _error(self, state: Array, stages: Array) -> float:
-        """The first Legendre coefficient that the polynomial of the step lacks, by the decay of the last ones."""
+    def _error(self, state: Array, stages: Array, first: bool) -> float:
+        """The first Legendre coefficient that the polynomial of the step lacks, by the decay of the last ones.
+
+        The decay in a first step is not relied on: where the start does not agree with the boundary, a field may be
+        like √t, whose further coefficients amount to a quarter of the last.
+        """
         nodes = np.append(0.0, self.stages.nodes)
         worst = 0.0
         every = np.concatenate([state[None], stages])
@@ -264,7 +275,7 @@ class March:
             series = decay(nodes if moving else nodes[1:]) @ (every if moving else stages)
             sizes = np.maximum(self.system.norms(series)[:, chosen], 1e-300)
             earlier = sizes[-3:-1].max(axis=0) if len(sizes) > 3 else sizes[-2]
-            found = sizes[-1] * np.clip(sizes[-1] / earlier, 0.02, 1.0)
+            found = sizes[-1] * np.clip(sizes[-1] / earlier, 0.25 if first else 0.02, 1.0)
             worst = max(worst, float(found.max()))
         return worst
 
@@ -278,19 +289,20 @@ class March:
     ) -> list[Array]:
         orders = self._orders(stages, states, h)
         left = self.system.residuals(time + h * self.stages.nodes, orders)[0]
-        self._note(h, left, partials)
+        self._note(time + h - self.system.start, h, left, partials)
         self.times.append(time + h)
         self.lengths.append(h)
         self.vectors.append(stages)
         return [orders[k][-1] for k in range(len(states))]
 
-    def _note(self, h: float, inside: list[Array], partials: list[list[Array]]) -> None:
-        """Residuals of the step, into the means by leaf and by name."""
+    def _note(self, passed: float, h: float, inside: list[Array], partials: list[list[Array]]) -> None:
+        """Residuals of the step, into the means by leaf and by name; they are compared with fields that vary over the
+        time that has ``passed``, as fast as any can that has forgotten its start."""
         system = self.system
         now = np.zeros(len(system.mesh.cells))
         mean, aside = np.zeros(len(now)), np.zeros_like(self.beside)
         for rows, own, values in zip(system.rows, partials, inside, strict=True):
-            scale = system.weight(rows) / system.natural(rows, own, 1 / self.span)
+            scale = system.weight(rows) / system.natural(rows, own, 1 / passed)
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
             share = rows.weights * squares * scale**2

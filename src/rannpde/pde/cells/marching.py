@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, log2
 
 import numpy as np
 import sympy
@@ -34,6 +35,8 @@ PILOT = 2
 """A march of 2 to this many steps tells the sizes of the fields before the first pass."""
 MOST_PILOT = 24
 """Steps of it, where corrections converge for short ones only."""
+ROUGH = 1.25
+"""The order of the error of a first step over what is allowed to it, where the start does not agree with a flux."""
 SMALL = 1e-8
 """A field of less than this share of the largest is called zero."""
 
@@ -132,6 +135,7 @@ class Marching:
         self.periodic = tuple(names.index(name) for name in problem.periodic)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
         self.level, self.tight = tuning.first_level, 0
+        self.margin = 0.0  # tolerance at which the first step of the last march would have been just allowed
 
     # --------------------------------------------------------------------------------------------------------- begin
 
@@ -162,12 +166,14 @@ class Marching:
             sizes = np.maximum(sizes, np.sqrt(cell.weights @ values**2))
         return found, (misfit / np.where(sizes > 0, sizes, 1.0)).max(axis=1)
 
-    def _vector(self, system: SpaceSystem, order: int) -> Array:
-        vector = np.zeros(system.total)
-        parts = self._projected(system.mesh, order)[0]
-        for (number, _), part in zip(system.mesh.present, parts, strict=True):
-            vector[system.spans[number]] = part.ravel()
-        return vector
+    def _vector(self, system: SpaceSystem, order: int) -> tuple[Array, Array]:
+        """∂_t^order at the start, as a vector of all weights, and what it misses, as of ``_projected``."""
+        vector, missed = np.zeros(system.total), np.zeros(len(system.mesh.cells))
+        if any(own == order for _, own in self.start.formulas):
+            parts, missed = self._projected(system.mesh, order)
+            for (number, _), part in zip(system.mesh.present, parts, strict=True):
+                vector[system.spans[number]] = part.ravel()
+        return vector, missed
 
     # ---------------------------------------------------------------------------------------------------------- pass
 
@@ -196,9 +202,10 @@ class Marching:
             over=lambda: self.watch.over and last is None,
             parts=3 if thirds else 1,
         )  # fmt: skip
-        marched = march.run(self._vector(system, 0), self._vector(system, 1), max(0, self.level - thirds))
-        self.level = max(self.tuning.first_level, marched.level + thirds)
-        _, missed = self._projected(mesh, 0)
+        start, missed = self._vector(system, 0)
+        deeper = ceil(log2(max(1.0, self.margin / tol)) / ROUGH)
+        marched = march.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - thirds))
+        self.level, self.margin = max(self.tuning.first_level, marched.level + thirds), marched.margin * tol
         inside = np.hypot(marched.inside, self.tuning.condition_weight[self.dim - 1] * missed)
         return Solved(
             self._network(system, marched.path), mesh, self._worst(system, marched), inside, marched.beside,
@@ -222,7 +229,7 @@ class Marching:
         """Of the fields over all times, from a few long steps."""
         sizes = np.ones(len(self.orders))
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
-        begin, rates = self._vector(plain, 0), self._vector(plain, 1)
+        begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         found = plain.norms(begin)
         march = March(plain, Stages.radau(1), self.tuning.loosest, self.tuning)
         marched = march.run(begin, rates, PILOT, fixed=True, most=MOST_PILOT)
@@ -238,7 +245,9 @@ class Marching:
             found.append(system.cell_weights(vector, number).T)
         return Weights(tuple(found), ())
 
-    def with_changes(self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]) -> MarchedNetwork:
+    def with_changes(
+        self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]
+    ) -> MarchedNetwork:
         """A march on a mesh; outputs are the fields, and for each problem near by how they change, over a number.
 
         The problems differ by as small a change of an unknown number as that number says.
@@ -246,12 +255,12 @@ class Marching:
         tol = self.tuning.time_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, SMALL * sizes.max()), self.factors, seed)
         march = March(system, self._stages(tol), tol, self.tuning, over=lambda: self.watch.over)
-        start, rates = self._vector(system, 0), self._vector(system, 1)
+        start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = march.run(start, rates, self.level).path
         changes = []
         for problem, size in near:
             other, twin = Marching(problem, self.tol, self.watch, self.tuning, self.factors), system.like(problem)
-            begin, faster = other._vector(twin, 0), other._vector(twin, 1)
+            begin, faster = other._vector(twin, 0)[0], other._vector(twin, 1)[0]
             if len(march.lengths) == len(path.times) - 1:
                 vectors = march.along(twin, begin, faster)
                 changes.append(Path(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size))

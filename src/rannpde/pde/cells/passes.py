@@ -112,7 +112,7 @@ class Passes:
         self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.sizes = np.ones(len(problem.fields))
-        self.mark = tuning.mark * tol
+        self.mark = min(tuning.mark * tol, self._lenient)  # what is left alone must not stand in the way of the end
         self.last: Solved | None = None
         self.rushed = False
         self.best: tuple[Solved, float] | None = None
@@ -155,7 +155,7 @@ class Passes:
                 ):
                     ending = Ending.STALLED
                 elif not graded:
-                    graded, tree = True, at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol))
+                    graded, tree = True, self._graded(tree)
                 else:
                     tree = self._unlike(before, tree)
         assert self.last is not None
@@ -234,8 +234,12 @@ class Passes:
             self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
         if self.solver is None and len(tree.leaves) < self.tuning.alike * len(before.leaves):
             self.degree = sum(self.degrees) - self.degree
-            tree = towards_corners(tree, self.problem.domain)
+            tree = towards_corners(tree, self.problem.domain, self.interfaces)
         return tree
+
+    def _graded(self, tree: Node) -> Node:
+        """Cells small enough at corners for the error wanted."""
+        return at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
     def _aim(self) -> float:
         """What the largest residual is to be multiplied by: errors are about proportional to it."""

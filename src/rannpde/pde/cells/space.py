@@ -20,7 +20,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Kept, Part, factorise
+from rannpde.pde.cells.elimination import Delicate, Kept, Part, along_products, factorise
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.rows import Rows, RowsBuilder, Stretch
 from rannpde.pde.cells.ties import Ties
@@ -77,6 +77,7 @@ class SpaceSystem:
         builder = RowsBuilder(problem, mesh, seed)
         self.rows = [builder.build(term) for term in self.terms]
         self.joined = [self._tie(number) for number in range(len(mesh.cells))]
+        self.tied = [self.ties.products(number, width) for number, width in enumerate(self.functions)]
         volumes = np.array(
             [
                 np.prod(leaf.lengths) * (cell is not None)
@@ -235,13 +236,26 @@ class SpaceSystem:
                     here = block[:, column * functions : (column + 1) * functions]
                     here += stretch.table(rows.indices.index(index)) * factor[stretch.rows, None]
                 blocks.append(block)
-            return self.ties.eliminated(number, blocks, functions)
+            return eliminated(number, blocks, functions)
 
-        with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
-            leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
-        order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
+        def leaves_of() -> list[tuple[Kept, Part] | None]:
+            with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+                return list(pool.map(leaf, range(len(self.mesh.cells))))
+
+        eliminated = self._squared
+        leaves = leaves_of()
+        left = [None if one is None else one[1] for one in leaves]
+        try:
+            order = along_products(self.mesh.tree, self.mesh.owners, self.ties.widths, left, pause)
+        except Delicate:
+            eliminated = self.ties.eliminated
+            leaves = leaves_of()
+            order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
         kept = [None if one is None else one[0] for one in leaves]
         return Factor(Triangles(kept, order, self.ties.widths), tuple(coefficients), tuple(roots))
+
+    def _squared(self, number: int, blocks: Sequence[Array], functions: int) -> tuple[Kept, Part]:
+        return self.ties.squared(number, blocks, functions, self.tied[number])
 
     def correction(self, factor: Factor, inside: Sequence[Array], between: Sequence[Sequence[Array]]) -> Array:
         """The vector (total,) that takes away these residuals (N,), (R,) as well as the rows of a factor can."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Kept, Part, added, triangle_of
+from rannpde.pde.cells.elimination import Delicate, Kept, Part, added, gram, schur, triangle_of
 from rannpde.pde.cells.mesh import Joint, Mesh
 
 Traces = Sequence[tuple[int, int]]
@@ -167,6 +167,37 @@ class Ties:
             row += count
         determined, left = added(known, matrix, own)
         return Kept(own, tuple(joints), determined), Part(tuple(joints), left)
+
+    def products(self, number: int, functions: int) -> Array:
+        """A*A of the rows of the joints of a cell, in the columns [own | traces | a right side]."""
+        own, joints = functions * len(self.sizes), self.own[number]
+        starts = dict(zip(joints, own + np.cumsum([0, *(self.widths[j] for j in joints)]), strict=False))
+        total = own + sum(self.widths[j] for j in joints)
+        found = np.zeros((total + 1, total + 1))
+        for crossing in self.crossings[number]:
+            at = starts[crossing.joint]
+            for (column, _), held, lost in zip(crossing.traces, crossing.held, crossing.lost, strict=True):
+                mine, traces = slice(column * functions, (column + 1) * functions), slice(at, at + len(held))
+                found[mine, mine] += held.T @ held + lost.T @ lost
+                found[mine, traces] -= held.T
+                found[traces, mine] -= held
+                found[traces, traces] += np.eye(len(held))
+                at = traces.stop
+        return self.heavy**2 * found
+
+    def squared(self, number: int, blocks: Sequence[Array], functions: int, ties: Array) -> tuple[Kept, Part]:
+        """As ``eliminated``, but what is left is products of rows; ties : as of ``products``.
+
+        With a third of the work, and accurate enough for factors by which residuals are corrected.
+        """
+        own = functions * len(self.sizes)
+        matrix = ties.astype(np.result_type(*blocks))
+        matrix[:own, :own] += gram(np.concatenate(blocks)[:, :own])
+        try:
+            return schur(matrix, own, tuple(self.own[number]))
+        except Delicate:
+            kept, part = self.eliminated(number, blocks, functions)
+            return kept, Part(part.joints, gram(part.rows))
 
 
 def _powers(joint: Joint, order: int, dim: int) -> dict[MultiIndex, Array | float]:

@@ -106,6 +106,6 @@ class CellsTuning:
     many_stages: float = 1e-6
     first_level: int = 2
     loosest: float = 1e-3
-    loose_share: float = 0.03
+    loose_share: float = 0.003
     time_share: float = 0.3
     tighter: float = 4.0
