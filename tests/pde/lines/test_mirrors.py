@@ -146,6 +146,13 @@ def test_data_that_kink_at_no_wall_are_left_to_products():
     assert not mirrored(solution)
 
 
+def test_diffusion_that_varies_is_left_to_products():
+    """Its steps would be as short as explicit ones."""
+    varying = problem("u_t = (1 + cos(2*pi*x)/2)*laplace(u)/50", SINES, "u = 0", end=0.1)
+    assert evolution_form(varying).mirrors == {"u": (1, 1)}
+    assert not mirrored(rp.solve(varying, tol=1e-3))
+
+
 def test_a_file_holds_the_tables(tmp_path):
     solution = rp.solve(WHOLE["reaction"][0], tol=1e-4)
     solution.save(tmp_path / "kept.npz")

@@ -208,8 +208,9 @@ def _made(
 ) -> Discretisation:
     """Ready for its first pass."""
     made = kind(evolution, setting, rng)
-    if isinstance(made, FourierModes) and made.rough and evolution.mirrors is not None:
-        made = between_walls(evolution)(evolution, setting, rng)  # what kinks at a wall is no matter of modes
+    if isinstance(made, FourierModes) and evolution.mirrors is not None and (made.rough or made.equations.stiff):
+        # what kinks is no matter of modes; diffusion that varies is stiff, which products have a Jacobian for
+        made = between_walls(evolution)(evolution, setting, rng)
     alike = like is not None and len(like.stretches) == 1 and like.evolution.domain.time == evolution.domain.time
     same = like is not None and _kind_of(like.stretches[0].system) is type(made)
     if like is not None and alike and same and not isinstance(made, FourierModes):
