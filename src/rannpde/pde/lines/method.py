@@ -161,7 +161,8 @@ class Lines:
                 return _made(kind, form, own, rng, like) if flow is None else AdaptedProducts(form, own, rng, flow)
 
             outcome = solve_in_time(evolution, setting, make, windows)
-            if evolution.mirrors is not None and kind is FourierModes and outcome.ending in UNRESOLVED:
+            in_modes = _kind_of(outcome.solution.stretches[0].system) is FourierModes
+            if evolution.mirrors is not None and in_modes and outcome.ending in UNRESOLVED:
                 kind = between_walls(evolution)
                 outcome = min(outcome, solve_in_time(evolution, setting, make, 1), key=lambda one: one.estimate)
         return self._solution(problem, outcome, watch, why)
