@@ -13,6 +13,7 @@ from rannpde.loading import load
 from rannpde.pde.lines.periodic.modes import Modes, blocks
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.response.influence import Influence
+from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import evolution_form
 
 EPS = float(np.finfo(float).eps)
@@ -144,6 +145,20 @@ def test_data_that_kink_at_no_wall_are_left_to_products():
     """|sin 2πx| is even about both walls, but no number of modes carries its kink."""
     solution = rp.solve(problem("u_t = laplace(u)", "abs(sin(2*pi*x))*cos(pi*y)", "dn(u) = 0", end=0.01), tol=1e-4)
     assert not mirrored(solution)
+
+
+def test_diffusion_that_varies_is_left_to_products():
+    """Its steps would be as short as explicit ones."""
+    varying = problem("u_t = (1 + cos(2*pi*x)/2)*laplace(u)/50", SINES, "u = 0", end=0.1)
+    assert evolution_form(varying).mirrors == {"u": (1, 1)}
+    assert not mirrored(rp.solve(varying, tol=1e-3))
+
+
+def test_what_modes_do_not_resolve_is_left_to_products():
+    """Layers of width 0.06 along the walls, and no more than a dozen modes allowed."""
+    layers = problem("u_t = laplace(u)/100 + 10*(u - u**3)", "sin(pi*x)*sin(pi*y)", "u = 0", end=1)
+    few = LinesTuning(most_modes=(16, 12, 8), rough_modes=(16, 8, 8))
+    assert not mirrored(rp.solve(layers, tol=1e-3, method=rp.Lines(tuning=few)))
 
 
 def test_a_file_holds_the_tables(tmp_path):

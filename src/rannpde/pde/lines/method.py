@@ -52,8 +52,8 @@ class GrowthWarning(UserWarning):
 class Lines:
     """The method of lines: features in space that adapt themselves to the solution, a march of high order in time.
 
-    Periodic problems use Fourier modes, boxes in two and three dimensions products of random features of each
-    coordinate, others random features of all coordinates. A blow-up, an interruption or a terminal event ends the
+    Periodic problems use Fourier modes, boxes between mirrors sines and cosines, other boxes in two and three dimensions
+    products of random features of each coordinate, others random features of all coordinates. A blow-up, an interruption or a terminal event ends the
     march; what was computed until then is the result, with the reason.
 
     width : features of every pass (of every axis, for products) instead of the choice from ``tol``; not for periodic
@@ -161,7 +161,8 @@ class Lines:
                 return _made(kind, form, own, rng, like) if flow is None else AdaptedProducts(form, own, rng, flow)
 
             outcome = solve_in_time(evolution, setting, make, windows)
-            if evolution.mirrors is not None and kind is FourierModes and outcome.ending in UNRESOLVED:
+            in_modes = _kind_of(outcome.solution.stretches[0].system) is FourierModes
+            if evolution.mirrors is not None and in_modes and outcome.ending in UNRESOLVED:
                 kind = between_walls(evolution)
                 outcome = min(outcome, solve_in_time(evolution, setting, make, 1), key=lambda one: one.estimate)
         return self._solution(problem, outcome, watch, why)
@@ -208,8 +209,9 @@ def _made(
 ) -> Discretisation:
     """Ready for its first pass."""
     made = kind(evolution, setting, rng)
-    if isinstance(made, FourierModes) and made.rough and evolution.mirrors is not None:
-        made = between_walls(evolution)(evolution, setting, rng)  # what kinks at a wall is no matter of modes
+    if isinstance(made, FourierModes) and evolution.mirrors is not None and (made.rough or made.equations.stiff):
+        # what kinks is no matter of modes; diffusion that varies is stiff, which products have a Jacobian for
+        made = between_walls(evolution)(evolution, setting, rng)
     alike = like is not None and len(like.stretches) == 1 and like.evolution.domain.time == evolution.domain.time
     same = like is not None and _kind_of(like.stretches[0].system) is type(made)
     if like is not None and alike and same and not isinstance(made, FourierModes):
