@@ -238,7 +238,9 @@ class Marching:
             found.append(system.cell_weights(vector, number).T)
         return Weights(tuple(found), ())
 
-    def with_changes(self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]) -> MarchedNetwork:
+    def with_changes(
+        self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]
+    ) -> MarchedNetwork:
         """A march on a mesh; outputs are the fields, and for each problem near by how they change, over a number.
 
         The problems differ by as small a change of an unknown number as that number says.

@@ -226,7 +226,7 @@ class MarchedModel:
     def respond(self, vector: Array) -> Response:
         """One march, and one beside it for each number; NaN where it does not come to the end."""
         near = []
-        for name, part in self.unknowns.slices.items():
+        for part in self.unknowns.slices.values():
             k, change = part.start, np.zeros(len(vector))
             change[k] = BESIDE * (abs(vector[k]) or abs(self.unknowns.guess[k]) or 1.0)
             change[k] *= 1.0 if vector[k] + change[k] <= self.unknowns.limits[1][k] else -1.0
@@ -248,6 +248,20 @@ class SolvedModel:
         """A solve of the problem with its sensitivities."""
         values: Mapping[str, float] = {n: float(vector[part][0]) for n, part in self.unknowns.slices.items()}
         return Response(self.forward(with_sensitivities(self.problem, values)), len(self.problem.fields))
+
+
+@dataclass(eq=False)
+class Remembered:
+    """A model that keeps its first answer: fits to values drawn anew all begin there."""
+
+    model: Model
+    first: tuple[Array, Response] | None = None
+
+    def respond(self, vector: Array) -> Response:
+        """That of the model."""
+        if self.first is None:
+            self.first = np.array(vector), self.model.respond(vector)
+        return self.first[1] if np.array_equal(vector, self.first[0]) else self.model.respond(vector)
 
 
 def restored(
