@@ -281,3 +281,40 @@ def test_data_in_time_are_looked_at_once_where_no_unknown_changes_them(force, sa
     unknown = {"k": rp.Unknown(1.0)} | ({} if same else {"w": rp.Unknown(9.0)})
     problem = rp.Problem(f"u_t = k*u_xx + {force}", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions, unknown=unknown)
     assert (Influence.of(problem, weak=True).clock is not None) == same
+
+
+def test_an_initial_state_that_vanishes_where_it_is_known():
+    """From values a little later; the guess is 0, as is what is known of it at the ends."""
+    x = np.linspace(0.02, 0.98, 50)
+    later = np.exp(-0.002 * np.pi**2) * np.sin(np.pi * x) + 0.5 * np.exp(-0.008 * np.pi**2) * np.sin(2 * np.pi * x)
+    values = later + 0.01 * np.random.default_rng(7).standard_normal(50)
+    conditions = {
+        "start": rp.On("t=0", "u = f"), "ends": rp.On(("x=0", "x=1"), "u = 0"), "known": rp.On(("x=0", "x=1"), "f = 0"),
+        "sensors": rp.Data(np.column_stack([np.full(50, 0.02), x]), values, "u", noise=0.01),
+    }  # fmt: skip
+    unknown = {"f": rp.UnknownFunction(of=("x",), guess=0.0)}
+    solution = rp.solve(rp.Problem("u_t = 0.1*u_xx", rp.SpaceTime(t=(0, 0.2), x=(0, 1)), conditions, unknown=unknown))
+    found, truth = solution.functions["f"], np.sin(np.pi * x) + 0.5 * np.sin(2 * np.pi * x)
+    assert solution.converged
+    lower, upper = found.band(x[:, None])
+    assert np.mean((lower < truth) & (truth < upper)) > 0.8  # 95 % on average, and neighbours go together
+    assert found.std(x[:, None]).max() < 0.05
+
+
+def test_predictions_go_beyond_the_data():
+    exact = np.exp(-1.3 * TIMES[:, 0])
+    conditions = {"start": rp.On("t=0", "u = 1"), "sensors": rp.Data(TIMES, exact, "u", noise=0.02)}
+    domain = rp.Interval(0, 5, name="t")
+    solution = rp.solve(rp.Problem("u_t = -k*u", domain, conditions, unknown={"k": rp.Unknown(0.5)}), tol=1e-6)
+    at = np.array([[1.0], [3.0], [5.0]])
+    values, lower, upper = solution.predict(at)
+    np.testing.assert_allclose(values, np.exp(-1.3 * at[:, 0]), rtol=1e-4)
+    half = solution.factor * solution.parameters["k"].std * at[:, 0] * values  # |∂u/∂k| = t u
+    np.testing.assert_allclose(upper - values, half, rtol=0.02)
+    np.testing.assert_allclose(values - lower, half, rtol=0.02)
+
+
+def test_a_bound_that_keeps_the_data_away_is_named():
+    unknown = {"k": rp.Unknown(0.5, bounds=(0, 1)), "A": rp.Unknown(1.0)}
+    with pytest.warns(rp.ConvergenceWarning, match=r"k is held by its upper bound, .* mend the equations or bounds"):
+        rp.solve(decay(3 * np.exp(-2.0 * TIMES[:, 0]), noise=0.01, **unknown), tol=1e-6)

@@ -312,8 +312,11 @@ class Search:
                 return Ending.VETOED, f"{missed}: give their noise, or mend the equations"
         for k, one in enumerate(self.measured):
             if one.noise is not None and one.noise.any() and one.loss == "squares" and fit.misfit(k) > CONTRADICTED:
-                missed = f"the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
-                return Ending.VETOED, f"{missed}: mend the equations, give a larger noise, or a larger degree"
+                held = "".join(f"{n} is {p.note}, " for n, p in parameters.items() if p.note.startswith("held"))
+                missed = f"{held}the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
+                mend = "mend the equations or bounds" if held else "mend the equations"
+                degree = ", or a larger degree" if self.unknowns.bases else ""
+                return Ending.VETOED, f"{missed}: {mend}, give a larger noise{degree}"
         unmet = float(np.sqrt(np.mean(np.square(fit.rows.pinned)))) if len(fit.rows.pinned) else 0.0
         if unmet > UNMET:
             lacking = f"the conditions on unknown functions alone are missed by {unmet * PIN:.1e} of their size"
