@@ -32,6 +32,10 @@ class Values:
         noisy = self.exact + self.sigma * rng.standard_normal(len(self.exact)) if self.sigma else self.exact
         return rp.Data(self.points, noisy, self.quantity, noise=self.sigma)
 
+    def without(self) -> rp.Data:
+        """Exact values, said to have that noise."""
+        return rp.Data(self.points, self.exact, self.quantity, noise=self.sigma)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -63,6 +67,10 @@ class Case:
     def drawn(self, noise: float, seed: int) -> rp.Problem:
         """The problem with noise of that level."""
         return self.build(self.values(noise, seed))
+
+    def smooth(self, noise: float) -> rp.Problem:
+        """The problem with exact values that are said to have that noise."""
+        return self.build({name: one.without() for name, one in self.measured(noise).items()})
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -242,11 +250,25 @@ def cylinder(count: int = 200) -> Case:
     )  # fmt: skip
 
 
-def poisson(side: int = 50, sigma: float = 0.1, degree: int | None = None) -> Case:
-    """PInv: ∇·(a∇u) + f = 0 on the unit square, a known on the boundary."""
+def waves(x: sympy.Symbol, y: sympy.Symbol, seed: int) -> sympy.Expr:
+    """0.4 exp(g), g a sum of waves of up to a period and a half on the unit square, random heights and phases."""
+    rng, total = np.random.default_rng([seed, 31]), sympy.Integer(0)
+    for k in range(4):
+        for m in range(4):
+            height, phase, other = rng.standard_normal() / (1 + k**2 + m**2), *rng.uniform(0, 2 * np.pi, 2)
+            wave = sympy.cos(sympy.pi * k * x + round(phase, 6)) * sympy.cos(sympy.pi * m * y + round(other, 6))
+            total += round(0.7 * height, 6) * wave
+    return sympy.Float(0.4) * sympy.exp(total)
+
+
+def poisson(side: int = 50, sigma: float = 0.1, degree: int | None = None, seed: int | None = None) -> Case:
+    """PInv: ∇·(a∇u) + f = 0 on the unit square, a known on the boundary.
+
+    seed : of a coefficient drawn at random, log a a sum of waves, in the place of the very smooth one of PInv
+    """
     x, y = sympy.symbols("x y")
     u = sympy.sin(sympy.pi * x) * sympy.sin(sympy.pi * y)
-    a = 1 / (1 + x**2 + y**2 + (x - 1) ** 2 + (y - 1) ** 2)
+    a = 1 / (1 + x**2 + y**2 + (x - 1) ** 2 + (y - 1) ** 2) if seed is None else waves(x, y, seed)
     f = -sum(sympy.diff(a * sympy.diff(u, z), z) for z in (x, y))
     domain = rp.Box(x=(0, 1), y=(0, 1))
     conditions = {"walls": rp.On("boundary", "u = 0"), "known": rp.On("boundary", f"a = {a}")}
@@ -382,3 +404,7 @@ SMALL: dict[str, tuple[Callable[[], Case], float]] = {
     "heat a(x, y)": (lambda: heat(400, 0.05), 0.05),
 }
 """Small sizes for coverage, with their noise."""
+DRAWN: dict[str, tuple[Callable[[int], Case], float]] = {
+    "poisson, a drawn": (lambda seed: poisson(15, 0.05, seed=seed), 0.05),
+}
+"""Bands are true on average over functions: those that are drawn anew with the noise, with their noise."""

@@ -149,7 +149,9 @@ def _judged(solution: Solution) -> Solution:
     """The same solution, with a warning where it did not reach the wanted error."""
     if solution.ending not in (Ending.CONVERGED, Ending.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        parts = [f"the solution did not converge: {solution.reason}", known, solution.story.advice]
+        told = isinstance(solution, Identified) and solution.ending in (Ending.UNDETERMINED, Ending.VETOED)
+        advice = "" if told else solution.story.advice  # the reason says what to do: no method would help
+        parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
 

@@ -218,3 +218,103 @@ def test_a_model_that_the_data_contradict_is_not_called_converged():
     with pytest.warns(rp.ConvergenceWarning, match="times the noise given"):
         solution = rp.solve(problem, tol=1e-6)
     assert solution.ending is rp.Ending.VETOED
+
+
+def test_a_search_from_far_away_follows_an_integrator():
+    """Newton's method does not lead from the path of one guess to that of the next; an integrator does."""
+    from scipy.integrate import solve_ivp
+
+    a, b, c = truth = (10.0, 15.0, 8 / 3)
+    times = np.linspace(0.1, 2.0, 20)
+    rate = lambda t, s: [a * (s[1] - s[0]), s[0] * (b - s[2]) - s[1], s[0] * s[1] - c * s[2]]  # noqa: E731
+    path = solve_ivp(rate, (0, 2), [-8.0, 7.0, 27.0], t_eval=times, method="DOP853", rtol=1e-12, atol=1e-12).y
+    conditions = {f"start {n}": rp.On("t=0", f"{n} = {v}") for n, v in (("x", -8), ("y", 7), ("z", 27))}
+    conditions |= {n: rp.Data(times[:, None], row, n, noise=0) for n, row in zip("xyz", path, strict=True)}
+    equations = ["x_t = a*(y - x)", "y_t = x*(b - z) - y", "z_t = x*y - c*z"]
+    unknown = {name: rp.Unknown(value) for name, value in (("a", 8.0), ("b", 12.0), ("c", 2.0))}
+    domain = rp.Interval(0, 2, name="t")
+    solution = rp.solve(rp.Problem(equations, domain, conditions, fields=("x", "y", "z"), unknown=unknown), tol=1e-7)
+    assert solution.converged
+    np.testing.assert_allclose([one.value for one in solution.parameters.values()], truth, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def disc() -> rp.Problem:
+    """u = exp(-2kt) cos x cos y on a disc, k in the equation and on the rim; 40 values with noise."""
+    domain = rp.SpaceTime(t=(0, 0.2), space=rp.Ball((0, 0), 1.0, names=("x", "y")))
+    points = domain.sample(40, rng=1)
+    exact = np.exp(-1.4 * points[:, 0]) * np.cos(points[:, 1]) * np.cos(points[:, 2])
+    values = exact + 0.01 * np.random.default_rng(0).standard_normal(40)
+    conditions = {
+        "start": rp.On("t=0", "u = cos(x)*cos(y)"), "rim": rp.On("boundary", "u = exp(-2*k*t)*cos(x)*cos(y)"),
+        "sensors": rp.Data(points, values, "u", noise=0.01),
+    }  # fmt: skip
+    return rp.Problem("u_t = k*laplace(u)", domain, conditions, unknown={"k": rp.Unknown(1.0)})
+
+
+def test_marches_on_shapes_have_sensitivities(disc):
+    points = disc.domain.sample(50, rng=2)
+    found = rp.sensitivity(disc, tol=1e-3)(points)["k"]
+    wanted = -2 * points[:, 0] * np.exp(-2 * points[:, 0]) * np.cos(points[:, 1]) * np.cos(points[:, 2])
+    # half the relative difference of the two marches, 1e-3, times ∂²u/∂k² over ∂u/∂k, which is 2t ≤ 0.4
+    np.testing.assert_allclose(found, wanted, atol=1e-3 * np.abs(wanted).max())
+
+
+def test_an_evolution_on_a_shape_is_identified_and_kept(disc, tmp_path):
+    solution = rp.solve(disc, tol=1e-4)
+    one = solution.parameters["k"]
+    assert solution.converged
+    assert one.interval[0] < 0.7 < one.interval[1]
+    points, k = disc.measurements[0].points, one.value
+    slopes = -2 * points[:, 0] * np.exp(-2 * k * points[:, 0]) * np.cos(points[:, 1]) * np.cos(points[:, 2])
+    assert one.std == pytest.approx(0.01 / np.linalg.norm(slopes), rel=0.01)
+    solution.save(tmp_path / "disc.npz")
+    assert (rp.load(tmp_path / "disc.npz").std(points) == solution.std(points)).all()
+
+
+@pytest.mark.parametrize(("force", "same"), [("sin(9*t)", True), ("sin(w*t)", False)])
+def test_data_in_time_are_looked_at_once_where_no_unknown_changes_them(force, same):
+    from rannpde.pde.lines.response.influence import Influence
+
+    conditions = {"start": rp.On("t=0", "u = 0"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
+    conditions["sensor"] = rp.Data([[0.5, 0.5], [0.7, 0.5]], [1.0, 1.0], "u", noise=0.1)
+    unknown = {"k": rp.Unknown(1.0)} | ({} if same else {"w": rp.Unknown(9.0)})
+    problem = rp.Problem(f"u_t = k*u_xx + {force}", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions, unknown=unknown)
+    assert (Influence.of(problem, weak=True).clock is not None) == same
+
+
+def test_an_initial_state_that_vanishes_where_it_is_known():
+    """From values a little later; the guess is 0, as is what is known of it at the ends."""
+    x = np.linspace(0.02, 0.98, 50)
+    later = np.exp(-0.002 * np.pi**2) * np.sin(np.pi * x) + 0.5 * np.exp(-0.008 * np.pi**2) * np.sin(2 * np.pi * x)
+    values = later + 0.01 * np.random.default_rng(7).standard_normal(50)
+    conditions = {
+        "start": rp.On("t=0", "u = f"), "ends": rp.On(("x=0", "x=1"), "u = 0"), "known": rp.On(("x=0", "x=1"), "f = 0"),
+        "sensors": rp.Data(np.column_stack([np.full(50, 0.02), x]), values, "u", noise=0.01),
+    }  # fmt: skip
+    unknown = {"f": rp.UnknownFunction(of=("x",), guess=0.0)}
+    solution = rp.solve(rp.Problem("u_t = 0.1*u_xx", rp.SpaceTime(t=(0, 0.2), x=(0, 1)), conditions, unknown=unknown))
+    found, truth = solution.functions["f"], np.sin(np.pi * x) + 0.5 * np.sin(2 * np.pi * x)
+    assert solution.converged
+    lower, upper = found.band(x[:, None])
+    assert np.mean((lower < truth) & (truth < upper)) > 0.8  # 95 % on average, and neighbours go together
+    assert found.std(x[:, None]).max() < 0.05
+
+
+def test_predictions_go_beyond_the_data():
+    exact = np.exp(-1.3 * TIMES[:, 0])
+    conditions = {"start": rp.On("t=0", "u = 1"), "sensors": rp.Data(TIMES, exact, "u", noise=0.02)}
+    domain = rp.Interval(0, 5, name="t")
+    solution = rp.solve(rp.Problem("u_t = -k*u", domain, conditions, unknown={"k": rp.Unknown(0.5)}), tol=1e-6)
+    at = np.array([[1.0], [3.0], [5.0]])
+    values, lower, upper = solution.predict(at)
+    np.testing.assert_allclose(values, np.exp(-1.3 * at[:, 0]), rtol=1e-4)
+    half = solution.factor * solution.parameters["k"].std * at[:, 0] * values  # |∂u/∂k| = t u
+    np.testing.assert_allclose(upper - values, half, rtol=0.02)
+    np.testing.assert_allclose(values - lower, half, rtol=0.02)
+
+
+def test_a_bound_that_keeps_the_data_away_is_named():
+    unknown = {"k": rp.Unknown(0.5, bounds=(0, 1)), "A": rp.Unknown(1.0)}
+    with pytest.warns(rp.ConvergenceWarning, match=r"k is held by its upper bound, .* mend the equations or bounds"):
+        rp.solve(decay(3 * np.exp(-2.0 * TIMES[:, 0]), noise=0.01, **unknown), tol=1e-6)

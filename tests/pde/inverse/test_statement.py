@@ -143,3 +143,17 @@ def test_means_are_integrals():
     problem = stated(data=rp.Data(None, [1 / 3, 7 / 12], "mean(u)", over=regions))
     (one,) = problem.measurements
     np.testing.assert_allclose(one.gathered(one.points[:, 0] ** 2), [1 / 3, 7 / 12], rtol=1e-14)
+
+
+def test_conditions_with_normals_have_sensitivities():
+    """∂_n u = -h u: the condition of s = ∂u/∂h is ∂_n s = -h s - u."""
+    ring = rp.Box(x=(0, 1), y=(0, 1)) - rp.Ball((0.5, 0.5), 0.2, names=("x", "y"), name="hole")
+    conditions = {"outside": rp.On("boundary except hole", "u = 1"), "hole": rp.On("hole", "dn(u) = -h*u")}
+    conditions["sensor"] = rp.Data([[0.1, 0.1]], [1.0], "u", noise=0.1)
+    problem = rp.Problem("laplace(u) = 0", ring, conditions, unknown={"h": rp.Unknown(0.5)})
+    both = with_sensitivities(problem, {"h": 0.5})
+    (moved,) = (term for term in both.constraints if term.name == "hole by h")
+    points = moved.region.sample(5, rng=0)
+    jets = {jet: np.full(5, 2.0 if jet.field == "u" else 3.0) * (jet.order == 0) for jet in moved.expression.jets}
+    value = moved.expression.value(moved.known(points, both.vocabulary), jets)
+    np.testing.assert_allclose(value, 0.5 * 3.0 + 2.0, rtol=1e-14)

@@ -154,3 +154,18 @@ def test_names_that_read_as_derivatives_are_refused():
     for words in ({"fields": ("u", "u_x")}, {"fields": ("u",), "parameters": {"u_xx": 1.0}}):
         with pytest.raises(InputError, match="reads as a derivative of u"):
             Vocabulary(("x",), **words)
+
+
+def test_formulas_are_understood_once_and_functions_are_those_of_the_call():
+    x, y = sympy.symbols("x y")
+    formula = 2 * sympy.pi * sympy.Function("f")(x) + sympy.sqrt(2) * y
+    for factor in (1.0, 3.0):  # the same formula, other functions, arguments in another order
+        given = {x: np.array([1.0, 2.0]), y: np.array(0.5)}
+        for values in (given, dict(reversed(given.items()))):
+            found = evaluate([formula, y], values, {"f": lambda z, factor=factor: factor * z})
+            np.testing.assert_allclose(found[0], 2 * np.pi * factor * given[x] + np.sqrt(2) * 0.5, rtol=1e-15)
+            assert found[1] == 0.5
+    with pytest.raises(InputError, match="symbol y has no value"):
+        evaluate([formula], {x: np.ones(2)}, {"f": np.sin})
+    with pytest.raises(InputError, match="f cannot be evaluated"):
+        evaluate([formula], {x: np.ones(2), y: np.ones(2)})

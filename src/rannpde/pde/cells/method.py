@@ -110,8 +110,7 @@ class Cells:
         Where equations have no linearisation there, the membrane that leaves least of them.
         """
         known = as_state(self.guess, problem)
-        if known is None and problem.domain.dim == 1:
-            known = integrated(problem)
+        known = along_a_line(problem) if known is None else known
         if known is not None:
             return known
         guess = first_guess(problem)
@@ -146,6 +145,11 @@ class Cells:
             integrals={name: loss * measures[name] for name, loss in best.losses.items()},
             story=CellsStory(found.passes), method=Choice(self.name, label, why), seconds=watch.elapsed,
         )  # fmt: skip
+
+
+def along_a_line(problem: Problem) -> State | None:
+    """Where Newton's method begins for an initial value problem of one coordinate; None for all others."""
+    return integrated(problem) if problem.domain.dim == 1 else None
 
 
 @dataclass(frozen=True)

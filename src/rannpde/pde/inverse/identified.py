@@ -70,8 +70,12 @@ class Identified(Solution):
 
     def band(self, points: Array) -> tuple[Array, Array]:
         """Lower and upper ends of pointwise intervals of the fields, also where nothing was measured."""
+        return self.predict(points)[1:]
+
+    def predict(self, points: Array) -> tuple[Array, Array, Array]:
+        """Values of the fields at points (M, n), and the lower and upper ends of their pointwise intervals."""
         middle, half = self(points), self.factor * self.std(points)
-        return middle - half, middle + half
+        return middle, middle - half, middle + half
 
     def report(self) -> Report:
         """What was identified, then the page of the solution."""

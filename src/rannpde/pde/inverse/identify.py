@@ -19,7 +19,7 @@ from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
 from rannpde.pde.inverse.evidence import Prior
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import CellsModel, LinesModel, MarchedModel, Model, SolvedModel
+from rannpde.pde.inverse.models import CellsModel, LinesModel, MarchedModel, Model, Remembered, SolvedModel
 from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
@@ -92,6 +92,8 @@ class Search:
         self.fits: list[Fit] = []
         self.models: list[Model] = []
         self.regression = Regression(problems, self.unknowns, self.models)
+        self.rounds: Array | None = None
+        """Where they ended, once other values are fitted."""
         self.influences: dict[tuple[int, bool], Influence] = {}
 
     # ------------------------------------------------------------------------------------------------------- rounds
@@ -124,10 +126,14 @@ class Search:
     def again(self, values: Sequence[Array], uncertainty: Uncertainty) -> Identified:
         """Other measured values, set by set, fitted on the discretisation that is there already.
 
-        The search begins where the last one ended. What the discretisation leaves uncertain is taken from that one.
+        The search begins where the rounds ended. What the discretisation leaves uncertain is taken from these.
         """
+        if self.rounds is None:
+            self.rounds = self.vector
+            self.models = [Remembered(model) for model in self.models]
+            self.regression = Regression(self.problems, self.unknowns, self.models)
         self.regression = replace_values(self.regression, values)
-        fit = self.regression.fit(self.vector, Noise.of(self.measured), None, tol=CAREFUL * self._tolerance())
+        fit = self.regression.fit(self.rounds, Noise.of(self.measured), None, tol=CAREFUL * self._tolerance())
         self.fits.append(fit)
         self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
         return self.result(uncertainty)
@@ -306,8 +312,11 @@ class Search:
                 return Ending.VETOED, f"{missed}: give their noise, or mend the equations"
         for k, one in enumerate(self.measured):
             if one.noise is not None and one.noise.any() and one.loss == "squares" and fit.misfit(k) > CONTRADICTED:
-                missed = f"the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
-                return Ending.VETOED, f"{missed}: mend the equations, give a larger noise, or a larger degree"
+                held = "".join(f"{n} is {p.note}, " for n, p in parameters.items() if p.note.startswith("held"))
+                missed = f"{held}the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
+                mend = "mend the equations or bounds" if held else "mend the equations"
+                degree = ", or a larger degree" if self.unknowns.bases else ""
+                return Ending.VETOED, f"{missed}: {mend}, give a larger noise{degree}"
         unmet = float(np.sqrt(np.mean(np.square(fit.rows.pinned)))) if len(fit.rows.pinned) else 0.0
         if unmet > UNMET:
             lacking = f"the conditions on unknown functions alone are missed by {unmet * PIN:.1e} of their size"

@@ -20,6 +20,8 @@ HUBER = 1.345
 PIN = 1e-5
 """How exactly a function meets what is known of it beforehand, relative to its size."""
 PIN_POINTS = 48
+NOTHING = 1e-12
+"""A function that is nowhere larger is that of a guess of 0, and tells nothing of its size."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,14 @@ def pinned(problem: Problem, unknowns: Unknowns, vector: Array) -> tuple[Array, 
         for jet, partial in zip(term.expression.jets, partials, strict=True):
             table = unknowns.table(jet, points)
             slope[:, unknowns.slices[jet.field]] += np.broadcast_to(partial, len(points))[:, None] * table
-        spread = PIN * max(float(np.abs(jets[term.expression.jets[0]]).max()), 1e-12)
+        spread = PIN * _size(unknowns, term.expression.jets[0].field, vector)
         residuals.append(-np.broadcast_to(value, len(points)) / spread)
         slopes.append(slope / spread)
     return np.concatenate(residuals), np.concatenate(slopes)
+
+
+def _size(unknowns: Unknowns, name: str, vector: Array) -> float:
+    """The largest value of an unknown function, or 1 where it is still nothing: where it is known it may vanish."""
+    own = unknowns.values(vector)[name]
+    size = abs(own) if isinstance(own, float) else float(np.abs(own(own.basis.cell.points)).max())
+    return size if size > NOTHING else 1.0
