@@ -47,7 +47,7 @@ def by_elements(name: str) -> Callable[..., Function]:
 LEVELS: dict[str, tuple[str, Callable[[], Callable[..., Function]], Sequence[tuple]]] = {
     "burgers-2d": (
         "Fourier, ETDRK4: modes a side of the unit cell, steps", lambda: waves_on_a_cell,
-        [(256, 1200), (384, 1800), (512, 2400), (768, 3600)],
+        [(192, 800), (256, 1200), (384, 1600)],
     ),
     "poisson-2d-c": (
         "NGSolve: spacing, order", lambda: by_elements("discs_elements"), [(0.15, 9), (0.12, 11), (0.1, 13)]
@@ -57,7 +57,7 @@ LEVELS: dict[str, tuple[str, Callable[[], Callable[..., Function]], Sequence[tup
         [(0.25, 11), (0.2, 15), (0.15, 16), (0.12, 18)],
     ),
     "poisson-3d-cg": (
-        "NGSolve: spacing, order", lambda: by_elements("balls_elements"), [(0.2, 5), (0.2, 7), (0.2, 9), (0.2, 11)]
+        "NGSolve: spacing, order", lambda: by_elements("balls_elements"), [(0.2, 6), (0.2, 8), (0.2, 10)]
     ),
     "poisson-2d-ms": (
         "NGSolve: spacing, order, refinements to corners", lambda: by_elements("block_elements"),

@@ -8,7 +8,7 @@ from scipy.sparse.linalg import spsolve
 import rannpde as rp
 from rannpde.bench.case import relative_error
 from rannpde.bench.coefficients import read_numbers
-from rannpde.bench.pinnacle import poisson, waves
+from rannpde.bench.pinnacle import heat, poisson, waves
 from rannpde.bench.pinnacle.table import CASES
 from rannpde.bench.rivals import chebyshev, fourier, steady
 from rannpde.bench.truth import read_truth
@@ -164,6 +164,24 @@ ELEMENTS = {
     "ns-2d-cg": ("step_elements", (0.5, 4, 2), 2e-2),
 }
 """Coarse grids that take a second, and how far they may be from the truth."""
+
+
+EARLY = (0.125, 0.25)
+
+
+def test_sines_of_a_quarter_are_the_truth_of_the_square():
+    """The truth's own grid is twice as fine; points lie in all quarters."""
+    truth = read_truth("heat-2d-lt-small")
+    assert relative_error(heat.long_time(96, 160, EARLY)(truth.points), truth.values) < 1e-4
+
+
+def test_an_unsteady_flow_is_near_the_truth():
+    pytest.importorskip("ngsolve")
+    from rannpde.bench.pinnacle import by_elements
+
+    truth = read_truth("ns-2d-lt-small")
+    coarse = by_elements.channel_elements(4, 2, 1, 4, 30, 0.2, EARLY)
+    assert relative_error(coarse(truth.points), truth.values, 2) < 1e-2
 
 
 @pytest.mark.parametrize("name", ELEMENTS)

@@ -63,6 +63,15 @@ def test_verdicts(change, wanted):
     assert verdict(WAVE, replace(SOLVED, **change)) == wanted
 
 
+def test_a_small_version_is_judged_by_what_was_asked_of_it():
+    small = replace(SOLVED, settings={"tol": 1e-4, "seconds": 20.0, "small": True}, error=1e-5)
+    assert verdict(WAVE, small) == "met"
+    assert verdict(WAVE, replace(small, error=1e-3)) == "MISSED"
+    row = result_table([WAVE], [small]).rows[0]
+    assert row[1] == "1e-04 in 20 s"
+    assert row[10] == "–"  # nobody published anything of it
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "wanted"),
     [
@@ -118,7 +127,15 @@ def test_a_case_runs_in_a_process_of_its_own_and_is_kept(tmp_path):
     assert record.processor_seconds > 0
     assert harness.known(WAVE, Settings(1e-9, 20.0), tmp_path) is None
     page = product.page.read_text("utf-8")
-    for text in ("Wave 1d-C", "rannpde &lt;bench&gt;", "data:image/png;base64,", "u_tt = 4*u_xx", "scipy", "a(x, y)"):
+    for text in (
+        "Wave 1d-C",
+        "rannpde &lt;bench&gt;",
+        "data:image/png;base64,",
+        "u_tt = 4*u_xx",
+        "scipy",
+        "a(x, y)",
+        '<a href="#wave-1d">',
+    ):
         assert text in page
     assert 'src="http' not in page
     assert 'href="http' not in page
@@ -186,7 +203,9 @@ def test_a_march_that_ended_early_says_what_it_knows():
 
 def test_the_table_says_what_is_not_known():
     other = CASES["heat-inverse"]
-    table = result_table([WAVE, other], [SOLVED, Record("heat-inverse", {"small": True}, "overran")])
+    table = result_table(
+        [WAVE, other], [SOLVED, Record("heat-inverse", {"small": True, "tol": 0.1, "seconds": 20.0}, "overran")]
+    )
     assert {len(row) for row in table.rows} == {len(table.head)}
     assert table.rows[1][2:4] == ("–", "–")
     assert "small" in table.caption

@@ -10,6 +10,13 @@ CLEARLY = 3.0
 """Distances beyond this many times the accuracy of a truth are errors of ours, not of the truth."""
 
 
+def aim(case: Case, record: Record) -> tuple[float, float]:
+    """The error and the seconds to reach: the goal's, and of a small version those that it was solved with."""
+    if record.settings.get("small"):
+        return float(record.settings["tol"]), float(record.settings["seconds"])
+    return case.goal, case.seconds
+
+
 def verdict(case: Case, record: Record) -> str:
     """``met``, ``accurate, late``, ``MISSED``, or what happened instead.
 
@@ -19,12 +26,12 @@ def verdict(case: Case, record: Record) -> str:
         return record.outcome.upper()
     if record.error is None:  # not known on most of the domain; ``told`` says where it is
         return "MISSED"
-    accuracy = record.accuracy or 0.0
-    if accuracy > case.goal and record.error <= case.goal + CLEARLY * accuracy:
+    accuracy, (goal, seconds) = record.accuracy or 0.0, aim(case, record)
+    if accuracy > goal and record.error <= goal + CLEARLY * accuracy:
         return f"open: the truth is known to {accuracy:.0e}"
-    if record.error > case.goal:
+    if record.error > goal:
         return "MISSED"
-    return "met" if record.seconds is not None and record.seconds <= case.seconds else "accurate, late"
+    return "met" if record.seconds is not None and record.seconds <= seconds else "accurate, late"
 
 
 def winner(case: Case, record: Record) -> str:

@@ -51,15 +51,9 @@ def start_values(x: Array, y: Array) -> Array:
 
 
 def waves_on_a_cell(size: int, steps: int, moments: tuple[float, ...] = MOMENTS) -> Function:
-    """The system by Fourier and ETDRK4 on the unit cell: the start repeats itself four times along each side.
-
-    Fronts get lower, and wider, with time: the grid gets coarser from a third of the moments on.
-    """
-    linear, third = fourier.diffusion(VISCOSITY, VISCOSITY), len(moments) // 3
-    coarser = ((third, 0.8), (2 * third, 0.65))
-    return fourier.square(
-        (0.0, 1.0), size, steps, moments, linear, fourier.carried, start_values, part=2 / 3, coarser=coarser
-    )
+    """The system by Fourier and ETDRK4 on the unit cell: the start repeats itself four times along each side."""
+    linear = fourier.diffusion(VISCOSITY, VISCOSITY)
+    return fourier.square((0.0, 1.0), size, steps, moments, linear, fourier.carried, start_values, part=2 / 3)
 
 
 CASES = (

@@ -68,7 +68,10 @@ def heat_inverse(count: int = 2500) -> Problem:
 CASES = (
     Case(
         "poisson-inverse", "PInv", poisson_inverse, 1e-2, 30, None, function="a", small={"count": 15},
+        small_tol=1e-1,
         remark="the coded source is wrong: 2x + 1 stands for 2x - 1; derived here",
     ),
-    Case("heat-inverse", "HInv", heat_inverse, 1e-2, 60, 3.8e-2, function="a", small={"count": 300}),
+    Case(
+        "heat-inverse", "HInv", heat_inverse, 1e-2, 60, 3.8e-2, function="a", small={"count": 300}, small_tol=2e-1,
+    ),
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy import fft
@@ -99,10 +98,6 @@ class Waves:
         k = fft.ifftshift(np.arange(-self.top, self.top + 1))
         return unit * k[:, None], unit * np.arange(self.top + 1)[None, :]
 
-    def among(self, w: Array) -> Array:
-        """Those of more waves that are kept here."""
-        return np.concatenate([w[..., : self.top + 1, : self.top + 1], w[..., -self.top :, : self.top + 1]], axis=-2)
-
     def columns(self, w: Array) -> Array:
         """Transformed back along x alone, (…, size, top + 1)."""
         padded = np.zeros((*w.shape[:-2], self.size, self.top + 1), dtype=complex)
@@ -143,36 +138,23 @@ def gray_scott_rate(w: Array, waves: Waves) -> Array:
 
 def square(
     bounds: tuple[float, float], size: int, steps: int, moments: Sequence[float], linear: Function, rate: Rate,
-    start: Plane, part: float = 1.0, coarser: Sequence[tuple[int, float]] = (),
+    start: Plane, part: float = 1.0,
 ) -> Function:  # fmt: skip
     """û' = linear(k² + l²) û + rate on a periodic square; ``start`` gives (fields, n, n).
 
     part : of the waves that the grid knows, how many are kept; two thirds leave squares without aliases
-    coarser : (n, factor): from the n-th moment on, grid and steps are that part of the first; what decays asks for less
     """
     lower, length = bounds[0], bounds[1] - bounds[0]
-    kept: list[tuple[Waves, Array]] = []
-    firsts = [0, *(number for number, _ in coarser), len(moments)]
-    for (first, last), factor in zip(pairwise(firsts), (1.0, *(factor for _, factor in coarser)), strict=True):
-        count = 2 * fft.next_fast_len(round(size * factor) // 2)
-        waves = Waves(count, int(part * (count // 2 - 1)), length)
-        if first == 0:
-            x = lower + length * np.arange(size) / size
-            state = waves.of(start(*np.meshgrid(x, x, indexing="ij")))
-        else:
-            state = waves.among(kept[-1][1])
-        ik, il = waves.factors
-        begin = moments[first - 1] if first else 0.0
-        fall, change = linear(-(ik**2 + il**2).real), lambda w, t, waves=waves: rate(w, waves)
-        every = round(steps * factor / len(moments))
-        path = marched(state, fall, change, [moment - begin for moment in moments[first:last]], every * (last - first))
-        kept += [(waves, found) for found in path]
+    waves = Waves(size, int(part * (size // 2 - 1)), length)
+    ik, il = waves.factors
+    x = lower + length * np.arange(size) / size
+    first = waves.of(start(*np.meshgrid(x, x, indexing="ij")))
+    kept = marched(first, linear(-(ik**2 + il**2).real), lambda w, t: rate(w, waves), moments, steps)
+    twice = np.where(np.arange(waves.top + 1) > 0, 2.0, 1.0)
 
     def at(number: int, places: Array) -> Array:
-        waves, found = kept[number]
-        twice = np.where(np.arange(waves.top + 1) > 0, 2.0, 1.0)
-        left, right = (np.exp(np.outer(places[:, a] - lower, q)) for a, q in enumerate(waves.factors))
-        return np.stack([tensor([left, right * twice], table).real for table in found], axis=1)
+        left, right = (np.exp(np.outer(places[:, a] - lower, q)) for a, q in enumerate((ik, il)))
+        return np.stack([tensor([left, right * twice], table).real for table in kept[number]], axis=1)
 
     return lambda points: at_moments(points, moments, at)
 
