@@ -52,9 +52,9 @@ class GrowthWarning(UserWarning):
 class Lines:
     """The method of lines: features in space that adapt themselves to the solution, a march of high order in time.
 
-    Periodic problems use Fourier modes, boxes between mirrors sines and cosines, other boxes in two and three dimensions
-    products of random features of each coordinate, others random features of all coordinates. A blow-up, an interruption or a terminal event ends the
-    march; what was computed until then is the result, with the reason.
+    Periodic problems use Fourier modes, boxes between mirrors sines and cosines, other boxes in two and three
+    dimensions products of random features of each coordinate, all else random features of all coordinates. A blow-up,
+    an interruption or a terminal event ends the march; what was computed until then is the result, with the reason.
 
     width : features of every pass (of every axis, for products) instead of the choice from ``tol``; not for periodic
         problems
