@@ -83,7 +83,7 @@ LEVELS: dict[str, tuple[str, Callable[[], Callable[..., Function]], Sequence[tup
     "ns-2d-lt": (
         "NGSolve: quadrilaterals along, across, refinements, order, steps between two of 20 times",
         lambda: by_elements("channel_elements"),
-        [(6, 3, 2, 6, 100), (8, 4, 3, 7, 140), (8, 4, 4, 9, 200)],
+        [(6, 3, 2, 6, 100), (8, 4, 3, 7, 140)],
     ),
     "wave-2d-cg": ("cosines: modes a side, exact in time", lambda: reflected, [(128,), (192,), (256,), (384,)]),
     "gray-scott": ("Fourier, ETDRK4: modes a side, steps", lambda: reacting, [(384, 320), (448, 640), (512, 1280)]),
