@@ -145,6 +145,13 @@ def test_means_are_integrals():
     np.testing.assert_allclose(one.gathered(one.points[:, 0] ** 2), [1 / 3, 7 / 12], rtol=1e-14)
 
 
+def test_two_lines_are_not_the_ends_of_one():
+    """The means of x² from 0 to ½ and from ½ to 1 are 1/12 and 7/12."""
+    lines = [[(0.0,), (0.5,)], [(0.5,), (1.0,)]]
+    (one,) = stated(data=rp.Data(None, [1 / 12, 7 / 12], "mean(u)", over=lines)).measurements
+    np.testing.assert_allclose(one.gathered(one.points[:, 0] ** 2), [1 / 12, 7 / 12], rtol=1e-14)
+
+
 def test_conditions_with_normals_have_sensitivities():
     """∂_n u = -h u: the condition of s = ∂u/∂h is ∂_n s = -h s - u."""
     ring = rp.Box(x=(0, 1), y=(0, 1)) - rp.Ball((0.5, 0.5), 0.2, names=("x", "y"), name="hole")

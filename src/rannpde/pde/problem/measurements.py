@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,9 +117,12 @@ def _is_region(over: Any) -> bool:
 
 
 def _is_line(over: Any) -> bool:
-    """Two points."""
-    pair = isinstance(over, (tuple, list)) and len(over) == 2
-    return pair and all(isinstance(end, Sequence) and not isinstance(end, str) for end in over)
+    """Two points: not two lines, whose ends are no numbers."""
+    pair = isinstance(over, (tuple, list, np.ndarray)) and len(over) == 2
+    return pair and all(
+        isinstance(end, (tuple, list, np.ndarray)) and all(isinstance(z, (int, float, np.number)) for z in end)
+        for end in over
+    )
 
 
 def _nodes(key: str, region: Any, problem: Problem) -> tuple[Array, Array]:
