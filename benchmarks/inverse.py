@@ -37,7 +37,7 @@ import evolve
 import rannpde as rp
 from classical import Array, Function
 from inverse_cases import CASES, DRAWN, SMALL, Case
-from rannpde.pde.inverse.identify import Search
+from rannpde.pde.inverse.identify import Rounds
 from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.watch import Watch
 
@@ -209,7 +209,7 @@ def fits_of(case: Case, noise: float) -> Callable[[int], Draw]:
     """
     problem = case.smooth(noise)
     watch = Watch()
-    search = Search([problem], case.tol, rp.Identify().solver([problem], watch), np.random.default_rng(0), watch)
+    search = Rounds([problem], case.tol, rp.Identify().solver([problem], watch), np.random.default_rng(0), watch)
     search.run()
 
     def fit(seed: int) -> Draw:

@@ -26,7 +26,7 @@ from rannpde.sklearn import RandomFeatureMap, RaNNRegressor
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.records import Records
 from rannpde.studies.run.runner import missing_cells, run_cells
-from rannpde.studies.study import Curve, Sampling, Study
+from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import GaussianBump
 
 STUDY = Study(
@@ -36,7 +36,7 @@ STUDY = Study(
     widths=(8, 16),
     seeds=(0, 1, 2),
     sampling=Sampling(points_per_width=10, test_points=300),
-    curves=(Curve("d = 1"),),
+    curves=(FittedCurve("d = 1"),),
 )
 
 
@@ -56,7 +56,7 @@ class Difficult(GaussianBump):
 
 
 def difficult(manner: str, seeds: tuple[int, ...] = (0,)) -> Study:
-    curves = (Curve("good"), Curve("bad", Difficult(1, manner=manner)))
+    curves = (FittedCurve("good"), FittedCurve("bad", Difficult(1, manner=manner)))
     return replace(STUDY, widths=(8,), seeds=seeds, curves=curves)
 
 

@@ -28,7 +28,7 @@ from rannpde.studies.run.runner import Failure
 from rannpde.studies.show.chapter import Chapter
 from rannpde.studies.show.figures import FORMATS
 from rannpde.studies.show.progress import Display, duration
-from rannpde.studies.study import Curve, Study
+from rannpde.studies.study import FittedCurve, Study
 
 TOML = """
 name = "tiny"
@@ -57,7 +57,7 @@ def shrunk(chapter: Chapter) -> Chapter:
     for curve in study.curves:
         widths = None if curve.widths is None else tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
         curve = replace(curve, widths=widths)
-        if isinstance(curve, Curve) and curve.sampling is not None:
+        if isinstance(curve, FittedCurve) and curve.sampling is not None:
             curve = replace(curve, sampling=replace(curve.sampling, points_per_width=20, test_points=100))
         curves.append(curve)
     widths = tuple(8 * 2**k for k in range(min(3, len(study.widths))))

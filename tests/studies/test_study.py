@@ -9,7 +9,7 @@ import pytest
 
 from rannpde.errors import InputError
 from rannpde.studies.layer import Layer
-from rannpde.studies.study import Curve, Sampling, Study, UnbiasedCurve, as_data
+from rannpde.studies.study import FittedCurve, Sampling, Study, UnbiasedCurve, as_data
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, SmoothBump, WrittenFunction
 
 SMALL = Sampling(points_per_width=10, test_points=500)
@@ -21,7 +21,7 @@ def tiny(**changes: object) -> Study:
 
 
 def test_cells_are_the_product_of_curves_widths_and_seeds() -> None:
-    study = tiny(curves=(Curve("a"), Curve("b", penalty=1e-8, widths=(4, 8, 16))))
+    study = tiny(curves=(FittedCurve("a"), FittedCurve("b", penalty=1e-8, widths=(4, 8, 16))))
     assert [(c.curve, c.width, c.seed) for c in study.cells_of(study.curves[1], (1,))] == [
         ("b", 4, 1),
         ("b", 8, 1),
@@ -32,7 +32,7 @@ def test_cells_are_the_product_of_curves_widths_and_seeds() -> None:
 
 
 def test_an_unbiased_curve_is_one_cell_of_all_widths() -> None:
-    curves = (Curve("fitted"), UnbiasedCurve("unbiased", SmoothBump(1)))
+    curves = (FittedCurve("fitted"), UnbiasedCurve("unbiased", SmoothBump(1)))
     study = tiny(curves=curves)
     assert [type(cell).__name__ for cell in study.cells] == ["Fit", "Fit", "Unbiased", "Fit", "Fit"]
     (cell,) = study.cells_of(curves[1])
@@ -64,7 +64,7 @@ def changed_cells() -> list[Study]:
 def test_every_parameter_is_part_of_the_key_and_names_are_not() -> None:
     keys = [study.cells[0].key for study in changed_cells()]
     assert len(set(keys)) == len(keys)
-    assert tiny(title="another title", curves=(Curve("another label"),)).cells[0].key == keys[0]
+    assert tiny(title="another title", curves=(FittedCurve("another label"),)).cells[0].key == keys[0]
     assert tiny(features=Layer(scale=5)).cells[0].key == keys[0]
 
 
@@ -109,7 +109,7 @@ def test_streams_do_not_depend_on_penalty_or_scale_but_on_seed_width_and_dimensi
         ({"penalty": -1.0}, "penalty"),
         ({"penalty": "best"}, "'gcv' or 'held-out'"),
         ({"target": object()}, "target"),
-        ({"curves": (Curve("a"), Curve("a"))}, "labels"),
+        ({"curves": (FittedCurve("a"), FittedCurve("a"))}, "labels"),
     ],
 )
 def test_wrong_studies_are_refused_by_name(changes: dict, name: str) -> None:
@@ -140,7 +140,7 @@ def test_wrong_studies_are_refused_by_name(changes: dict, name: str) -> None:
         lambda: GaussianBump(1, breadth=0.0),
         lambda: WrittenFunction("t", low=(1, 1), high=(0, 0)),
         lambda: WrittenFunction("t", low=(0, 0, 0)),
-        lambda: Curve(""),
+        lambda: FittedCurve(""),
         lambda: as_data(np.zeros(3)),
     ],
 )

@@ -19,7 +19,7 @@ from rannpde.arrays import Array
 from rannpde.domains.base import Domain, box_level
 from rannpde.domains.charts import Chart, Conic, Sphere
 from rannpde.domains.coordinates import Pair, checked_shape_name, coordinate_names, expand, named_intervals
-from rannpde.domains.region import ROUNDING, Axis, Linear, ProductRegion, Radius, sphere_axes, sphere_points
+from rannpde.domains.region import ROUNDING, CoordinateLaw, Linear, ProductRegion, Radius, sphere_axes, sphere_points
 from rannpde.domains.sides import FlatSide, RoundSide, Side, side_name
 from rannpde.domains.solids import Leaf, Solid
 from rannpde.domains.tracing import Wall
@@ -68,7 +68,7 @@ class Box(Domain, ProductRegion, Solid):
         return np.array(self.intervals, dtype=float).reshape(-1, 2)
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[CoordinateLaw, ...]:
         return tuple(Linear(*interval) for interval in self.intervals)
 
     @property
@@ -183,7 +183,7 @@ class Ball(Domain, ProductRegion, Solid):
         return np.array([(value - self.radius, value + self.radius) for value in self.centre])
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[CoordinateLaw, ...]:
         return (Radius(self.dim), *sphere_axes(self.dim))
 
     @property

@@ -40,7 +40,7 @@ class FormulaWall(Wall):
 
 
 @dataclass(frozen=True, eq=False)
-class Level(Behind):
+class BehindFormula(Behind):
     """The set behind a formula, as a named part of an implicit shape."""
 
     name: str | None = None
@@ -106,7 +106,7 @@ class Implicit(Cut):
     def tree(self) -> Tree:
         bounds = self.frame.bounds
         size = float(np.linalg.norm(bounds[:, 1] - bounds[:, 0]))
-        behind = Level(self._wall, bounds, size, name=self.name)
+        behind = BehindFormula(self._wall, bounds, size, name=self.name)
         return Branch("intersection", (Leaf(behind), Leaf(Frame(self.frame))))
 
     def with_names(self, names: Sequence[str]) -> Implicit:
@@ -116,7 +116,7 @@ class Implicit(Cut):
 
 
 @dataclass(frozen=True, eq=False)
-class Path(Chart):
+class ClosedPath(Chart):
     """A closed curve (x(s), y(s)), counter-clockwise, in equal pieces of its parameter."""
 
     label: str
@@ -214,12 +214,12 @@ class Curve(Shape):
         return 1.5
 
     @cached_property
-    def _path(self) -> Path:
+    def _path(self) -> ClosedPath:
         x, y = ShapeFormula.read(self.x, ("s",)), ShapeFormula.read(self.y, ("s",))
-        path = Path("", x, y, self.span, turned=False)
+        path = ClosedPath("", x, y, self.span, turned=False)
         s = np.linspace(*self.span, 513)[:-1]
         (px, py), (dx, dy) = (array.T for array in path.at(s))
-        return Path("", x, y, self.span, turned=bool(np.sum(px * dy - py * dx) < 0))
+        return ClosedPath("", x, y, self.span, turned=bool(np.sum(px * dy - py * dx) < 0))
 
     @cached_property
     def bounds(self) -> Array:
@@ -245,7 +245,7 @@ class Curve(Shape):
         return Curve(self.x, self.y, self.span, tuple(names), self.name)
 
 
-def _check_curve(path: Path) -> None:
+def _check_curve(path: ClosedPath) -> None:
     s = np.linspace(*path.span, 513)
     points, slopes = path.at(s)
     finite = np.isfinite(points).all() and np.isfinite(slopes).all()

@@ -45,7 +45,7 @@ class Corner:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class LabelledArcs:
     """The arcs of one label of one solid (its number in the tree) that bound the set."""
 
     leaf: int
@@ -79,7 +79,7 @@ class Planar(Clipped):
         return [leaf.solid.charts(self.clip) for leaf in self.leaves]
 
     @cached_property
-    def _cut(self) -> tuple[list[Stretch], Array]:
+    def _cut(self) -> tuple[list[LabelledArcs], Array]:
         """What bounds the set, and points where two curves touch."""
         ends = [np.concatenate([np.empty((0, 2)), *map(_ends, charts)]) for charts in self._charts]
         found, touching = [], [np.empty((0, 2))]
@@ -88,11 +88,11 @@ class Planar(Clipped):
                 arcs, points = self._trimmed(number, chart, ends)
                 touching.append(points)
                 if len(arcs):
-                    found.append(Stretch(number, chart.label, arcs))
+                    found.append(LabelledArcs(number, chart.label, arcs))
         return found, np.concatenate(touching)
 
     @property
-    def stretches(self) -> list[Stretch]:
+    def stretches(self) -> list[LabelledArcs]:
         """All arcs of the boundary."""
         return self._cut[0]
 

@@ -95,7 +95,7 @@ class ProductRegion(Region):
 
     @property
     @abstractmethod
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[CoordinateLaw, ...]:
         """The laws of the k independent coordinates; k = n for a domain, n - 1 for a side."""
 
     @abstractmethod
@@ -162,7 +162,7 @@ def composite_gauss(ends: Array, count: int) -> tuple[Array, Array]:
     return nodes.ravel(), (half * unit_weights).ravel()
 
 
-class Axis(ABC):
+class CoordinateLaw(ABC):
     """The law of one coordinate."""
 
     @abstractmethod
@@ -175,7 +175,7 @@ class Axis(ABC):
 
 
 @dataclass(frozen=True)
-class Linear(Axis):
+class Linear(CoordinateLaw):
     """Uniform on [lower, upper]; Gauss–Legendre on each of the panels."""
 
     lower: float
@@ -191,7 +191,7 @@ class Linear(Axis):
 
 
 @dataclass(frozen=True)
-class Angle(Axis):
+class Angle(CoordinateLaw):
     """Uniform on [0, 2π); the trapezoidal rule, which is Gauss's rule of trigonometric polynomials."""
 
     def quantile(self, unit: Array) -> Array:
@@ -203,7 +203,7 @@ class Angle(Axis):
 
 
 @dataclass(frozen=True)
-class Radius(Axis):
+class Radius(CoordinateLaw):
     """Density dim·r^(dim-1) on [0, 1], the radius of a uniform point of the unit ball.
 
     The mean of a smooth function over a sphere is smooth in s = r², so the rule is Gauss–Jacobi in s.
@@ -220,7 +220,7 @@ class Radius(Axis):
 
 
 @dataclass(frozen=True)
-class Latitude(Axis):
+class Latitude(CoordinateLaw):
     """Density ∝ (1 - z²)^((dim-3)/2) on [-1, 1]: one coordinate of a uniform point of the unit sphere, dim ≥ 3."""
 
     dim: int
@@ -237,7 +237,7 @@ class Latitude(Axis):
         return nodes, weights / weights.sum()
 
 
-def sphere_axes(dim: int) -> tuple[Axis, ...]:
+def sphere_axes(dim: int) -> tuple[CoordinateLaw, ...]:
     """The dim - 1 axes of the unit sphere of R^dim, dim ≥ 2."""
     return (*(Latitude(k) for k in range(dim, 2, -1)), Angle())
 

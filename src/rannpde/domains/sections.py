@@ -15,7 +15,7 @@ from rannpde.domains.boxes import Box
 from rannpde.domains.charts import Chart, Parallelograms
 from rannpde.domains.cut import planar_rule, smooth_step
 from rannpde.domains.planar import JOINED, Planar
-from rannpde.domains.solids import Behind, Branch, Constant, Leaf, Solid, Tree
+from rannpde.domains.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree
 from rannpde.domains.tracing import CAUTION, Wall, regularised
 from rannpde.domains.walls import Plane, Quadric, box_charts
 from rannpde.errors import InputError
@@ -90,7 +90,7 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
             slope = np.maximum(np.linalg.norm(gradient, axis=1), 1e-300)
             if (np.abs(value) / slope <= JOINED * size).all():  # the wall is the surface itself
                 same = float((gradient * normals).sum()) > 0
-                parts.append(Leaf(Constant((side < 0) == same)))
+                parts.append(Leaf(AllOrNothing((side < 0) == same)))
             elif isinstance(chart, Parallelograms):
                 edges = np.stack([chart.first[piece], chart.second[piece]], axis=1)
                 parts.append(_section(wall, chart.origins[piece], edges, SQUARE, size))
@@ -101,7 +101,7 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
     def turned(node: Tree, side: int) -> Tree:
         if isinstance(node, Leaf):
             number = next(k for k, leaf in enumerate(leaves) if leaf is node)
-            return Leaf(Constant(side < 0)) if number == own else cut(node.solid, side)
+            return Leaf(AllOrNothing(side < 0)) if number == own else cut(node.solid, side)
         return Branch(node.operation, tuple(turned(part, side) for part in node.parts))
 
     marked = _marked(tree, iter(leaves))
@@ -122,7 +122,7 @@ def _pulled(wall: Pulled) -> Tree:
     look = np.stack([g.ravel() for g in np.meshgrid(*[np.linspace(-0.02, 1.02, steps)] * 2, indexing="ij")], axis=1)
     level = regularised(*wall.both(look), 1.0)
     if np.abs(level).min() > 2 * CAUTION / steps and (level[0] > 0) == (level > 0).all():
-        return Leaf(Constant(bool(level[0] < 0)))
+        return Leaf(AllOrNothing(bool(level[0] < 0)))
     return Leaf(Behind(wall, SQUARE, 1.0))
 
 
@@ -144,7 +144,7 @@ def slice_of(tree: Tree, height: float, bounds: Array) -> Tree:
     if isinstance(tree, Leaf):
         if isinstance(tree.solid, Box):
             lower, upper = tree.solid.bounds[2]
-            return Leaf(Square(tree.solid.bounds[:2]) if lower < height < upper else Constant(False))
+            return Leaf(Square(tree.solid.bounds[:2]) if lower < height < upper else AllOrNothing(False))
         if not tree.solid.walls:
             raise InputError("a mesh has no Gauss rule; use rule='sobol'")
         parts = tuple(_section(wall, origin, edges, bounds[:2], size) for wall in tree.solid.walls)
@@ -161,7 +161,7 @@ def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: fl
         return _section(wall.wall, start, turned, rectangle, size)
     if isinstance(wall, Plane | Quadric):
         found = wall.section(origin, edges, 1e-14 * size)
-        return Leaf(Constant(False)) if found is None else found
+        return Leaf(AllOrNothing(False)) if found is None else found
 
     def place(unit: Array) -> Array:
         return origin + unit @ edges.T

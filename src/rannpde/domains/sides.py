@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.domains.region import ROUNDING, Axis, Linear, ProductRegion, Region, sphere_axes, sphere_points
+from rannpde.domains.region import ROUNDING, CoordinateLaw, Linear, ProductRegion, Region, sphere_axes, sphere_points
 from rannpde.domains.streams import Stream
 from rannpde.errors import choose, finite_array, finite_points, require
 
@@ -126,7 +126,7 @@ class RoundSide(Side, ProductRegion):
     """Axes of the coordinates before those of the ball: the time of a space-time, or nothing."""
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[CoordinateLaw, ...]:
         return (*self.before, *sphere_axes(self.ball.dim))
 
     @property

@@ -76,7 +76,7 @@ class Behind(Solid):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Solid):
+class AllOrNothing(Solid):
     """Everything or nothing: what a solid becomes on a surface that it does not cut."""
 
     full: bool

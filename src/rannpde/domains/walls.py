@@ -9,7 +9,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.charts import Chart, Conic, Parallelograms, Segments, Sphere
-from rannpde.domains.solids import Branch, Constant, Leaf, Solid, Tree
+from rannpde.domains.solids import AllOrNothing, Branch, Leaf, Solid, Tree
 from rannpde.domains.tracing import Wall, regularised
 
 
@@ -28,7 +28,7 @@ class Plane(Wall):
         slope, offset = self.normal @ edges, self.offset - float(self.normal @ origin)
         length = float(np.linalg.norm(slope))
         if length <= 1e-12 * float(np.abs(edges).max()):
-            return None if abs(offset) <= margin else Leaf(Constant(offset > 0))
+            return None if abs(offset) <= margin else Leaf(AllOrNothing(offset > 0))
         return Leaf(HalfPlane(slope / length, offset / length))
 
 
@@ -56,7 +56,7 @@ class Quadric(Wall):
         inner = left.T @ start
         rest = 1 - float((inner[rank:] ** 2).sum())
         if rest <= 1e-14 or rank == 0:
-            return Leaf(Constant(rest > 0))
+            return Leaf(AllOrNothing(rest > 0))
         middle = -inner[:rank] / sizes[:rank]
         reach = np.sqrt(rest) / sizes[:rank]
         if rank == 2:

@@ -2,7 +2,7 @@
 
 from rannpde.fitting.distributed import collect_equations
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite
-from rannpde.fitting.orthogonal import Factor, OrthogonalEquations, Step
+from rannpde.fitting.orthogonal import Factor, OrthogonalEquations, SolvedRows
 from rannpde.fitting.path import LinearFit, PenaltyPath
 
 __all__ = [
@@ -12,6 +12,6 @@ __all__ = [
     "NotPositiveDefinite",
     "OrthogonalEquations",
     "PenaltyPath",
-    "Step",
+    "SolvedRows",
     "collect_equations",
 ]

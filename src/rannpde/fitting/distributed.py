@@ -28,7 +28,7 @@ from rannpde.fitting.fit import (
     joined,
 )
 from rannpde.fitting.folds import Trials, checked_folds, chosen_fit, fold_misfits, others, tree
-from rannpde.fitting.lazy import Block, lazy_blocks, neighbours
+from rannpde.fitting.lazy import LazyBlock, lazy_blocks, neighbours
 from rannpde.fitting.normal import NotPositiveDefinite
 from rannpde.fitting.parts import Part, same_outputs
 from rannpde.fitting.path import Fitted
@@ -117,11 +117,11 @@ class Plan:
     """What is to be summed, as tasks that are not yet run; under ``topic`` they tell which blocks are done."""
 
     features: Layer
-    blocks: Sequence[Block]
+    blocks: Sequence[LazyBlock]
     method: Method
     topic: str = field(default_factory=new_topic)
 
-    def merged(self, blocks: Sequence[Block]) -> Any:
+    def merged(self, blocks: Sequence[LazyBlock]) -> Any:
         """The Part of those blocks, by the fixed tree."""
         from dask import delayed
 

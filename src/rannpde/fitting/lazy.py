@@ -15,7 +15,7 @@ from rannpde.errors import require
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LazyBlock:
     """One block of rows, not yet computed; without ``values``, ``points`` is a pair (points, values), or a triple."""
 
     number: int
@@ -26,7 +26,7 @@ class Block:
     """NaN where nobody knows."""
 
 
-def lazy_blocks(points: Any, values: Any, weights: Any, dim: int | None) -> list[Block]:
+def lazy_blocks(points: Any, values: Any, weights: Any, dim: int | None) -> list[LazyBlock]:
     """The blocks of rows, in order: of Dask's arrays, or of lists with one delayed object for each block."""
     require_dask("points")
     if isinstance(points, list | tuple):
@@ -48,7 +48,7 @@ def lazy_blocks(points: Any, values: Any, weights: Any, dim: int | None) -> list
     found = dict(zip(arrays, columns, strict=True))
     rows = lead.chunks[0]
     weighted = found.get("weights", [None] * len(rows))
-    return [Block(i, found["points"][i], found["values"][i], weighted[i], rows[i]) for i in range(len(rows))]
+    return [LazyBlock(i, found["points"][i], found["values"][i], weighted[i], rows[i]) for i in range(len(rows))]
 
 
 def _whole_rows(name: str, array: Any, dim: int | None) -> Any:
@@ -84,7 +84,7 @@ def _same_rows(name: str, array: Any, lead: Any) -> None:
     require(array.shape[0] == rows, f"{name} with shape", array.shape, f"of {rows} rows, as many as the others")
 
 
-def _listed_blocks(points: Any, values: Any, weights: Any) -> list[Block]:
+def _listed_blocks(points: Any, values: Any, weights: Any) -> list[LazyBlock]:
     count = len(points)
     for name, listed in (("values", values), ("weights", weights)):
         fitting = listed is None or (isinstance(listed, list | tuple) and is_lazy(listed) and len(listed) == count)
@@ -92,12 +92,12 @@ def _listed_blocks(points: Any, values: Any, weights: Any) -> list[Block]:
     remedy = "let each block be (points, values, weights)"
     require(weights is None or values is not None, "weights", "a list", "left out without a list of values", remedy)
     entries = zip(points, values or [None] * count, weights or [None] * count, strict=True)
-    return [Block(i, *entry, rows=float("nan")) for i, entry in enumerate(entries)]
+    return [LazyBlock(i, *entry, rows=float("nan")) for i, entry in enumerate(entries)]
 
 
-def neighbours(blocks: Sequence[Block], rows: float) -> list[list[Block]]:
+def neighbours(blocks: Sequence[LazyBlock], rows: float) -> list[list[LazyBlock]]:
     """Neighbours together until they have that many rows; a block of unknown size stands alone."""
-    groups: list[list[Block]] = []
+    groups: list[list[LazyBlock]] = []
     count = float("inf")
     for block in blocks:
         if isnan(count + block.rows) or count >= rows:

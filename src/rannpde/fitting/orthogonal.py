@@ -150,7 +150,7 @@ class OrthogonalEquations:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class SolvedRows:
     """A least-squares solution (N,) with the rank and the condition of what was kept."""
 
     solution: Array
@@ -182,7 +182,7 @@ class Factor:
         factor = triangular_factor(stacked)
         return cls(factor[:columns, :columns], factor[:columns, columns], norms)
 
-    def solve(self, cutoff: float) -> Step:
+    def solve(self, cutoff: float) -> SolvedRows:
         """The least-squares solution of least norm, dropping directions below cutoff × the largest pivot."""
         rotation, factor, order = qr(self.triangle, mode="economic", pivoting=True, check_finite=False)
         rank, condition = _kept(np.abs(factor.diagonal()), cutoff)
@@ -191,9 +191,9 @@ class Factor:
             right = (rotation.T @ self.right)[:rank]
             basis, lower = qr(factor[:rank].T, mode="economic", check_finite=False)
             solution[order] = basis @ solve_triangular(lower, right, trans="T", check_finite=False)
-        return Step(solution / self.norms, rank, condition)
+        return SolvedRows(solution / self.norms, rank, condition)
 
-    def damped(self, damping: float) -> Step:
+    def damped(self, damping: float) -> SolvedRows:
         """The Levenberg–Marquardt step: minimise |J x - r|² + damping² |norms ∘ x|²."""
         columns = len(self.norms)
         stacked = np.zeros((len(self.triangle) + columns, columns + 1), order="F")
@@ -202,7 +202,7 @@ class Factor:
         np.fill_diagonal(stacked[len(self.triangle) :, :columns], damping)
         factor = triangular_factor(stacked)
         solution = solve_triangular(factor[:columns, :columns], factor[:columns, columns], check_finite=False)
-        return Step(solution / self.norms, columns, 1.0 / damping)
+        return SolvedRows(solution / self.norms, columns, 1.0 / damping)
 
 
 def _column_norms(matrix: Array) -> Array:

@@ -61,7 +61,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Curve:
+class FittedCurve:
     """One line of a study, of fitted networks. What is None is taken from the study."""
 
     label: str
@@ -217,7 +217,7 @@ class Study:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     sampling: Sampling = Sampling()
     penalty: float | str = 1e-5
-    curves: tuple[Curve | UnbiasedCurve, ...] = ()
+    curves: tuple[FittedCurve | UnbiasedCurve, ...] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -230,7 +230,7 @@ class Study:
         check_penalty(self.penalty)
         object.__setattr__(self, "widths", _widths(self.widths))
         object.__setattr__(self, "seeds", checked_seeds(self.seeds))
-        object.__setattr__(self, "curves", tuple(self.curves) or (Curve(self.title or self.name),))
+        object.__setattr__(self, "curves", tuple(self.curves) or (FittedCurve(self.title or self.name),))
         labels = [curve.label for curve in self.curves]
         require(len(set(labels)) == len(labels), "curves", labels, "of different labels")
         self._check_size()
@@ -240,7 +240,7 @@ class Study:
         remedy = "lower seeds, widths or curves"
         require(cells <= MOST_CELLS, "the number of cells", cells, f"at most {MOST_CELLS}", remedy)
         for curve in self.curves:
-            if isinstance(curve, Curve):
+            if isinstance(curve, FittedCurve):
                 points = (curve.sampling or self.sampling).points_per_width * max(curve.widths or self.widths)
                 remedy = "lower points_per_width or widths"
                 require(points <= MOST_POINTS, "points_per_width × width", points, f"at most {MOST_POINTS}", remedy)
@@ -250,7 +250,7 @@ class Study:
         """Seed by seed, so that a whole curve can be seen early."""
         return tuple(cell for seed in self.seeds for curve in self.curves for cell in self.cells_of(curve, (seed,)))
 
-    def cells_of(self, curve: Curve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[Cell, ...]:
+    def cells_of(self, curve: FittedCurve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[Cell, ...]:
         """The cells of one curve, by width, then by seed; an unbiased curve is one cell, of the first seed."""
         seeds = self.seeds if seeds is None else seeds
         if isinstance(curve, UnbiasedCurve):

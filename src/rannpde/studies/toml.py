@@ -32,7 +32,7 @@ from rannpde.io import PathLike, read_toml
 from rannpde.pde.zoo.travelling_wave import TravellingWave
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper.catalogue import CHAPTERS
-from rannpde.studies.study import LARGEST_INTEGER, Curve, Sampling, Study, UnbiasedCurve, checked_seeds
+from rannpde.studies.study import LARGEST_INTEGER, FittedCurve, Sampling, Study, UnbiasedCurve, checked_seeds
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, Target, WrittenFunction
 
 T = TypeVar("T")
@@ -84,19 +84,19 @@ def parse_study(content: Mapping[str, Any], default_name: str = "study") -> Stud
     return replace(study, curves=tuple(_curve(table, study) for table in curves)) if curves else study
 
 
-def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[Curve | UnbiasedCurve, ...]:
+def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[FittedCurve | UnbiasedCurve, ...]:
     """The preset's curves, without what the file sets for all of them."""
     if "target" in content:
         return ()
     overridden: dict[str, Any] = {key: None for key in OWN if key in content}
     unbiased: dict[str, Any] = {key: None for key in overridden if key == "widths"}  # it has nothing else of these
     return tuple(
-        replace(curve, **overridden) if isinstance(curve, Curve) else replace(curve, **unbiased)
+        replace(curve, **overridden) if isinstance(curve, FittedCurve) else replace(curve, **unbiased)
         for curve in base.curves
     )
 
 
-def _curve(table: Mapping[str, Any], study: Study) -> Curve:
+def _curve(table: Mapping[str, Any], study: Study) -> FittedCurve:
     _refuse_unknown("a curve", table, ("label", *OWN))
     if "label" not in table:
         raise InputError('a curve has no label; give it one, e.g. label = "scale 3"')
@@ -106,7 +106,7 @@ def _curve(table: Mapping[str, Any], study: Study) -> Curve:
     for key in ("features", "sampling"):
         if key in table:
             changes[key] = _changed(key, getattr(study, key), table[key])
-    return Curve(**changes)
+    return FittedCurve(**changes)
 
 
 def _target(table: Any, base: Target | None) -> Target:

@@ -13,16 +13,16 @@ from hypothesis import strategies as some
 import rannpde as rp
 from rannpde.errors import FileError, InputError
 from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.elimination import Kept, Part, factorise
+from rannpde.pde.cells.elimination import Kept, Remainder, factorise
 from rannpde.pde.cells.evolved import MarchedNetwork, unpack_marched
 from rannpde.pde.cells.ladder import Ladder, Tried
-from rannpde.pde.cells.march import March
+from rannpde.pde.cells.march import CellMarch
 from rannpde.pde.cells.marching import Marching, Start, fitted, march_obstacles
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages, differentiation
 from rannpde.pde.cells.tree import Node
-from rannpde.pde.cells.triangles import Triangles
+from rannpde.pde.cells.triangles import SeminormalFactor
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.watch import Ending, Progress, Watch
@@ -144,7 +144,7 @@ def test_the_end_of_a_step_is_of_order_twice_the_stages_less_one(
     rows = system(problem, 14)
     errors = []
     for level in levels:
-        march = March(rows, Stages.radau(count), 1e-13, TUNING)
+        march = CellMarch(rows, Stages.radau(count), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), np.zeros(rows.total), level, fixed=True)
         assert len(marched.path.times) == 2**level + 1
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 0.2)).max()))
@@ -156,7 +156,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
     rows = system(wave(), 12)
     errors = []
     for level in (2, 3, 4):
-        march = March(rows, Stages.radau(3), 1e-13, TUNING)
+        march = CellMarch(rows, Stages.radau(3), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), vector(rows, 0.0, 1), level, fixed=True)
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 1.0)).max()))
     assert slope(errors) > 4.5
@@ -176,10 +176,10 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
     leaves = []
     for block in blocks:
         triangle = np.linalg.qr(np.asfortranarray(np.pad(block[:, :7], ((0, 0), (0, 1)))))[1]
-        leaves.append((Kept(4, (0,), triangle[:4]), Part((0,), triangle[4:, 4:])))
+        leaves.append((Kept(4, (0,), triangle[:4]), Remainder((0,), triangle[4:, 4:])))
     order, squared = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
     assert squared
-    triangles = Triangles([leaf[0] for leaf in leaves], order, [3])
+    triangles = SeminormalFactor([leaf[0] for leaf in leaves], order, [3])
     whole = np.zeros((24, 11), dtype=kind)
     whole[:12, :4], whole[12:, 4:8] = blocks[0][:, :4], blocks[1][:, :4]
     whole[:12, 8:], whole[12:, 8:] = blocks[0][:, 4:7], blocks[1][:, 4:7]
@@ -193,7 +193,7 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
 
 def test_what_is_not_determined_is_said() -> None:
     singular = Kept(2, (), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
-    assert Triangles([singular], [], []).free
+    assert SeminormalFactor([singular], [], []).free
 
 
 # --------------------------------------------------------------------------------------------------------- ladder

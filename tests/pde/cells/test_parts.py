@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import rannpde as rp
 from rannpde.errors import FileError
 from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
-from rannpde.pde.cells.elimination import Kept, Part, added, eliminate, triangle_of
+from rannpde.pde.cells.elimination import Kept, Remainder, added, eliminate, triangle_of
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.tree import Node, faces_of, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
@@ -223,7 +223,7 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
         block = rng.normal(size=(3 * own + 4 * len(mine), own + 2 * len(mine) + 2))
         blocks.append((mine, block))
         triangle = triangle_of(np.asfortranarray(block))
-        parts.append((Kept(own, tuple(mine), triangle[:own]), Part(tuple(mine), triangle[own:, own:])))
+        parts.append((Kept(own, tuple(mine), triangle[:own]), Remainder(tuple(mine), triangle[own:, own:])))
     dense = np.zeros((sum(len(b) for _, b in blocks), own * leaves + 2 * len(ties)))
     row = 0
     for number, (mine, block) in enumerate(blocks):
@@ -270,7 +270,7 @@ def test_traces_whose_rows_weigh_very_differently_keep_their_digits(heavy):
     for _ in range(2):
         rows = rng.normal(size=(6, 3)) @ stretched
         left = triangle_of(np.asfortranarray(np.column_stack([rows, rows @ exact])))
-        parts.append((Kept(0, (0,), np.empty((0, 4))), Part((0,), left)))
+        parts.append((Kept(0, (0,), np.empty((0, 4))), Remainder((0,), left)))
     (found,), free = eliminate(tree, {tree: [0]}, [3], parts, lambda: None)
     assert not free
     assert np.allclose(found[:, 0], exact, atol=1e-13 * max(100.0, 10 * heavy))
@@ -290,7 +290,7 @@ def test_what_products_lose_is_found_again() -> None:
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     blocks = [np.linalg.qr(rng.normal(size=(20, 6)))[0] @ np.diag(np.geomspace(1, 1e-4, 6)) @ turn for _ in range(2)]
     wanted = rng.normal(size=6)
-    parts = [(Kept(0, (0,), np.empty((0, 7))), Part((0,), np.column_stack([b, b @ wanted]))) for b in blocks]
+    parts = [(Kept(0, (0,), np.empty((0, 7))), Remainder((0,), np.column_stack([b, b @ wanted]))) for b in blocks]
     (found,), free = eliminate(tree, {tree: [0]}, [6], parts, lambda: None)
     assert not free
     assert np.abs(found[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8

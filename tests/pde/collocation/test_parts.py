@@ -10,7 +10,7 @@ from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, WholeFrequencies
 from rannpde.pde.collocation.guess import Placement, first_guess, steepness
 from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork, Sampler, locate, split_box
+from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork, PointDraw, locate, split_box
 from rannpde.pde.collocation.system import assemble
 from rannpde.pde.collocation.tuning import CollocationTuning, PlacementTuning
 from rannpde.pde.zoo import ZOO, zoo
@@ -69,7 +69,7 @@ def test_jacobian_is_the_derivative_of_the_residual(name):
     features = RandomFeatures.sample(
         width=6, law=law, rng=rng, domain=problem.domain, activation=activation, constant=True
     )
-    system = assemble(problem, (Piece(problem.domain.bounds, features),), Sampler(20, rng, CollocationTuning()))
+    system = assemble(problem, (Piece(problem.domain.bounds, features),), PointDraw(20, rng, CollocationTuning()))
     vector = rng.uniform(0.1, 0.2, system.size)
     vector[features.columns - 1 :: features.columns] += 3.0  # keeps densities positive
     residual, jacobian = system.linearise(vector)
@@ -89,7 +89,7 @@ def test_the_first_step_reproduces_a_state_inside_the_span():
         width=10, law=BoxUniform((1.0, 1.0)), rng=rng, domain=problem.domain, constant=True
     )
     pieces = (Piece(problem.domain.bounds, features),)
-    system = assemble(problem, pieces, Sampler(30, rng, CollocationTuning()))
+    system = assemble(problem, pieces, PointDraw(30, rng, CollocationTuning()))
     vector = rng.standard_normal(system.size)
     state = PiecewiseNetwork(pieces, (vector[:, None],))
     scaled, jacobian, right = system.first_step(state, {}, 10.0)
@@ -102,7 +102,7 @@ def test_conditions_are_balanced_against_the_equation():
     problem = zoo("nonlinear_poisson")
     rng = np.random.default_rng(0)
     features = RandomFeatures.sample(width=30, law=BoxUniform((2.0, 2.0)), rng=rng, domain=problem.domain)
-    system = assemble(problem, (Piece(problem.domain.bounds, features),), Sampler(30, rng, CollocationTuning()))
+    system = assemble(problem, (Piece(problem.domain.bounds, features),), PointDraw(30, rng, CollocationTuning()))
     scaled, jacobian, _ = system.first_step(first_guess(problem), {"sides": 2.0}, 10.0)
     lengths, top = {}, 0
     for rows in scaled.rows:

@@ -5,7 +5,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.inverse.evidence import Evidence, Prior, posterior
-from rannpde.pde.inverse.rows import Noise, Rows
+from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import FunctionBasis, Unknowns
 
 PLACES = np.linspace(0, 1, 200)[:, None]
@@ -27,7 +27,7 @@ def direct(unknowns, truth, sigma, rng, count=80):
     noise = Noise((10 * sigma,), (np.ones(count),), (True,))
     table = basis.table(places, (0,)) / (10 * sigma)
     empty = np.empty((0, unknowns.count))
-    return Rows((values / (10 * sigma),), (table,), np.empty(0), empty, ("squares",), ()), noise
+    return DataRows((values / (10 * sigma),), (table,), np.empty(0), empty, ("squares",), ()), noise
 
 
 def test_the_noise_of_direct_measurements_is_found():

@@ -12,7 +12,7 @@ from rannpde.errors import InputError
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.cell import result_from, result_text, run_cell
 from rannpde.studies.run.fit import FitResult, errors_of, training_points
-from rannpde.studies.study import Curve, Sampling, Study
+from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import GaussianBump, PorousMedium, WrittenFunction
 
 SMALL = Sampling(points_per_width=10, test_points=500)
@@ -53,7 +53,11 @@ def test_automatic_penalties_are_recorded_and_do_not_harm() -> None:
     study = tiny(
         widths=(64,),
         seeds=(0,),
-        curves=(Curve("fixed", penalty=1.0), Curve("gcv", penalty="gcv"), Curve("h", penalty="held-out")),
+        curves=(
+            FittedCurve("fixed", penalty=1.0),
+            FittedCurve("gcv", penalty="gcv"),
+            FittedCurve("h", penalty="held-out"),
+        ),
     )
     fixed, gcv, held = (run_cell(cell) for cell in study.cells)
     assert gcv.error < fixed.error

@@ -20,7 +20,7 @@ from rannpde.errors import InputError
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.records import Records
 from rannpde.studies.run.runner import Failure, attempt, missing_cells, run_cells
-from rannpde.studies.study import Curve, Sampling, Study
+from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium
 
 SMALL = Sampling(points_per_width=10, test_points=300)
@@ -31,7 +31,7 @@ STUDY = Study(
     widths=(8, 16),
     seeds=(0, 1),
     sampling=SMALL,
-    curves=(Curve("d = 1"), Curve("d = 2", PorousMedium(2)), Curve("wave", NavierStokes())),
+    curves=(FittedCurve("d = 1"), FittedCurve("d = 2", PorousMedium(2)), FittedCurve("wave", NavierStokes())),
 )
 
 
@@ -86,7 +86,7 @@ def test_a_cell_listed_twice_runs_once(tmp_path: Path) -> None:
 
 
 def difficult(manner: str) -> Study:
-    curves = (Curve("good"), Curve("bad", Difficult(1, manner=manner), widths=(8,)))
+    curves = (FittedCurve("good"), FittedCurve("bad", Difficult(1, manner=manner), widths=(8,)))
     return replace(STUDY, target=GaussianBump(1), seeds=(0,), curves=curves)
 
 

@@ -11,7 +11,7 @@ from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series, collect, fit_slope, line_test, paired_ratio, straight_tail
 from rannpde.studies.show.report import reading
-from rannpde.studies.study import Curve, Study, UnbiasedCurve
+from rannpde.studies.study import FittedCurve, Study, UnbiasedCurve
 from rannpde.studies.target import PorousMedium, SmoothBump
 
 WIDTHS = np.array([16, 32, 64, 128, 256, 512])
@@ -72,7 +72,7 @@ def test_the_straight_tail_begins_after_the_bend() -> None:
 
 
 def study(seeds: tuple[int, ...] = (0, 1, 2)) -> Study:
-    curves = (Curve("a"), Curve("b", penalty=1e-9))
+    curves = (FittedCurve("a"), FittedCurve("b", penalty=1e-9))
     return Study("s", PorousMedium(1), Layer(), widths=(8, 16, 32), seeds=seeds, curves=curves)
 
 

@@ -30,7 +30,7 @@ DELICATE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Remainder:
     """Rows [traces of these joints | right sides] that a subtree leaves for the rest."""
 
     joints: tuple[int, ...]
@@ -71,7 +71,7 @@ def eliminate(
     tree: Node,
     owners: dict[Node, list[int]],
     widths: Sequence[int],
-    leaves: Sequence[tuple[Kept, Part] | None],
+    leaves: Sequence[tuple[Kept, Remainder] | None],
     pause: Callable[[], None],
 ) -> tuple[list[Array], bool]:
     """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``.
@@ -98,7 +98,7 @@ def _solved(order: Order, widths: Sequence[int]) -> tuple[list[Array], bool]:
     return traces, free
 
 
-def _further(order: Order, parts: Sequence[Part], traces: Sequence[Array]) -> list[Array]:
+def _further(order: Order, parts: Sequence[Remainder], traces: Sequence[Array]) -> list[Array]:
     """The traces of what given traces leave of the right sides of rows, with the factors that are there."""
     found = [np.zeros_like(trace) for trace in traces]  # right sides, then what they give
     sides = found[0].shape[1]
@@ -132,7 +132,7 @@ def factorise(
     tree: Node,
     owners: dict[Node, list[int]],
     widths: Sequence[int],
-    leaves: Sequence[tuple[Kept, Part] | None],
+    leaves: Sequence[tuple[Kept, Remainder] | None],
     pause: Callable[[], None],
 ) -> tuple[Order, bool]:
     """The traces eliminated along the tree, and whether by products.
@@ -150,14 +150,14 @@ def along_products(
     tree: Node,
     owners: dict[Node, list[int]],
     widths: Sequence[int],
-    products: Sequence[Part | None],
+    products: Sequence[Remainder | None],
     pause: Callable[[], None],
 ) -> Order:
     """The same of leaves that have left products of rows; Delicate where these do not tell enough."""
     return _along(tree, owners, widths, products, pause, _squared)
 
 
-Merge = Callable[[Sequence[Part], Sequence[int], Sequence[int], Sequence[int]], tuple[Kept, Part]]
+Merge = Callable[[Sequence[Remainder], Sequence[int], Sequence[int], Sequence[int]], tuple[Kept, Remainder]]
 """Parts, the joints whose traces go, the joints that stay, and the widths → rows of the former, what is left."""
 
 
@@ -165,14 +165,14 @@ def _along(
     tree: Node,
     owners: dict[Node, list[int]],
     widths: Sequence[int],
-    leaves: Sequence[Part | None],
+    leaves: Sequence[Remainder | None],
     pause: Callable[[], None],
     merge: Merge,
 ) -> Order:
     order: Order = []
     numbers = iter(leaves)
 
-    def merged(parts: list[Part], mine: Sequence[int]) -> Part:
+    def merged(parts: list[Remainder], mine: Sequence[int]) -> Remainder:
         shared = set(mine)
         rest = [j for j in dict.fromkeys(j for part in parts for j in part.joints) if j not in shared]
         kept, left = merge(parts, mine, rest, widths)
@@ -180,7 +180,7 @@ def _along(
             order.append((mine, kept))
         return left
 
-    def visit(node: Node) -> Part | None:
+    def visit(node: Node) -> Remainder | None:
         if node.children is None:
             return next(numbers)
         parts = [part for part in map(visit, node.children) if part is not None]
@@ -198,21 +198,21 @@ def _along(
     return order
 
 
-def _products(leaves: Sequence[tuple[Kept, Part] | None]) -> list[Part | None]:
+def _products(leaves: Sequence[tuple[Kept, Remainder] | None]) -> list[Remainder | None]:
     """A*A in the place of the rows A that leaves have left; Delicate where these are beyond what can be squared."""
-    found: list[Part | None] = []
+    found: list[Remainder | None] = []
     for part in (None if leaf is None else leaf[1] for leaf in leaves):
         with np.errstate(over="ignore", invalid="ignore"):
             product = None if part is None else gram(part.rows)
         if product is not None and not np.isfinite(product).all():
             raise Delicate
-        found.append(None if part is None or product is None else Part(part.joints, product))
+        found.append(None if part is None or product is None else Remainder(part.joints, product))
     return found
 
 
 def _squared(
-    parts: Sequence[Part], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
-) -> tuple[Kept, Part]:
+    parts: Sequence[Remainder], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
+) -> tuple[Kept, Remainder]:
     """By a Cholesky factor of products of rows; Delicate where that is not accurate."""
     joints = [*mine, *rest]
     starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
@@ -232,13 +232,13 @@ def _squared(
     return schur(matrix, own, tuple(rest))
 
 
-def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Part]:
+def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Remainder]:
     """The first ``own`` unknowns eliminated from products of rows, given by their upper triangle.
 
     Delicate where that is not accurate.
     """
     if not own:
-        return Kept(0, rest, matrix[:0]), Part(rest, matrix)
+        return Kept(0, rest, matrix[:0]), Remainder(rest, matrix)
     lengths = np.sqrt(np.abs(np.diag(matrix)[:own]))
     potrf, trcon, trtrs = get_lapack_funcs(("potrf", "trcon", "trtrs"), (matrix,))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,7 +247,7 @@ def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Part]:
             raise Delicate
     beside = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
     left = _rank(beside)(-1.0, beside, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1)
-    return Kept(own, rest, np.hstack([triangle * lengths, beside])), Part(rest, np.asarray(left))
+    return Kept(own, rest, np.hstack([triangle * lengths, beside])), Remainder(rest, np.asarray(left))
 
 
 def gram(rows: Array) -> Array:
@@ -269,21 +269,21 @@ def _rank(rows: Array) -> Callable[..., Array]:
 
 
 def _orthogonal(
-    parts: Sequence[Part], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
-) -> tuple[Kept, Part]:
+    parts: Sequence[Remainder], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
+) -> tuple[Kept, Remainder]:
     """By an orthogonal factorisation of the rows, which is backward stable."""
     own = sum(widths[j] for j in mine)
     triangle = triangle_of(_stacked(parts, [*mine, *rest], widths))
-    return Kept(own, tuple(rest), triangle[:own]), Part(tuple(rest), triangle[own:, own:])
+    return Kept(own, tuple(rest), triangle[:own]), Remainder(tuple(rest), triangle[own:, own:])
 
 
-def _sides(rows: Part | Kept, widths: Sequence[int]) -> int:
+def _sides(rows: Remainder | Kept, widths: Sequence[int]) -> int:
     """How many right sides there are."""
     own = rows.own if isinstance(rows, Kept) else 0
     return int(rows.rows.shape[1]) - own - sum(widths[j] for j in rows.joints)
 
 
-def _stacked(parts: Sequence[Part], joints: Sequence[int], widths: Sequence[int]) -> Array:
+def _stacked(parts: Sequence[Remainder], joints: Sequence[int], widths: Sequence[int]) -> Array:
     """The rows of parts below each other, in the columns of these joints."""
     starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
     total = sum(widths[j] for j in joints)

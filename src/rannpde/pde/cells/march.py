@@ -13,14 +13,14 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.ladder import DEEPEST, Ladder, Tried
-from rannpde.pde.cells.space import Factor, SpaceSystem
+from rannpde.pde.cells.space import SpaceSystem, StageFactor
 from rannpde.pde.cells.stages import Stages, decay, differentiation
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.watch import Ending
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class SteppedPath:
     """What a march leaves: times (K + 1,) of its steps, vectors (1 + K s, total) at the start and at every stage.
 
     rates (total,) : ∂_t at the start, of the fields that are of second order in time
@@ -40,7 +40,7 @@ class Marched:
     level, margin : of the first step, and its error over what was allowed
     """
 
-    path: Path
+    path: SteppedPath
     ending: Ending
     inside: Array
     beside: Array
@@ -56,11 +56,11 @@ class Frozen:
     """The factors of one length of step, the partial derivatives they were made from, and how fast they converge."""
 
     partials: list[list[Array]]
-    factors: list[Factor]
+    factors: list[StageFactor]
     rate: float | None = None
 
 
-class March:
+class CellMarch:
     """One march of a system from its initial values.
 
     tol : of the error of a step, relative to the sizes of the fields; told : called with (step, time) after each
@@ -156,7 +156,7 @@ class March:
         if len(self.times) == 1:  # not a single step: the start alone
             self.times.append(self.system.start + self.span / 2**DEEPEST)
             self.vectors.append(np.tile(self.vectors[0], (len(self.stages), 1)))
-        path = Path(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
+        path = SteppedPath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
         losses: dict[str, float] = {}
         sizes: dict[str, int] = {}
         for rows in self.system.rows:

@@ -15,7 +15,7 @@ from rannpde.pde.cells.basis import Cell, Draw
 from rannpde.pde.cells.cuts import Solved, first_tree
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.interfaces import interfaces_of
-from rannpde.pde.cells.march import March, Marched, Path
+from rannpde.pde.cells.march import CellMarch, Marched, SteppedPath
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.network import Weights, cell_network
 from rannpde.pde.cells.rows import measured_series
@@ -196,7 +196,7 @@ class Marching:
         system = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         cells = sum(cell is not None for cell in mesh.cells)
         thirds = number % 2 == 0
-        march = March(
+        march = CellMarch(
             system, self._stages(tol), tol, self.tuning, pause,
             told=lambda step, time: self.watch.tell(number, step, time=time, width=cells),
             over=lambda: self.watch.over and last is None,
@@ -231,7 +231,7 @@ class Marching:
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         found = plain.norms(begin)
-        march = March(plain, Stages.radau(1), self.tuning.loosest, self.tuning)
+        march = CellMarch(plain, Stages.radau(1), self.tuning.loosest, self.tuning)
         marched = march.run(begin, rates, PILOT, fixed=True, most=MOST_PILOT)
         if marched.ending is Ending.CONVERGED and np.isfinite(marched.path.vectors).all():
             found = np.sqrt(np.mean(plain.norms(marched.path.vectors) ** 2, axis=0))
@@ -254,7 +254,7 @@ class Marching:
         """
         tol = self.tuning.time_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, SMALL * sizes.max()), self.factors, seed)
-        march = March(system, self._stages(tol), tol, self.tuning, over=lambda: self.watch.over)
+        march = CellMarch(system, self._stages(tol), tol, self.tuning, over=lambda: self.watch.over)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = march.run(start, rates, self.level).path
         changes = []
@@ -263,10 +263,12 @@ class Marching:
             begin, faster = other._vector(twin, 0)[0], other._vector(twin, 1)[0]
             if len(march.lengths) == len(path.times) - 1:
                 vectors = march.along(twin, begin, faster)
-                changes.append(Path(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size))
+                changes.append(
+                    SteppedPath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
+                )
         return self._network(system, path, *changes)
 
-    def _network(self, system: SpaceSystem, *paths: Path) -> MarchedNetwork:
+    def _network(self, system: SpaceSystem, *paths: SteppedPath) -> MarchedNetwork:
         """Of paths along the same steps: the fields of the first, then those of the others."""
         first, fields = paths[0], len(self.orders)
         vectors = [self._with_rates(path) for path in paths]
@@ -278,7 +280,7 @@ class Marching:
         orders = tuple(self.orders.values()) * len(paths)
         return MarchedNetwork(network, first.times, len(first.stages), orders, system.end)
 
-    def _with_rates(self, path: Path) -> Array:
+    def _with_rates(self, path: SteppedPath) -> Array:
         """All vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
         vectors, stages = path.vectors, len(path.stages)
         if max(self.orders.values()) > 1:

@@ -19,7 +19,7 @@ from rannpde.pde.residual import DATA_SYMBOL, Term
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class CellPoints:
     """P points of a term in one cell: rows of all its points; tables (A P, functions): all ∂^α of the functions there.
 
     One below the other, so that one product serves all derivatives.
@@ -36,7 +36,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SpaceRows:
     """A term at all its points in space: weights (N,), sum 1 in each cell; normals² (N, d), zero but for conditions.
 
     indices, columns : its derivatives in space, and the numbers of its fields
@@ -46,7 +46,7 @@ class Rows:
     term: Term
     indices: tuple[MultiIndex, ...]
     columns: tuple[int, ...]
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[CellPoints, ...]
     weights: Array
     normals: Array
     still: Mapping[sympy.Symbol, Array]
@@ -71,7 +71,7 @@ class RowsBuilder:
         nodes = next(cell.draw.nodes for _, cell in mesh.present)
         self.rims = Rims(mesh.tree, nodes, np.random.default_rng(seed))
 
-    def build(self, term: Term) -> Rows:
+    def build(self, term: Term) -> SpaceRows:
         """The rows of a term."""
         indices = tuple(dict.fromkeys(jet.index[1:] for jet in term.expression.jets))
         columns = tuple(n for n, name in enumerate(self.problem.fields) if name in term.expression.fields)
@@ -92,7 +92,7 @@ class RowsBuilder:
                 continue
             tables = cell.tables(indices) if term.kind == "interior" else cell.at(own, indices)
             stack = np.concatenate([tables[index] for index in indices])
-            stretches.append(Stretch(number, slice(found, found + len(own)), stack))
+            stretches.append(CellPoints(number, slice(found, found + len(own)), stack))
             points.append(own)
             weights.append(shares / shares.sum())
             found += len(own)
@@ -108,7 +108,7 @@ class RowsBuilder:
             rows, curve = np.concatenate(chosen), series
             ordered = lambda times: curve(times)[:, rows]  # noqa: E731
         together = np.concatenate(weights) if weights else np.empty(0)
-        return Rows(term, indices, columns, tuple(stretches), together, normals, known, words.symbols[0], ordered)
+        return SpaceRows(term, indices, columns, tuple(stretches), together, normals, known, words.symbols[0], ordered)
 
     def _side(self, term: Term) -> Side:
         """The side of the space that a condition of the space-time holds on."""

@@ -20,11 +20,11 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Delicate, Kept, Part, along_products, factorise
+from rannpde.pde.cells.elimination import Delicate, Kept, Remainder, along_products, factorise
 from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.rows import Rows, RowsBuilder, Stretch
+from rannpde.pde.cells.rows import CellPoints, RowsBuilder, SpaceRows
 from rannpde.pde.cells.ties import Ties
-from rannpde.pde.cells.triangles import Triangles
+from rannpde.pde.cells.triangles import SeminormalFactor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
@@ -43,10 +43,10 @@ class Tie:
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class StageFactor:
     """Triangles for one eigenvalue, with what A was made of: coefficients and factors (N,) of the rows, by term."""
 
-    triangles: Triangles
+    triangles: SeminormalFactor
     coefficients: tuple[Coefficients, ...]
     roots: tuple[Array, ...]
 
@@ -137,7 +137,7 @@ class SpaceSystem:
         found = [np.linalg.norm(self.cell_weights(vector, k), axis=1) / self.sizes for k in range(len(self.functions))]
         return np.max(found, axis=1)
 
-    def jets(self, rows: Rows, weights: Sequence[Array]) -> dict[Jet, Array]:
+    def jets(self, rows: SpaceRows, weights: Sequence[Array]) -> dict[Jet, Array]:
         """At all points of a term; ``weights`` : by order in time (stages, total). Each (stages · N,)."""
         fields, count = self.problem.fields, len(weights[0])
         found = {jet: np.empty((count, len(rows.weights))) for jet in rows.term.expression.jets}
@@ -184,7 +184,7 @@ class SpaceSystem:
             found.append([np.broadcast_to(partial, len(rows.weights)) for partial in partials])
         return found
 
-    def natural(self, rows: Rows, partials: Sequence[Array], rate: float) -> Array:
+    def natural(self, rows: SpaceRows, partials: Sequence[Array], rate: float) -> Array:
         """(N,): what the summands of a term are for fields of their sizes that vary over a cell, ∂_t at that rate."""
         found = np.empty(len(rows.weights))
         for stretch in rows.stretches:
@@ -196,7 +196,7 @@ class SpaceSystem:
             found[stretch.rows] = max(total, 1e-300)
         return found
 
-    def weight(self, rows: Rows, heavy: float) -> float:
+    def weight(self, rows: SpaceRows, heavy: float) -> float:
         """Of a term over equations; ``heavy`` : of conditions."""
         factor = rows.term.weight * self.factors.get(rows.term.name, 1.0)
         return factor if rows.term.kind == "interior" else heavy * factor
@@ -206,7 +206,9 @@ class SpaceSystem:
         assert cell is not None
         return cell
 
-    def factor(self, partials: Sequence[Sequence[Array]], shift: float | complex, pause: Callable[[], None]) -> Factor:
+    def factor(
+        self, partials: Sequence[Sequence[Array]], shift: float | complex, pause: Callable[[], None]
+    ) -> StageFactor:
         """The rows with ∂_t^k replaced by shift^k, factorised along the tree."""
         roots, coefficients = [], []
         for rows, own in zip(self.rows, partials, strict=True):
@@ -220,12 +222,12 @@ class SpaceSystem:
             roots.append(root)
             coefficients.append(table)
         kind = np.result_type(type(shift), float)
-        homes: list[list[tuple[Rows, Coefficients, Stretch]]] = [[] for _ in self.mesh.cells]
+        homes: list[list[tuple[SpaceRows, Coefficients, CellPoints]]] = [[] for _ in self.mesh.cells]
         for rows, table in zip(self.rows, coefficients, strict=True):
             for stretch in rows.stretches:
                 homes[stretch.cell].append((rows, table, stretch))
 
-        def leaf(number: int) -> tuple[Kept, Part] | None:
+        def leaf(number: int) -> tuple[Kept, Remainder] | None:
             if self.mesh.cells[number] is None:
                 return None
             pause()
@@ -239,7 +241,7 @@ class SpaceSystem:
                 blocks.append(block)
             return eliminated(number, blocks, functions)
 
-        def leaves_of() -> list[tuple[Kept, Part] | None]:
+        def leaves_of() -> list[tuple[Kept, Remainder] | None]:
             with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
                 return list(pool.map(leaf, range(len(self.mesh.cells))))
 
@@ -253,12 +255,12 @@ class SpaceSystem:
             leaves = leaves_of()
             order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
         kept = [None if one is None else one[0] for one in leaves]
-        return Factor(Triangles(kept, order, self.ties.widths), tuple(coefficients), tuple(roots))
+        return StageFactor(SeminormalFactor(kept, order, self.ties.widths), tuple(coefficients), tuple(roots))
 
-    def _squared(self, number: int, blocks: Sequence[Array], functions: int) -> tuple[Kept, Part]:
+    def _squared(self, number: int, blocks: Sequence[Array], functions: int) -> tuple[Kept, Remainder]:
         return self.ties.squared(number, blocks, functions, self.tied[number])
 
-    def correction(self, factor: Factor, inside: Sequence[Array], between: Sequence[Sequence[Array]]) -> Array:
+    def correction(self, factor: StageFactor, inside: Sequence[Array], between: Sequence[Sequence[Array]]) -> Array:
         """The vector (total,) that takes away these residuals (N,), (R,) as well as the rows of a factor can."""
         kind = complex if any(np.iscomplexobj(part) for part in inside) else float
         cells = [np.zeros((len(self.sizes), width), dtype=kind) for width in self.functions]

@@ -19,7 +19,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Kept, Part, eliminate
+from rannpde.pde.cells.elimination import Kept, Remainder, eliminate
 from rannpde.pde.cells.fluxes import Fluxes, Streams
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.network import Weights
@@ -140,7 +140,7 @@ class System:
         own = np.ones(len(self.problem.fields)) if self.streams is None else self.streams.firmness(number)
         return np.asarray(self.calm[number] * own)
 
-    def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Part] | None:
+    def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Remainder] | None:
         """A cell's rows after the elimination of its weights."""
         cell = self.mesh.cells[number]
         if cell is None:
@@ -223,7 +223,7 @@ class System:
         if self.streams is not None and self.streams.places:
             self.streams.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
 
-        def leaf(number: int) -> tuple[Kept, Part] | None:
+        def leaf(number: int) -> tuple[Kept, Remainder] | None:
             pause()
             return self._leaf(number, around)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Delicate, Kept, Part, added, gram, schur, triangle_of
+from rannpde.pde.cells.elimination import Delicate, Kept, Remainder, added, gram, schur, triangle_of
 from rannpde.pde.cells.mesh import Joint, Mesh
 
 Traces = Sequence[tuple[int, int]]
@@ -126,7 +126,7 @@ class Ties:
         functions: int,
         fluxes: Sequence[Through] = (),
         strengths: Array | None = None,
-    ) -> tuple[Kept, Part]:
+    ) -> tuple[Kept, Remainder]:
         """A cell's rows (rows, own + right sides) with those of its joints, after the elimination of its weights.
 
         strengths (fields,) : by which the joints of this cell weigh more than those of others
@@ -166,7 +166,7 @@ class Ties:
             matrix[rows, at + np.arange(count)] = -self.heavy
             row += count
         determined, left = added(known, matrix, own)
-        return Kept(own, tuple(joints), determined), Part(tuple(joints), left)
+        return Kept(own, tuple(joints), determined), Remainder(tuple(joints), left)
 
     def products(self, number: int, functions: int) -> Array:
         """A*A of the rows of the joints of a cell, in the columns [own | traces | a right side]."""
@@ -185,7 +185,7 @@ class Ties:
                 at = traces.stop
         return self.heavy**2 * found
 
-    def squared(self, number: int, blocks: Sequence[Array], functions: int, ties: Array) -> tuple[Kept, Part]:
+    def squared(self, number: int, blocks: Sequence[Array], functions: int, ties: Array) -> tuple[Kept, Remainder]:
         """As ``eliminated``, but what is left is products of rows; ties : as of ``products``.
 
         With a third of the work, and accurate enough for factors by which residuals are corrected.
@@ -197,7 +197,7 @@ class Ties:
             return schur(matrix, own, tuple(self.own[number]))
         except Delicate:
             kept, part = self.eliminated(number, blocks, functions)
-            return kept, Part(part.joints, gram(part.rows))
+            return kept, Remainder(part.joints, gram(part.rows))
 
 
 def _powers(joint: Joint, order: int, dim: int) -> dict[MultiIndex, Array | float]:

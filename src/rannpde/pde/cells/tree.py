@@ -20,7 +20,7 @@ MOST_NODES, DEEPEST = 10**6, 200
 """Of a tree that is read from a file."""
 
 
-class Level(Protocol):
+class Divider(Protocol):
     """What divides a box into the points where it is negative and the others."""
 
     def value(self, points: Array) -> Array: ...
@@ -38,7 +38,7 @@ class Node:
     axis: int = -1
     children: tuple[Node, Node] | None = None
     share: float | None = 0.5
-    level: Level | None = None
+    level: Divider | None = None
 
     @cached_property
     def leaves(self) -> tuple[Node, ...]:
@@ -58,7 +58,7 @@ class Node:
         lower[axis, 1] = upper[axis, 0] = place
         return Node(self.bounds, axis, (Node(lower), Node(upper)), share if at is None else None)
 
-    def divided(self, level: Level) -> Node:
+    def divided(self, level: Divider) -> Node:
         """The box divided along a level."""
         return Node(self.bounds, -1, (Node(self.bounds), Node(self.bounds)), None, level)
 
@@ -194,7 +194,7 @@ def touching(below: list[tuple[int, Node]], above: list[tuple[int, Node]], axis:
                 yield Face((one, other), axis, bounds)
 
 
-def packed_tree(tree: Node, levels: Sequence[Level] = ()) -> tuple[Array, Array]:
+def packed_tree(tree: Node, levels: Sequence[Divider] = ()) -> tuple[Array, Array]:
     """Axis and place of every cut, depth first; a leaf has the axis -1, level k of n coordinates the axis n + k."""
     if tree.children is None:
         return np.array([-1.0]), np.zeros(1)
@@ -207,7 +207,7 @@ def packed_tree(tree: Node, levels: Sequence[Level] = ()) -> tuple[Array, Array]
     return axes, np.concatenate([[place], parts[0][1], parts[1][1]])
 
 
-def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Level] = ()) -> Node:
+def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Divider] = ()) -> Node:
     """The inverse of ``packed_tree``; FileError for arrays that are no tree.
 
     >>> tree = Node(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))

@@ -12,7 +12,7 @@ from rannpde.arrays import Array
 from rannpde.pde.cells.elimination import SINGULAR, Kept, Order
 
 
-class Triangles:
+class SeminormalFactor:
     """R of a least-squares matrix A, kept to solve R*R x = A*b for many right sides (semi-normal equations).
 
     Corrections of a residual that is computed from A itself are as accurate as those of Q, which need not be kept.

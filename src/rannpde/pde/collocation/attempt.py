@@ -16,7 +16,7 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.collocation.newton import Descent, GaussNewton, Iteration
-from rannpde.pde.collocation.pieces import BoxFeatures, Density, Piece, PiecewiseNetwork, Sampler, Scales
+from rannpde.pde.collocation.pieces import BoxFeatures, Density, Piece, PiecewiseNetwork, PointDraw, Scales
 from rannpde.pde.collocation.system import Matching, Rows, System, assemble
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.functions import State, Zero
@@ -78,7 +78,7 @@ def attempt(
     """Solve from a state, which need not lie in the span of the features."""
     begin = perf_counter()
     columns = max(piece.features.columns for piece in pieces) * len(pieces)
-    sampler = Sampler(columns, rng, recipe.tuning, density, recipe.points_per_column)
+    sampler = PointDraw(columns, rng, recipe.tuning, density, recipe.points_per_column)
     with np.errstate(all="ignore"):  # iterates may leave the domain of a root: the loop looks at what it gets
         system, descent = _iterate(assemble(problem, pieces, sampler), state, recipe)
     parts = system.split(descent.vector)
@@ -149,7 +149,7 @@ def _project(system: System, state: State, cutoff: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Search:
+class ScaleSearch:
     """A walk on the logarithms of (scale in time, scale in space): steps ×2 and ÷2, then ×√2, downhill only."""
 
     problem: Problem

@@ -11,7 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, positive_integer, require
-from rannpde.fitting.orthogonal import Factor, Step
+from rannpde.fitting.orthogonal import Factor, SolvedRows
 from rannpde.pde.watch import Ending
 
 _ROUNDING = 100 * float(np.finfo(float).eps)
@@ -132,7 +132,7 @@ class GaussNewton:
         return bool(norm <= (1 + self.tolerance) * promised)
 
     def _search(
-        self, system: NonlinearSystem, vector: Array, step: Step, norm: float
+        self, system: NonlinearSystem, vector: Array, step: SolvedRows, norm: float
     ) -> tuple[Array, Iteration] | None:
         length = 1.0
         while length >= self.smallest_step:
@@ -153,7 +153,7 @@ class GaussNewton:
                 return vector + step.solution, Iteration(new, 0.0, damping, step.rank, step.condition)
         return None
 
-    def _stuck(self, system: NonlinearSystem, vector: Array, step: Step) -> str:
+    def _stuck(self, system: NonlinearSystem, vector: Array, step: SolvedRows) -> str:
         if np.isfinite(_norm(system.residual(vector + self.smallest_step * step.solution))):
             return "no step lowers the residual, although the linear model promises it"
         return "every step leaves the domain of a logarithm, a root or a quotient; the last good iterate is kept"

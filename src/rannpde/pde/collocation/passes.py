@@ -17,7 +17,7 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.network.features import FourierFeatures, RandomFeatures
-from rannpde.pde.collocation.attempt import Attempt, Recipe, Search, attempt, first_scales, first_width
+from rannpde.pde.collocation.attempt import Attempt, Recipe, ScaleSearch, attempt, first_scales, first_width
 from rannpde.pde.collocation.guess import GrowingWindow
 from rannpde.pde.collocation.learned import Lesson, Teacher
 from rannpde.pde.collocation.loop import Drawer, Found, Loop
@@ -48,7 +48,7 @@ class Passes:
         newton, per_column = method.newton or GaussNewton(), method.points_per_column or self.tuning.points_per_column
         self.recipe = Recipe(newton, dict(method.weights), per_column, self.tuning, self._notice)
         source = BoxFeatures(problem, self.tuning, dict(method.pieces), method.activation or "tanh", method.law)
-        self.search = Search(problem, source, self.recipe)
+        self.search = ScaleSearch(problem, source, self.recipe)
         self.scales: Scales | None = None
         self.teacher = Teacher(problem.domain, self.tuning.learning)
         self.lesson: Lesson | None = None

@@ -198,7 +198,7 @@ class _Bounds:
 
 
 @dataclass(frozen=True)
-class Sampler:
+class PointDraw:
     """How many points, and where: Sobol points, or drawn from half uniform, half proportional to a density."""
 
     columns: int

@@ -16,7 +16,7 @@ import sympy
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.collocation.layers import Jets, Layer
-from rannpde.pde.collocation.pieces import Piece, Sampler, locate
+from rannpde.pde.collocation.pieces import Piece, PointDraw, locate
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
@@ -256,7 +256,7 @@ class System:
 # --------------------------------------------------------------------------------------------- from a problem
 
 
-def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> System:
+def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> System:
     """All rows of the problem, unweighted. Points of one piece go to the features of that piece."""
     words = problem.vocabulary
     rows: list[Rows | Matching] = []
@@ -282,7 +282,7 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> S
     return System(problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r)))
 
 
-def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> list[Matching]:
+def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> list[Matching]:
     rows = []
     for pairing in problem.pairings:
         axis = problem.domain.names.index(pairing.coordinate)
@@ -303,7 +303,7 @@ def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler
     return rows
 
 
-def _interface_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> list[Matching]:
+def _interface_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> list[Matching]:
     """Continuity of values and derivatives below the order of the equations across inner faces."""
     rows = []
     for left, right, axis, points in _interfaces(problem, pieces, sampler):
@@ -315,7 +315,9 @@ def _interface_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: Sample
     return rows
 
 
-def _interfaces(problem: Problem, pieces: tuple[Piece, ...], sampler: Sampler) -> Iterator[tuple[int, int, int, Array]]:
+def _interfaces(
+    problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw
+) -> Iterator[tuple[int, int, int, Array]]:
     for left, piece in enumerate(pieces):
         for right, other in enumerate(pieces):
             touching = [a for a in range(problem.domain.dim) if piece.bounds[a, 1] == other.bounds[a, 0]]

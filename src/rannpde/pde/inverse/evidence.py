@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from rannpde.arrays import Array
-from rannpde.pde.inverse.rows import Noise, Rows
+from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import Unknowns
 
 DOUBT = 1e-3
@@ -100,15 +100,15 @@ class Evidence:
             found.append(whole)
         return np.concatenate(found)
 
-    def with_prior(self, vector: Array, rows: Rows, priors: Mapping[str, Prior]) -> tuple[Array, Array]:
+    def with_prior(self, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> tuple[Array, Array]:
         """All rows, the priors' last: right sides (N,), matrix (N, p)."""
         right, matrix = rows.stacked()
         roots = self.roots(priors)
         return np.append(right, -roots @ vector), np.concatenate([matrix, roots])
 
     def learned(
-        self, vector: Array, rows: Rows, noise: Noise, priors: dict[str, Prior]
-    ) -> tuple[Noise, dict[str, Prior], Rows]:
+        self, vector: Array, rows: DataRows, noise: Noise, priors: dict[str, Prior]
+    ) -> tuple[Noise, dict[str, Prior], DataRows]:
         """Noise and priors of the largest evidence, with the rows linearised as they are."""
         if not (any(noise.estimated) or priors):
             return noise, priors, rows
@@ -130,7 +130,7 @@ class Evidence:
         factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
         return noise, found, rows.scaled(factors)
 
-    def _prior(self, name: str, vector: Array, rows: Rows, priors: Mapping[str, Prior], begin: Prior) -> Prior:
+    def _prior(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior], begin: Prior) -> Prior:
         """The prior of one function with the largest evidence, the others as they are.
 
         With H the rows' normal matrix, P the roughness and b the right side, all but λ is found once, in the vectors
@@ -164,7 +164,7 @@ class Evidence:
         return chosen
 
     @staticmethod
-    def _scales(rows: Rows, noise: Noise, covariance: Array) -> list[float]:
+    def _scales(rows: DataRows, noise: Noise, covariance: Array) -> list[float]:
         """Standard deviations from residuals, those that are given as they are."""
         scales = list(noise.scales)
         for k, (r, slope) in enumerate(zip(rows.residuals, rows.slopes, strict=True)):
@@ -182,7 +182,7 @@ def _near(scales: list[float], first: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(float(min(max(new, 1e-8 * old), AT_ONCE * old)) for new, old in zip(scales, first, strict=True))
 
 
-def _reduced(rows: Rows) -> Rows:
+def _reduced(rows: DataRows) -> DataRows:
     """As many rows a set as there are unknowns, and one, with the same sums of squares; robust weights applied."""
     residuals, slopes = [], []
     for k, (r, slope) in enumerate(zip(rows.residuals, rows.slopes, strict=True)):
@@ -192,7 +192,7 @@ def _reduced(rows: Rows) -> Rows:
         slopes.append(triangle[:, :-1])
     triangle = np.linalg.qr(np.column_stack([rows.pins, rows.pinned]), mode="r")  # type: ignore[assignment]
     plain = ("squares",) * len(rows.losses)
-    return Rows(tuple(residuals), tuple(slopes), triangle[:, -1], triangle[:, :-1], plain, rows.responses)
+    return DataRows(tuple(residuals), tuple(slopes), triangle[:, -1], triangle[:, :-1], plain, rows.responses)
 
 
 def _logs(fixed: Array, rough: Array, grid: Array, target: Array | None = None) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
 from rannpde.pde.inverse.evidence import Prior
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import CellsModel, LinesModel, MarchedModel, Model, Remembered, SolvedModel
-from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, Fit, OutOfTime, Regression, replace_values
+from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, OutOfTime, Regressed, Regression, replace_values
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
@@ -63,21 +63,21 @@ def identify(
     watch: Watch,
 ) -> Identified:
     """The unknowns of one problem, or of several that share them."""
-    search = Search(problems, tol, forward, rng, watch)
+    search = Rounds(problems, tol, forward, rng, watch)
     search.run()
     return search.result(uncertainty)
 
 
 def response_at_guess(problem: Problem, tol: float, forward: Forward, rng: np.random.Generator) -> Sensitivity:
     """The solution at the guesses with its derivatives by the unknowns."""
-    search = Search([problem], tol, forward, rng, Watch())
+    search = Rounds([problem], tol, forward, rng, Watch())
     solution = forward(problem.at({}), tol, rng)
     response = search.model(problem, solution, tol).respond(search.vector)
     values = {n: float(search.unknowns.guess[search.unknowns.slices[n].start]) for n in search.unknowns.numbers}
     return Sensitivity(problem, search.unknowns, values, response)
 
 
-class Search:
+class Rounds:
     """The rounds, and what they have found so far."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Search:
         self.vector, self.noise = self.unknowns.guess, Noise.of(self.measured)
         self.priors: dict[str, Prior] | None = None
         self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
-        self.fits: list[Fit] = []
+        self.fits: list[Regressed] = []
         self.models: list[Model] = []
         self.regression = Regression(problems, self.unknowns, self.models)
         self.rounds: Array | None = None
@@ -257,7 +257,9 @@ class Search:
             experiments=tuple(self.solutions) if len(self.solutions) > 1 else (),
         )  # fmt: skip
 
-    def _parameters(self, fit: Fit, spread: Array, factor: float, uncertainty: Uncertainty) -> dict[str, Parameter]:
+    def _parameters(
+        self, fit: Regressed, spread: Array, factor: float, uncertainty: Uncertainty
+    ) -> dict[str, Parameter]:
         found = {}
         lower, upper = self.unknowns.limits
         drawn = bootstrap(self.regression, fit, uncertainty, self.rng) if uncertainty.kind == "bootstrap" else None
@@ -282,7 +284,7 @@ class Search:
             found[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
         return found
 
-    def _functions(self, fit: Fit, factor: float, between: Array) -> dict[str, FunctionEstimate]:
+    def _functions(self, fit: Regressed, factor: float, between: Array) -> dict[str, FunctionEstimate]:
         found = {}
         for name, basis in self.unknowns.bases.items():
             part = self.unknowns.slices[name]
@@ -294,7 +296,7 @@ class Search:
             )  # fmt: skip
         return found
 
-    def _ending(self, fit: Fit, parameters: dict[str, Parameter]) -> tuple[Ending, str]:
+    def _ending(self, fit: Regressed, parameters: dict[str, Parameter]) -> tuple[Ending, str]:
         worst = next((s for s in self.solutions if not s.converged), self.solutions[0])
         free = [name for name, one in parameters.items() if not np.isfinite(one.std)]
         if self.watch.over and not self.agreed:
@@ -325,7 +327,7 @@ class Search:
             return Ending.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
         return Ending.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
 
-    def _told(self, fit: Fit) -> tuple[str, ...]:
+    def _told(self, fit: Regressed) -> tuple[str, ...]:
         known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"
         told = [f"{len(self.fits)} rounds, {sum(f.steps for f in self.fits)} steps; {known}"]
         for k, one in enumerate(self.measured):
@@ -350,7 +352,7 @@ def _require_known(solution: Solution, problem: Problem) -> None:
             )
 
 
-def _valley(fit: Fit, unknowns: Unknowns, names: list[str]) -> str:
+def _valley(fit: Regressed, unknowns: Unknowns, names: list[str]) -> str:
     """The direction that the data leave free, in words."""
     direction = fit.free[0]
     parts = []

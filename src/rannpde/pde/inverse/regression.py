@@ -17,7 +17,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.inverse.evidence import Evidence, Prior, determined, posterior, typical
 from rannpde.pde.inverse.models import Model
-from rannpde.pde.inverse.rows import Noise, Rows, pinned, predict
+from rannpde.pde.inverse.rows import DataRows, Noise, pinned, predict
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
 
@@ -41,7 +41,7 @@ class OutOfTime(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Regressed:
     """Where the search ended.
 
     vector (p,), covariance (p, p) without what is free; priors : function → order and strength λ
@@ -51,7 +51,7 @@ class Fit:
 
     vector: Array
     covariance: Array
-    rows: Rows
+    rows: DataRows
     noise: Noise
     priors: dict[str, Prior]
     free: Array
@@ -95,7 +95,7 @@ class Regression:
         self.inside = problems[0].domain.sample(2000, rng=11)
         self.evidence = Evidence(unknowns, self.inside)
 
-    def rows(self, vector: Array, noise: Noise) -> Rows:
+    def rows(self, vector: Array, noise: Noise) -> DataRows:
         """All residuals and slopes at these unknowns."""
         responses = [model.respond(vector) for model in self.models]
         residuals, slopes = [], []
@@ -106,7 +106,7 @@ class Regression:
             slopes.append(slope / spread[:, None])
         known = [pinned(problem, self.unknowns, vector) for problem in self.problems]
         losses = tuple(one.loss for _, one in self.sets)
-        return Rows(
+        return DataRows(
             tuple(residuals), tuple(slopes), np.concatenate([r for r, _ in known]),
             np.concatenate([s for _, s in known]), losses, tuple(responses),
         )  # fmt: skip
@@ -122,7 +122,7 @@ class Regression:
         learn: bool = True,
         tol: float = 1e-12,
         damping: float = DAMPING,
-    ) -> Fit:
+    ) -> Regressed:
         """From a start (p,); fixed (p,): which unknowns stay; learn: whether noise and priors are found.
 
         It ends where a step, or the step that would come after it, is below ``tol`` of the unknowns, or far below the
@@ -167,18 +167,18 @@ class Regression:
         right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)
         effective = sum(determined(slopes, covariance) for slopes in rows.slopes)
-        return Fit(vector, covariance, rows, noise, priors, free, effective, step, settled)
+        return Regressed(vector, covariance, rows, noise, priors, free, effective, step, settled)
 
-    def shift(self, fit: Fit, residuals: Sequence[Array]) -> Array:
+    def shift(self, fit: Regressed, residuals: Sequence[Array]) -> Array:
         """How far the best unknowns (p,) move where another discretisation leaves these residuals at those of a fit."""
-        rows = Rows(tuple(residuals), fit.rows.slopes, fit.rows.pinned, fit.rows.pins, fit.rows.losses, ())
+        rows = DataRows(tuple(residuals), fit.rows.slopes, fit.rows.pinned, fit.rows.pins, fit.rows.losses, ())
         right, matrix = self.evidence.with_prior(fit.vector, rows, fit.priors)
         lower, upper = self.unknowns.limits
         covariance, _ = posterior(matrix, (fit.vector > lower) & (fit.vector < upper))  # a bound holds the others
         return covariance @ (matrix.T @ right)
 
     @staticmethod
-    def _scale(rows: Rows, matrix: Array) -> Array:
+    def _scale(rows: DataRows, matrix: Array) -> Array:
         """What each unknown changes by to change data and prior by one (p,): pins are much sharper, and hold anyway."""
         first = sum(map(len, rows.residuals))
         return typical(np.delete(matrix, slice(first, first + len(rows.pinned)), axis=0))

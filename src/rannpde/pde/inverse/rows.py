@@ -46,7 +46,7 @@ class Noise:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DataRows:
     """Residuals over noise (N,), and the derivative of what the model predicts over noise (N, p), set by set.
 
     pinned, pins : the same of what is known of unknown functions beforehand; responses : of the models
@@ -87,12 +87,12 @@ class Rows:
         matrix = [root[:, None] * s for root, s in zip(roots, self.slopes, strict=True)]
         return np.concatenate([*right, self.pinned]), np.concatenate([*matrix, self.pins])
 
-    def moved(self, change: Array) -> Rows:
+    def moved(self, change: Array) -> DataRows:
         """After a change of the unknowns (p,) so small that the derivatives say what it does."""
         left = tuple(r - s @ change for r, s in zip(self.residuals, self.slopes, strict=True))
         return replace(self, residuals=left, pinned=self.pinned - self.pins @ change)
 
-    def scaled(self, factors: Sequence[float]) -> Rows:
+    def scaled(self, factors: Sequence[float]) -> DataRows:
         """With the rows of each set multiplied by a factor: another noise."""
         residuals = tuple(f * r for f, r in zip(factors, self.residuals, strict=True))
         return replace(

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.inverse.regression import Fit, Regression, replace_values
+from rannpde.pde.inverse.regression import Regressed, Regression, replace_values
 
 BENT = 0.1
 """Share of the change predicted by the derivatives at the ends of an interval beyond which a profile is taken."""
@@ -40,7 +40,7 @@ class Uncertainty:
         positive_integer("draws", self.draws)
 
 
-def profile(regression: Regression, fit: Fit, k: int, factor: float, always: bool) -> tuple[float, float] | None:
+def profile(regression: Regression, fit: Regressed, k: int, factor: float, always: bool) -> tuple[float, float] | None:
     """Where the least cost with unknown k held rises by factor²; None where the derivatives say it well enough.
 
     always : also then
@@ -76,7 +76,7 @@ def profile(regression: Regression, fit: Fit, k: int, factor: float, always: boo
     return end(-1.0), end(1.0)
 
 
-def _straight(regression: Regression, fit: Fit, k: int, factor: float) -> bool:
+def _straight(regression: Regression, fit: Regressed, k: int, factor: float) -> bool:
     """Whether residuals at both ends of the interval, along the valley, are what the derivatives predict."""
     std = float(np.sqrt(fit.covariance[k, k]))
     along = fit.covariance[:, k] / std
@@ -95,7 +95,7 @@ def _straight(regression: Regression, fit: Fit, k: int, factor: float) -> bool:
     return True
 
 
-def _cost(regression: Regression, fit: Fit, k: int | None, value: float) -> tuple[float, Fit]:
+def _cost(regression: Regression, fit: Regressed, k: int | None, value: float) -> tuple[float, Regressed]:
     if k is None:
         return fit.rows.cost(), fit
     start, held = fit.vector.copy(), np.zeros(len(fit.vector), dtype=bool)
@@ -107,7 +107,7 @@ def _cost(regression: Regression, fit: Fit, k: int | None, value: float) -> tupl
     return again.rows.cost(), again
 
 
-def bootstrap(regression: Regression, fit: Fit, uncertainty: Uncertainty, rng: np.random.Generator) -> Array:
+def bootstrap(regression: Regression, fit: Regressed, uncertainty: Uncertainty, rng: np.random.Generator) -> Array:
     """Unknowns (draws, p) from measurements drawn anew with the noise around what the fit predicts."""
     found = []
     predicted = [

@@ -15,7 +15,7 @@ from rannpde.pde.lines.radau import Dynamics
 from rannpde.pde.problem.evolution import Component, Evolution
 
 
-class System(Dynamics, Protocol):
+class ProjectedSystem(Dynamics, Protocol):
     """An evolution projected on functions of space: a Dynamics whose states can be evaluated anywhere."""
 
     @property
@@ -61,7 +61,7 @@ class System(Dynamics, Protocol):
 class Stretch:
     """One system on one interval of time."""
 
-    system: System
+    system: ProjectedSystem
     path: Trajectory
 
 
@@ -178,7 +178,7 @@ def values_of(stretch: Stretch, points: Array, derivatives: Sequence[MultiIndex]
     return {index: values.T for index, values in zip(derivatives, each, strict=True)}
 
 
-def fields_at(system: System, time: float, state: Array, points: Array) -> Array:
+def fields_at(system: ProjectedSystem, time: float, state: Array, points: Array) -> Array:
     """(M, fields): the fields at points (M, d) of space for one state (n,) at one time."""
     evolution = system.evolution
     times, states = np.full(len(points), time), np.broadcast_to(state[:, None], (len(state), len(points)))

@@ -15,7 +15,7 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, choose
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
-from rannpde.pde.lines.evolved import Evolved, Stretch, System
+from rannpde.pde.lines.evolved import Evolved, ProjectedSystem, Stretch
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
 from rannpde.pde.lines.march import Step, Trajectory
 from rannpde.pde.lines.periodic.equations import Equations
@@ -75,7 +75,7 @@ def unpack_evolved(header: Mapping[str, Any], arrays: Mapping[str, Array], probl
     return Evolved(stretches[0].system.evolution, tuple(stretches))
 
 
-def _pack_system(system: System) -> tuple[dict[str, Any], dict[str, Array]]:
+def _pack_system(system: ProjectedSystem) -> tuple[dict[str, Any], dict[str, Array]]:
     scales = [system.scales[component] for component in system.evolution.components]
     if isinstance(system, Products):
         layers, arrays = _pack_axes(system)
@@ -126,7 +126,7 @@ def _unpack_axes(about: Mapping[str, Any], arrays: Mapping[str, Array], evolutio
     return found
 
 
-def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem) -> System:
+def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem) -> ProjectedSystem:
     kind = choose("kind of functions", about["kind"], {"modes": "modes", "tensor": "tensor", "features": "features"})
     flow = flow_of(problem) if kind == "tensor" and problem.obstacles else None
     weak = bool(about.get("weak", kind != "tensor"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.lines.evolved import Evolved, System
+from rannpde.pde.lines.evolved import Evolved, ProjectedSystem
 from rannpde.pde.lines.features import AdaptedFeatures
 from rannpde.pde.lines.march import INTEGRATORS
 from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
@@ -220,13 +220,13 @@ def _made(
     return made
 
 
-def _kind_of(system: System) -> Kind:
+def _kind_of(system: ProjectedSystem) -> Kind:
     if isinstance(system, Spectral):
         return FourierModes
     return AdaptedProducts if isinstance(system, Products) else AdaptedFeatures
 
 
-def _told(system: System) -> str:
+def _told(system: ProjectedSystem) -> str:
     """The functions of space in words."""
     if isinstance(system, Spectral) and system.modes.parities:
         return "sines and cosines, whose mirrors the walls are"

@@ -17,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.lines.evolved import Evolved, Stretch, System, fields_at
+from rannpde.pde.lines.evolved import Evolved, ProjectedSystem, Stretch, fields_at
 from rannpde.pde.lines.march import Event, March
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, source_size
@@ -89,7 +89,7 @@ class Setting:
         after = range(self.tuning.most_passes - len(early))
         return (*early, *(self.tol / self.tuning.tighter**k for k in after))
 
-    def march(self, tol: float, number: int, system: System, grown: Grown | None = None) -> March:
+    def march(self, tol: float, number: int, system: ProjectedSystem, grown: Grown | None = None) -> March:
         """The march of one pass. Its dense output is held a little below the tolerance of the pass."""
 
         def notice(steps: int, time: float) -> Ending | None:
@@ -153,7 +153,7 @@ class Grown:
         return float(np.interp(time, self.times, self.shares))
 
 
-def _on_states(event: FieldEvent, system: System) -> Event:
+def _on_states(event: FieldEvent, system: ProjectedSystem) -> Event:
     def on_state(time: float, state: Array) -> float:
         return float(event(time, lambda points: fields_at(system, time, state, points)))
 

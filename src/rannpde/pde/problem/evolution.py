@@ -270,7 +270,7 @@ class EndRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Face:
+class WallRow:
     """A condition on one side of a box, as a row of its axis: B u = value(t, other coordinates)."""
 
     axis: int
@@ -279,7 +279,7 @@ class Face:
     value: sympy.Expr
 
     @classmethod
-    def of(cls, evolution: Evolution, term: Term) -> Face | None:
+    def of(cls, evolution: Evolution, term: Term) -> WallRow | None:
         """None where the condition holds other derivatives than along its normal, or coefficients that vary."""
         side, expression = term.region, term.expression
         if not isinstance(side, FlatSide):
@@ -301,9 +301,9 @@ class Face:
         return cls(axis, EndRow(side.value, coefficients), normal, value) if coefficients else None
 
 
-def faces_of(evolution: Evolution, name: str) -> list[Face] | None:
+def faces_of(evolution: Evolution, name: str) -> list[WallRow] | None:
     """The boundary conditions of a field axis by axis, or None where one does not fit."""
-    found = [Face.of(evolution, term) for term in evolution.boundary(name)]
+    found = [WallRow.of(evolution, term) for term in evolution.boundary(name)]
     if any(face is None for face in found):
         return None
     return sorted((face for face in found if face is not None), key=lambda face: face.axis)

@@ -8,7 +8,7 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.study import Curve, Study
+from rannpde.studies.study import FittedCurve, Study
 from rannpde.studies.target import PorousMedium
 
 FRACTION = 0.8
@@ -23,7 +23,7 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """Full domain and compact set, with the paper's penalty and with one that does not limit."""
     curves = [
-        Curve(f"d = {d}, {place}, λ = {penalty:g}", target=PorousMedium(d, inside=inside), penalty=penalty)
+        FittedCurve(f"d = {d}, {place}, λ = {penalty:g}", target=PorousMedium(d, inside=inside), penalty=penalty)
         for d in DIMENSIONS
         for place, inside in (("full cube", None), ("inside", FRACTION))
         for penalty in (1e-5, 1e-12)

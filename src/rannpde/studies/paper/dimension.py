@@ -9,7 +9,7 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, seeds
 from rannpde.studies.show.figures import ERROR, Drawing, log_scale, panels
-from rannpde.studies.study import Curve, Sampling, Study
+from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import GaussianBump
 
 DIMENSIONS = tuple(range(1, 11))
@@ -24,7 +24,7 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """One width, ten dimensions, frequencies narrower than the function's, as wide, and as in the paper."""
     curves = [
-        Curve(f"d = {d}, scale {scale:g}", target=GaussianBump(d), features=Layer(scale=scale))
+        FittedCurve(f"d = {d}, scale {scale:g}", target=GaussianBump(d), features=Layer(scale=scale))
         for scale in SCALES
         for d in DIMENSIONS
     ]

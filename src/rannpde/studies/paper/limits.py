@@ -15,7 +15,7 @@ from rannpde.studies.paper import navier_stokes, porous_medium
 from rannpde.studies.show.analysis import Ratio, Series, paired_ratio
 from rannpde.studies.show.chapter import Chapter, Size, Table
 from rannpde.studies.show.figures import Drawing, log_scale, panels
-from rannpde.studies.study import Curve, Sampling, Study
+from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import NavierStokes, PorousMedium, Target
 
 BASE = "as in the paper"
@@ -44,7 +44,7 @@ def chapter(size: Size) -> Chapter:
     """Six targets × six variants."""
     width = {"quick": 512, "default": 1024, "full": 2048}[size]
     medium, stokes = porous_medium.study(size), navier_stokes.study(size)
-    curves: list[Curve] = []
+    curves: list[FittedCurve] = []
     for d in porous_medium.FIRST_WIDTH:
         smooth = PorousMedium(d, exponent=SMOOTH_EXPONENT)
         curves += _variants(f"d = {d}", PorousMedium(d), smooth, medium, width)
@@ -63,16 +63,16 @@ def chapter(size: Size) -> Chapter:
     return Chapter("limits", study, question, _draw, DEVIATIONS, _tables, with_slopes=False)
 
 
-def _variants(name: str, target: Target, smooth: Target, base: Study, width: int) -> list[Curve]:
+def _variants(name: str, target: Target, smooth: Target, base: Study, width: int) -> list[FittedCurve]:
     sampling, layer = base.sampling, base.features
     more = replace(sampling, points_per_width=4 * sampling.points_per_width)
     scale = replace(layer, scale=layer.scale / 2)
 
     def curve(
         change: str, target: Target = target, layer: Layer = layer, sampling: Sampling = sampling, factor: int = 1
-    ) -> Curve:
+    ) -> FittedCurve:
         penalty = float(base.penalty) * (1e-4 if change == CHANGES["penalty"] else 1.0)
-        return Curve(f"{name}: {change}", target, layer, sampling, penalty, (factor * width,))
+        return FittedCurve(f"{name}: {change}", target, layer, sampling, penalty, (factor * width,))
 
     return [
         curve(BASE),

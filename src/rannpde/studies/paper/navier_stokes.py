@@ -12,7 +12,7 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size
 from rannpde.studies.show.figures import Drawing, comparison_drawing, cost_drawing, error_drawings, panels
-from rannpde.studies.study import Curve, Sampling, Study
+from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import NavierStokes
 
 DEVIATIONS = (
@@ -36,7 +36,7 @@ def study(size: Size) -> Study:
         penalty=1e-3,
         widths=tuple(range(10, 251, 10)),
         seeds=tuple(range(5)),
-        curves=(Curve("v and u"),),
+        curves=(FittedCurve("v and u"),),
     )
 
 
@@ -56,7 +56,7 @@ def penalty_chapter(size: Size) -> Chapter:
     """The same fit with smaller penalties: where the flat tail comes from."""
     widths = (10, 20, 40, 80, 160, 250) if size != "full" else (10, 20, 40, 80, 160, 250, 500, 1000)
     base = study(size)
-    curves = tuple(Curve(f"λ = {penalty:g}", penalty=penalty) for penalty in (1e-3, 1e-5, 1e-7, 1e-10))
+    curves = tuple(FittedCurve(f"λ = {penalty:g}", penalty=penalty) for penalty in (1e-3, 1e-5, 1e-7, 1e-10))
     seeds = base.seeds[:3]
     return Chapter(
         "navier-stokes-penalty",

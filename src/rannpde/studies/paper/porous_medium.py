@@ -8,7 +8,7 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, cost_drawing, error_drawings
-from rannpde.studies.study import Curve, Study
+from rannpde.studies.study import FittedCurve, Study
 from rannpde.studies.target import PorousMedium
 
 FIRST_WIDTH = {1: 16, 2: 32, 3: 64, 4: 128, 5: 128}
@@ -37,7 +37,7 @@ def study(size: Size) -> Study:
     """The paper's protocol: frequencies N(0, 10²), M = 10 N, half of the points in [0.2, 0.8]^d, λ = 1e-5."""
     steps = 1 if size == "quick" else 2
     curves = [
-        Curve(f"d = {d}", target=PorousMedium(d), widths=doubling(first, LAST_WIDTH[size][d], steps))
+        FittedCurve(f"d = {d}", target=PorousMedium(d), widths=doubling(first, LAST_WIDTH[size][d], steps))
         for d, first in FIRST_WIDTH.items()
     ]
     return Study(

@@ -14,7 +14,7 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table
 from rannpde.studies.show.figures import ERROR, Drawing, log_scale, panels
-from rannpde.studies.study import PENALTY_RULES, Curve, Study
+from rannpde.studies.study import PENALTY_RULES, FittedCurve, Study
 from rannpde.studies.target import PorousMedium
 
 DIMENSIONS = (2, 4)
@@ -39,7 +39,9 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """A heat map for d = 2 and for d = 4."""
     curves = [
-        Curve(f"d = {d}, scale {scale:g}, λ = {_show(penalty)}", PorousMedium(d), Layer(scale=scale), penalty=penalty)
+        FittedCurve(
+            f"d = {d}, scale {scale:g}, λ = {_show(penalty)}", PorousMedium(d), Layer(scale=scale), penalty=penalty
+        )
         for d in DIMENSIONS
         for scale in SCALES[size]
         for penalty in ROWS

@@ -13,7 +13,7 @@ from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling, seeds
 from rannpde.studies.show.figures import ERROR, WIDTH, Drawing, error_curve, log_axes, panels
-from rannpde.studies.study import Curve, Sampling, Study, UnbiasedCurve
+from rannpde.studies.study import FittedCurve, Sampling, Study, UnbiasedCurve
 from rannpde.studies.target import SmoothBump
 
 DECAY = 0.25
@@ -33,13 +33,13 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """Unbiased networks under π and under the best law, fitted ones with weights from π and from a Gaussian."""
     heavy = Layer("tanh", "heavy-tailed", scale=1.0, decay=DECAY)
-    curves: list[Curve | UnbiasedCurve] = []
+    curves: list[FittedCurve | UnbiasedCurve] = []
     for d in DIMENSIONS:
         for name, law in (("π", "heavy-tailed"), ("best law", "best")):
             label = f"unbiased, {name}, d = {d}"
             curves.append(UnbiasedCurve(label, SmoothBump(d), law, DECAY, "tanh", UNBIASED_WIDTHS))
         for name, layer in (("π", heavy), ("Gaussian", Layer("tanh", "gaussian", scale=1.0))):
-            curves.append(Curve(f"fitted, {name}, d = {d}", target=SmoothBump(d), features=layer))
+            curves.append(FittedCurve(f"fitted, {name}, d = {d}", target=SmoothBump(d), features=layer))
     study = Study(
         "theory-rates",
         title="Unbiased and fitted networks",

@@ -9,7 +9,7 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling, seeds
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.study import Curve, Study
+from rannpde.studies.study import FittedCurve, Study
 from rannpde.studies.target import PorousMedium
 
 ACTIVATIONS = ("fourier", "tanh", "sigmoid")
@@ -32,7 +32,7 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """Nine comparisons (and π unscaled) on the Barenblatt profile in d = 2."""
     curves = [
-        Curve(f"{activation}, {name}", features=_with(layer, activation))
+        FittedCurve(f"{activation}, {name}", features=_with(layer, activation))
         for activation in ACTIVATIONS
         for name, layer in LAWS.items()
     ]

@@ -220,7 +220,7 @@ SMOOTHEST = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class MeasuredLevel:
     """The value, as it goes in time, that a field of which a constant is left free is measured to have at one place."""
 
     place: Array
@@ -280,7 +280,7 @@ class Equations:
         return tuple(component for component in self.evolution.algebraic if component.field in needed)
 
     @cached_property
-    def levels(self) -> dict[str, Level]:
+    def levels(self) -> dict[str, MeasuredLevel]:
         """Field → where a condition measures it, if one does."""
         found = {}
         for term in self.evolution.problem.constraints:
@@ -291,7 +291,7 @@ class Equations:
                 values = self.evolution.values([formula], {DATA_SYMBOL: term.data[order]})[0]
                 times, first = np.unique(term.points[order, 0], return_index=True)
                 level = np.broadcast_to(values, (len(order),))[first]
-                found[term.expression.jets[0].field] = Level(term.points[0, 1:], times, level)
+                found[term.expression.jets[0].field] = MeasuredLevel(term.points[0, 1:], times, level)
         return found
 
     def reasons(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import null_and_lifting
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.galerkin import DEPENDENT
-from rannpde.pde.problem.evolution import Constraint, EndRow, Evolution, Face
+from rannpde.pde.problem.evolution import Constraint, EndRow, Evolution, WallRow
 
 FEW = 16
 """Columns up to which ``along`` takes them one by one: 5 times faster for 2 of them, no slower for 16 (measured)."""
@@ -166,7 +166,7 @@ def along(matrix: Array, tensor: Array, axis: int) -> Array:
 # --------------------------------------------------------------------------------------------- boundary conditions
 
 
-def values_on(face: Face, evolution: Evolution, name: str, axes: tuple[Axis, ...]) -> Constraint:
+def values_on(face: WallRow, evolution: Evolution, name: str, axes: tuple[Axis, ...]) -> Constraint:
     """The prescribed values at the product of the nodes of the other axes."""
     places = [np.array([face.row.place]) if k == face.axis else axis.nodes for k, axis in enumerate(axes)]
     points = combinations(places)

@@ -218,7 +218,7 @@ class DiagonalBlock:
         return float(self.values.max())
 
 
-class Block(Protocol):
+class StateBlock(Protocol):
     """A part of J₀ that acts on some places of the state by itself."""
 
     @property
@@ -240,7 +240,7 @@ class KroneckerBlocks:
     product : x (n,) → J x; exact : whether J₀ is J already
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[StateBlock, ...]
     product: Callable[[Array], Array]
     exact: bool
     tuning: LinesTuning = field(default_factory=LinesTuning)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rannpde.pde.lines.evolved import Evolved, Stretch, System
+from rannpde.pde.lines.evolved import Evolved, ProjectedSystem, Stretch
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
 from rannpde.pde.lines.march import March
 from rannpde.pde.lines.periodic.equations import Equations
@@ -49,7 +49,7 @@ def _whole(modes: Modes, evolution: Evolution) -> Modes:
     return replace(modes, bounds=bounds, highest=highest, padding=EXACT)
 
 
-def _moved(system: System, evolution: Evolution) -> Galerkin | Products | Spectral:
+def _moved(system: ProjectedSystem, evolution: Evolution) -> Galerkin | Products | Spectral:
     """The same functions of space for another evolution."""
     scales = dict(zip(evolution.components, system.scales.values(), strict=True))
     if isinstance(system, Spectral):

@@ -28,7 +28,7 @@ from rannpde.pde.problem.unknown import AnyUnknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet, differentiate
 
 
-class Unknowns(Protocol):
+class UnknownVector(Protocol):
     """What is asked of the unknowns, one vector (p,)."""
 
     count: int

@@ -23,7 +23,7 @@ from numpy.polynomial import legendre
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.radau import Polynomial, Tableau, tableau
-from rannpde.pde.lines.response.influence import Influence, Unknowns
+from rannpde.pde.lines.response.influence import Influence, UnknownVector
 from rannpde.pde.lines.response.spaces import FeatureSpace, ModeSpace, ProductSpace, solver, space_of
 from rannpde.pde.problem.evolution import Component, constraints_of
 from rannpde.pde.statement.expression import Jet
@@ -94,7 +94,7 @@ class Sensitive:
 
 
 def sensitive(
-    solution: Evolved, influence: Influence, unknowns: Unknowns, vector: Array, over: Callable[[], bool]
+    solution: Evolved, influence: Influence, unknowns: UnknownVector, vector: Array, over: Callable[[], bool]
 ) -> Sensitive:
     """The sensitivities of a march to the unknowns, at their values (p,), along its steps."""
     with one_thread(solution.evolution.domain.space.dim == 1):
@@ -102,7 +102,7 @@ def sensitive(
 
 
 class _Along:
-    def __init__(self, solution: Evolved, influence: Influence, unknowns: Unknowns, vector: Array) -> None:
+    def __init__(self, solution: Evolved, influence: Influence, unknowns: UnknownVector, vector: Array) -> None:
         self.solution, self.influence, self.unknowns, self.vector = solution, influence, unknowns, vector
         self.evolution, self.stretch = influence.evolution, solution.stretches[0]
         self.space = space_of(self.stretch.system, self.evolution)

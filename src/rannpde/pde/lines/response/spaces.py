@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.evolved import System
+from rannpde.pde.lines.evolved import ProjectedSystem
 from rannpde.pde.lines.galerkin import Galerkin
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
@@ -189,7 +189,7 @@ class ModeSpace:
         return self.system.jacobian(time, state)
 
 
-def space_of(system: System, evolution: Evolution) -> FeatureSpace | ProductSpace | ModeSpace:
+def space_of(system: ProjectedSystem, evolution: Evolution) -> FeatureSpace | ProductSpace | ModeSpace:
     """The maps of a system; ``evolution`` has the rates that are linearised."""
     if isinstance(system, Galerkin):
         return FeatureSpace(system, evolution)
