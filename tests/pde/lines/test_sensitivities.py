@@ -77,7 +77,7 @@ def test_sensitivities_are_the_derivatives_of_the_march(state):
     solution = Identify(rp.Lines()).solver([problem], Watch())(problem.at(values), tol, np.random.default_rng(1))
     influence = Influence.of(problem, weak=weak_form(solution.function))
     assert influence.fits(solution.function)
-    model = LinesModel(problem, unknowns, solution.function, influence, tol)
+    model = LinesModel(problem, unknowns, solution.function, vector, influence, tol)
     points = problem.domain.sample(60, rng=2)
     still = (0,) * problem.domain.dim
     found, changes = model.respond(vector).jets(points, still)
@@ -95,7 +95,7 @@ def test_time_derivatives_of_sensitivities_are_those_of_the_sensitivities():
     unknowns = Unknowns(problem, np.random.default_rng(0))
     solution = Identify().solver([problem], Watch())(problem.at({}), 1e-7, np.random.default_rng(1))
     influence = Influence.of(problem, weak=weak_form(solution.function))
-    response = LinesModel(problem, unknowns, solution.function, influence, 1e-7).respond(unknowns.guess)
+    response = LinesModel(problem, unknowns, solution.function, unknowns.guess, influence, 1e-7).respond(unknowns.guess)
     points = problem.domain.sample(40, rng=2) * [0.9, 1.0] + [0.05, 0.0]
     step = np.array([1e-4, 0.0])
     ahead, behind = (response.jets(points + sign * step, (0, 0))[1] for sign in (1, -1))
