@@ -302,7 +302,7 @@ class CellMarch:
         now = np.zeros(len(system.mesh.cells))
         mean, aside = np.zeros(len(now)), np.zeros_like(self.beside)
         for rows, own, values in zip(system.rows, partials, inside, strict=True):
-            scale = system.weight(rows, self.tuning.condition_judged) / system.natural(rows, own, 1 / passed)
+            scale = system.weight(rows) / system.natural(rows, own, 1 / passed)
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
             share = rows.weights * squares * scale**2

@@ -206,7 +206,7 @@ class Marching:
         deeper = ceil(log2(max(1.0, self.margin / tol)) / ROUGH)
         marched = march.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - thirds))
         self.level, self.margin = max(self.tuning.first_level, marched.level + thirds), marched.margin * tol
-        inside = np.hypot(marched.inside, self.tuning.condition_judged * missed)
+        inside = np.hypot(marched.inside, self.tuning.condition_weight[self.dim - 1] * missed)
         return Solved(
             self._network(system, marched.path), mesh, self._worst(system, marched), inside, marched.beside,
             marched.losses, len(marched.path.times) - 1, marched.ending, marched.free,

@@ -196,10 +196,10 @@ class SpaceSystem:
             found[stretch.rows] = max(total, 1e-300)
         return found
 
-    def weight(self, rows: SpaceRows, heavy: float) -> float:
-        """Of a term over equations; ``heavy`` : of conditions."""
+    def weight(self, rows: SpaceRows) -> float:
+        """Of the rows of a term over those of equations."""
         factor = rows.term.weight * self.factors.get(rows.term.name, 1.0)
-        return factor if rows.term.kind == "interior" else heavy * factor
+        return factor if rows.term.kind == "interior" else self.tuning.condition_weight[self.draw.dim - 1] * factor
 
     def _cell(self, number: int) -> Cell:
         cell = self.mesh.cells[number]
@@ -213,8 +213,7 @@ class SpaceSystem:
         roots, coefficients = [], []
         for rows, own in zip(self.rows, partials, strict=True):
             natural = self.natural(rows, own, abs(shift))
-            weight = self.weight(rows, self.tuning.condition_weight[self.draw.dim - 1])
-            root = np.sqrt(rows.weights) * (weight / natural)
+            root = np.sqrt(rows.weights) * (self.weight(rows) / natural)
             table: Coefficients = {}
             for jet, partial in zip(rows.term.expression.jets, own, strict=True):
                 key = (self.problem.fields.index(jet.field), jet.index[1:])

@@ -130,10 +130,11 @@ class System:
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: Place, number: int, heavy: float) -> float:
-        """Of a term in a cell, over equations away from corners; ``heavy`` : of conditions."""
+    def _weight(self, place: Place, number: int) -> float:
+        """Of the rows of a term in a cell, over those of equations away from corners."""
         factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.calm[number])
-        return factor if place.term.kind == "interior" else heavy * factor * float(self.calm[number])
+        inside = place.term.kind == "interior"
+        return factor if inside else self.tuning.condition_weight[self.draw.dim - 1] * factor * float(self.calm[number])
 
     def _firmness(self, number: int) -> Array:
         """(fields,): by which the joints of a cell weigh more than others."""
@@ -153,7 +154,7 @@ class System:
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
                 note_flow(flows, place, partials)
-            weight = self._weight(place, number, self.tuning.condition_weight[self.draw.dim - 1])
+            weight = self._weight(place, number)
             weight *= 1.0 if self.streams is None else self.streams.strength(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
             root = root * entering(cell, place, flows, self.tuning.leaving) if self.loose[number] else root
@@ -276,8 +277,7 @@ class System:
         for number, cell in self.mesh.present:
             for place in self.places[number]:
                 value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
-                judged = self._weight(place, number, self.tuning.condition_judged)
-                square = place.weights * (value * (judged / natural)) ** 2
+                square = place.weights * (value * (self._weight(place, number) / natural)) ** 2
                 if place.term.kind == "boundary" and isinstance(place.term.region, Side):
                     beside[number] += square @ place.term.region.normals(place.points) ** 2
                 else:

@@ -23,7 +23,6 @@ class CellsTuning:
     face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
         differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
         could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
-    condition_judged : the same where cells are judged by what is left of conditions, however their rows weigh
     corner : power of the distance from a re-entrant corner by which rows weigh less near it, twice that for conditions:
         behind a backward step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the corner
     fill : points per function in a cell that the boundary cuts
@@ -72,7 +71,6 @@ class CellsTuning:
     cutoff: float = 1e-13
     face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
-    condition_judged: float = 10.0
     corner: float = 0.5
     fill: float = 2.5
     coarser: tuple[int, int, int] = (0, 0, 1)
