@@ -1,8 +1,8 @@
 """Truth files: values of an independent solver at a few thousand points, with how far they can be trusted.
 
 A file ``<name>.npz`` has the float64 arrays ``points`` (M, n), ``values`` (M, fields) and ``accuracy`` (one number: the
-relative L² error of the finest grid, from how distances fall from grid to grid); no pickle. How it was made, and its convergence table, stand
-in ``<name>.txt`` beside the script that made it (benchmarks/truth).
+relative L² error of the finest grid, from how distances fall from grid to grid); no pickle. How it was made, and its
+convergence table, stand in ``<name>.txt`` beside the script that made it (benchmarks/truth).
 """
 
 from __future__ import annotations
