@@ -111,6 +111,8 @@ class Passes:
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
+        corners = len(problem.fields) > 1 and bool(problem.domain.corners)
+        self.cornered = corners or bool(self.interfaces.corners)
         self.sizes = np.ones(len(problem.fields))
         self.mark = min(tuning.mark * tol, self._lenient)  # what is left alone must not stand in the way of the end
         self.last: Solved | None = None
@@ -219,6 +221,8 @@ class Passes:
         # residuals of space do not tell the error in time, nor how errors grow along a line where Newton was needed
         if self.solver is not None or (self.dim == 1 and not self.problem.linear):
             return self.tuning.share * change
+        if self.cornered:  # what the corner spoils everywhere, passes that resolve it alike have in common
+            return self.tuning.cornered * change
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors

@@ -41,6 +41,8 @@ class CellsTuning:
     mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
         falls when nothing is left to cut and passes still differ, by ``boldest`` of the largest residual at most
     share : estimate over difference of two passes; two independent errors of a size differ by √2 of it
+    cornered : the same for flows and other systems round re-entrant corners, and where interfaces cross: behind a step
+        errors were three and four times the difference of the last two passes, at crossings up to seven times
     trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
         ``trust`` times that ratio but by ``least`` at most
     lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
@@ -87,6 +89,7 @@ class CellsTuning:
     worst: float = 0.02
     boldest: float = 0.06
     share: float = 0.7
+    cornered: float = 3.0
     trust: float = 3.0
     least: float = 0.02
     lenient: float = 1e-3
