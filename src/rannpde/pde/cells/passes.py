@@ -114,7 +114,9 @@ class Passes:
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         self.cornered = corners or bool(self.interfaces.corners)
         self.sizes = np.ones(len(problem.fields))
-        self.mark = min(tuning.mark * tol, self._lenient)  # what is left alone must not stand in the way of the end
+        self.mark = tuning.mark * tol  # in space cells are dear: the worst first
+        if self.dim < 3:
+            self.mark = min(self.mark, self._lenient)  # what is left alone must not stand in the way of the end
         self.last: Solved | None = None
         self.rushed = False
         self.best: tuple[Solved, float] | None = None
@@ -198,6 +200,8 @@ class Passes:
             return Ending.CONVERGED
         if self.watch.over:
             return Ending.BUDGET
+        if estimate <= self.tol:  # what was left alone so far stands in the way of the end
+            self.mark = min(self.mark, self._lenient)
         return Ending.STALLED if self._hopeless(small) else None
 
     def _hopeless(self, small: bool) -> bool:
