@@ -325,7 +325,7 @@ def test_an_interrupt_cancels_the_tasks(client, data, features):
     timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
 
     def progress(blocks):
-        if blocks.done == 1:  # now the fit is under way, and most of it is still to come
+        if blocks.done and timer.ident is None:  # now the fit is under way, and most of it is still to come
             timer.start()
 
     with pytest.raises(KeyboardInterrupt):
