@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rannpde.bench.page import HEAD, markdown, result_table
 from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import Record, read_record
+from rannpde.bench.record import BenchRecord, read_record
 from rannpde.bench.truth import read_truth
 from rannpde.studies.show.chapter import Table
 
@@ -52,7 +52,7 @@ def rows_of(text: str) -> list[Row]:
     return [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]) for line in lines[2:]]
 
 
-def long_rows(records: Mapping[str, Record], old: Sequence[Row]) -> list[Row]:
+def long_rows(records: Mapping[str, BenchRecord], old: Sequence[Row]) -> list[Row]:
     """Rows of all cases: from records where there are any, else as they were."""
     was = {row[0]: row for row in old}
     rows = []
@@ -110,7 +110,7 @@ def truth_rows() -> list[Row]:
     return rows
 
 
-def publish(records: Mapping[str, Record]) -> None:
+def publish(records: Mapping[str, BenchRecord]) -> None:
     """Both pages."""
     old = rows_of(between(PAGE.read_text(encoding="utf-8"), "pinnacle")[1])
     rows = long_rows(records, old)

@@ -115,3 +115,20 @@ def test_no_name_of_a_package_shadows_a_module_of_it(folder):
     for name in inside - {"__init__", "__main__"}:
         assert name not in getattr(package, "__all__", ())
         assert isinstance(getattr(package, name, package), ModuleType), f"{package.__name__}.{name} is no module"
+
+
+def named(tree: ast.Module) -> set[str]:
+    """Classes of a module, and other names for types: ``Name = …``, neither a constant nor private."""
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    targets = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
+    targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    return classes | {name for name in names if name[0].isupper() and not name.isupper()}
+
+
+def test_no_type_has_the_name_of_another():
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for name in named(read(path)):
+            homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert not {name: found for name, found in homes.items() if len(found) > 1}

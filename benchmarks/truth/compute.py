@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rannpde.bench.case import Function, relative_error
+from rannpde.arrays import ArrayMap
+from rannpde.bench.case import relative_error
 from rannpde.bench.pinnacle.burgers import waves_on_a_cell
 from rannpde.bench.pinnacle.heat import SMALL_PLATE, long_time, varying
 from rannpde.bench.pinnacle.table import CASES
@@ -37,14 +38,14 @@ LEAST, MOST = 0.1, 0.5
 """Ratios of distances that are believed: a single lucky one must not promise more than a digit beyond the distance."""
 
 
-def by_elements(name: str) -> Callable[..., Function]:
+def by_elements(name: str) -> Callable[..., ArrayMap]:
     """A solver of the module that needs NGSolve."""
     from rannpde.bench.pinnacle import by_elements as module
 
     return getattr(module, name)
 
 
-LEVELS: dict[str, tuple[str, Callable[[], Callable[..., Function]], Sequence[tuple]]] = {
+LEVELS: dict[str, tuple[str, Callable[[], Callable[..., ArrayMap]], Sequence[tuple]]] = {
     "burgers-2d": (
         "Fourier, ETDRK4: modes a side of the unit cell, steps", lambda: waves_on_a_cell,
         [(192, 800), (256, 1200), (384, 1600)],

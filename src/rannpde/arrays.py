@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 """float64 unless a docstring says otherwise; shapes are told in docstrings."""
+ArrayMap: TypeAlias = Callable[[Array], Array]
+"""Points (M, n) to values (M,) or (M, fields)."""
 MultiIndex: TypeAlias = tuple[int, ...]
 """One order of differentiation per coordinate: (1, 0) is ∂_t, (0, 2) is ∂_xx."""
 Rng: TypeAlias = int | np.random.Generator | None

@@ -8,7 +8,7 @@ import pytest
 
 from rannpde.bench.page import HEAD
 from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import Record
+from rannpde.bench.record import BenchRecord
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -16,7 +16,7 @@ import publish  # noqa: E402
 
 LONG = publish.rows_of(publish.between(publish.PAGE.read_text("utf-8"), "pinnacle")[1])
 TITLES = [case.title for case in CASES.values()]
-WAVE = Record(
+WAVE = BenchRecord(
     "wave-1d", {"tol": 1e-10, "small": False}, "solved", error=1e-9, estimate=2e-9, seconds=0.5,
     rival="Chebyshev, 41 nodes", rival_error=1e-11, rival_seconds=1.0,
 )  # fmt: skip

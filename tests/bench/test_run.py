@@ -15,14 +15,14 @@ from rannpde.bench.judge import verdict, winner
 from rannpde.bench.page import markdown, number, result_table
 from rannpde.bench.pinnacle.suite import run_suite
 from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import Record, read_record
+from rannpde.bench.record import BenchRecord, read_record
 from rannpde.bench.settings import Settings, settings_for
 from rannpde.bench.truth import Truth
 from rannpde.cli import build
 from rannpde.errors import FileError, InputError
 
 WAVE = CASES["wave-1d"]
-SOLVED = Record("wave-1d", {"tol": 1e-10}, "solved", error=1e-11, estimate=2e-11, converged=True, seconds=0.5)
+SOLVED = BenchRecord("wave-1d", {"tol": 1e-10}, "solved", error=1e-11, estimate=2e-11, converged=True, seconds=0.5)
 
 
 def test_a_record_comes_back_as_it_was(tmp_path):
@@ -204,7 +204,7 @@ def test_a_march_that_ended_early_says_what_it_knows():
 def test_the_table_says_what_is_not_known():
     other = CASES["heat-inverse"]
     table = result_table(
-        [WAVE, other], [SOLVED, Record("heat-inverse", {"small": True, "tol": 0.1, "seconds": 20.0}, "overran")]
+        [WAVE, other], [SOLVED, BenchRecord("heat-inverse", {"small": True, "tol": 0.1, "seconds": 20.0}, "overran")]
     )
     assert {len(row) for row in table.rows} == {len(table.head)}
     assert table.rows[1][2:4] == ("–", "–")

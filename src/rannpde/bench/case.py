@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, ArrayMap
 from rannpde.bench.truth import Truth, read_truth
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Solution
 
-Function = Callable[[Array], Array]
-"""Points (M, n) to values (M, fields)."""
 FRESH = 4000
 
 
@@ -29,11 +27,11 @@ class Rival:
     """
 
     label: str
-    make: Callable[[], Function]
+    make: Callable[[], ArrayMap]
     needs: str = ""
 
 
-def later(module: str, name: str, *arguments: float) -> Callable[[], Function]:
+def later(module: str, name: str, *arguments: float) -> Callable[[], ArrayMap]:
     """A call of a function of a module that is loaded only then: finite elements are an extra.
 
     >>> later("math", "hypot", 3.0, 4.0)()

@@ -20,7 +20,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.bench.case import Case, judged, relative_error
 from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import Record
+from rannpde.bench.record import BenchRecord
 from rannpde.bench.settings import Settings
 from rannpde.bench.truth import Truth
 from rannpde.errors import InputError
@@ -49,9 +49,9 @@ def peak_memory() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def solved(case: Case, settings: Settings, folder: Path) -> tuple[Record, Truth | None]:
+def solved(case: Case, settings: Settings, folder: Path) -> tuple[BenchRecord, Truth | None]:
     """Our part of the row; the truth goes on to the classical solver."""
-    record = Record(case.name, settings.told, "crashed", environment=facts())
+    record = BenchRecord(case.name, settings.told, "crashed", environment=facts())
     clock, processor = time.perf_counter(), time.process_time()
     try:
         with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def _drawn(solution: Solution, folder: Path, name: str) -> str:
     return f"{name}.png"
 
 
-def with_rival(case: Case, record: Record, truth: Truth) -> Record:
+def with_rival(case: Case, record: BenchRecord, truth: Truth) -> BenchRecord:
     """The row with the classical solver's part."""
     rival = case.rival
     if rival is None:

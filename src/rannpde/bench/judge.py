@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from rannpde.bench.case import Case
-from rannpde.bench.record import Record
+from rannpde.bench.record import BenchRecord
 
 OURS = "rannpde"
 CLEARLY = 3.0
 """Distances beyond this many times the accuracy of a truth are errors of ours, not of the truth."""
 
 
-def aim(case: Case, record: Record) -> tuple[float, float]:
+def aim(case: Case, record: BenchRecord) -> tuple[float, float]:
     """The error and the seconds to reach: the goal's, and of a small version those that it was solved with."""
     if record.settings.get("small"):
         return float(record.settings["tol"]), float(record.settings["seconds"])
     return case.goal, case.seconds
 
 
-def verdict(case: Case, record: Record) -> str:
+def verdict(case: Case, record: BenchRecord) -> str:
     """``met``, ``accurate, late``, ``MISSED``, or what happened instead.
 
     A truth that is coarser than the goal can prove a miss, never a success.
@@ -34,7 +34,7 @@ def verdict(case: Case, record: Record) -> str:
     return "met" if record.seconds is not None and record.seconds <= seconds else "accurate, late"
 
 
-def winner(case: Case, record: Record) -> str:
+def winner(case: Case, record: BenchRecord) -> str:
     """Who reached the goal's error; of both the faster, of neither the more accurate; empty where nobody knows."""
     ours, theirs = record.error if record.outcome == "solved" else None, record.rival_error
     classical = record.rival.partition(",")[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 from rannpde.bench.case import Case
 from rannpde.bench.judge import aim, verdict, winner
 from rannpde.bench.pinnacle.faults import FAULTS
-from rannpde.bench.record import Record
+from rannpde.bench.record import BenchRecord
 from rannpde.pde.problem.problem import Problem
 from rannpde.studies.show.chapter import Table
 from rannpde.studies.show.markup import bullets, document, machine, table_of
@@ -40,7 +40,7 @@ def number(value: float | None, form: str = ".1e") -> str:
     return "–" if value is None else format(value, form)
 
 
-def cells(case: Case, record: Record) -> tuple[str, ...]:
+def cells(case: Case, record: BenchRecord) -> tuple[str, ...]:
     """A row of the table."""
     solved = record.outcome == "solved"
     published = "invalid" if case.published is None else number(case.published)
@@ -56,7 +56,7 @@ def cells(case: Case, record: Record) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def result_table(cases: Sequence[Case], records: Sequence[Record]) -> Table:
+def result_table(cases: Sequence[Case], records: Sequence[BenchRecord]) -> Table:
     """All rows."""
     rows = tuple(cells(case, record) for case, record in zip(cases, records, strict=True))
     small = any(record.settings.get("small") for record in records)
@@ -70,7 +70,7 @@ def markdown(table: Table) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
-def render(cases: Sequence[Case], records: Sequence[Record], folder: Path, command: str) -> str:
+def render(cases: Sequence[Case], records: Sequence[BenchRecord], folder: Path, command: str) -> str:
     """The whole page; pictures are read from the folder and put inside."""
     title = "PINNacle, solved from its statements"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -112,7 +112,7 @@ def _faults(cases: Sequence[Case]) -> str:
     return f"<section>{heading}{bullets('Each claim is a test', told)}</section>" if told else ""
 
 
-def _section(case: Case, record: Record, folder: Path) -> str:
+def _section(case: Case, record: BenchRecord, folder: Path) -> str:
     allowed = f"tol {record.settings['tol']:.0e}, {record.settings['seconds']:g} s allowed"
     known = f"the truth is known to {record.accuracy:.0e}" if record.accuracy else ""
     told = [text for text in (case.remark, record.told, known, allowed, record.rival_told) if text]
@@ -129,7 +129,7 @@ def _stated(problem: Problem) -> str:
     return "\n".join(line if len(line) <= 300 else line[:297] + "…" for line in lines)
 
 
-def _picture(record: Record, case: Case, folder: Path) -> str:
+def _picture(record: BenchRecord, case: Case, folder: Path) -> str:
     path = folder / record.picture
     if not record.picture or not path.is_file():
         return ""

@@ -15,12 +15,12 @@ from rannpde.io import read_limited, write_whole
 LARGEST = 2**20
 """Bytes of a record at most; ours have a few thousand."""
 
-Outcome = Literal["solved", "refused", "crashed", "overran", "waits"]
+BenchOutcome = Literal["solved", "refused", "crashed", "overran", "waits"]
 """solved: an answer came back, converged or not; refused: the statement or its solution is not possible today."""
 
 
 @dataclass(frozen=True)
-class Record:
+class BenchRecord:
     """One row. Numbers that are not known are None; seconds by the clock and of the processor; memory in MiB.
 
     settings : tolerance, seconds allowed, small or not, version; a record is used again only for the same
@@ -31,7 +31,7 @@ class Record:
 
     case: str
     settings: Mapping[str, Any]
-    outcome: Outcome
+    outcome: BenchOutcome
     told: str = ""
     error: float | None = None
     estimate: float | None = None
@@ -60,16 +60,16 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def read_record(folder: Path, case: str) -> Record | None:
+def read_record(folder: Path, case: str) -> BenchRecord | None:
     """The record of a case in that folder, None where there is none; FileError where it is damaged."""
     path = folder / f"{case}.json"
     if not path.exists():
         return None
     try:
         table = json.loads(read_limited(path, LARGEST))
-        known = {one.name for one in fields(Record)}
+        known = {one.name for one in fields(BenchRecord)}
         if not isinstance(table, dict) or set(table) != known or table["case"] != case:
             raise ValueError("it has other entries than a record of this release")
-        return Record(**table)
+        return BenchRecord(**table)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is no record of a case: {error}; remove it, and the case runs again") from None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rannpde.bench.case import Case
-from rannpde.bench.record import Outcome, Record, read_record
+from rannpde.bench.record import BenchOutcome, BenchRecord, read_record
 from rannpde.bench.settings import Settings, settings_for
 from rannpde.errors import FileError
 from rannpde.studies.run.environment import facts
@@ -28,8 +28,8 @@ def run_cases(
     seconds: float | None = None,
     small: bool = False,
     again: bool = False,
-    tell: Callable[[Record, bool], None] = lambda record, kept: None,
-) -> list[Record]:
+    tell: Callable[[BenchRecord, bool], None] = lambda record, kept: None,
+) -> list[BenchRecord]:
     """The records of all cases; those that are in the folder with the same settings are not run again.
 
     again : run all; tell : called with every record, and whether it was there before
@@ -46,7 +46,7 @@ def run_cases(
     return found
 
 
-def known(case: Case, settings: Settings, folder: Path) -> Record | None:
+def known(case: Case, settings: Settings, folder: Path) -> BenchRecord | None:
     """The record in the folder, if it is whole and was made with these settings."""
     try:
         record = read_record(folder, case.name)
@@ -55,7 +55,7 @@ def known(case: Case, settings: Settings, folder: Path) -> Record | None:
     return record if record is not None and record.settings == settings.told else None
 
 
-def apart(case: Case, settings: Settings, folder: Path, grace: float = GRACE) -> Record:
+def apart(case: Case, settings: Settings, folder: Path, grace: float = GRACE) -> BenchRecord:
     """Run a case in a process of its own; one that crashes or does not end leaves a record that says so.
 
     What the process had written before it ended, our part of the row, is kept.
@@ -64,7 +64,7 @@ def apart(case: Case, settings: Settings, folder: Path, grace: float = GRACE) ->
     table = {"case": case.name, "folder": str(folder)} | settings.told
     command = [sys.executable, "-m", "rannpde.bench.child", json.dumps(table)]
     limit = 2 * settings.seconds + grace
-    outcome: Outcome = "crashed"
+    outcome: BenchOutcome = "crashed"
     # a session of its own: Ctrl-C reaches us alone, and we end it
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -81,6 +81,6 @@ def apart(case: Case, settings: Settings, folder: Path, grace: float = GRACE) ->
             raise
     record = known(case, settings, folder)
     if record is None:
-        record = Record(case.name, settings.told, outcome, fault, environment=facts())
+        record = BenchRecord(case.name, settings.told, outcome, fault, environment=facts())
         record.write(folder)
     return record

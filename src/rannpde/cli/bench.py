@@ -13,9 +13,11 @@ from rich.console import Console
 from rannpde.cli.answered import answered
 
 if TYPE_CHECKING:
-    from rannpde.bench.record import Record
+    from rannpde.bench.record import BenchRecord
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for records, pictures, table.md and report.html.")]
+BenchFolder = Annotated[
+    Path, typer.Option("--out", "-o", help="Folder for records, pictures, table.md and report.html.")
+]
 Again = Annotated[bool, typer.Option("--again", help="Run also what is in the folder already.")]
 KEPT = "finished cases are kept, run the same command to go on"
 
@@ -31,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def pinnacle(
     cases: Annotated[list[str] | None, typer.Argument(help="Cases to solve; all when none is given.")] = None,
-    out: Out = Path("results/pinnacle"),
+    out: BenchFolder = Path("results/pinnacle"),
     tol: Annotated[
         float | None, typer.Option(help="Relative L² error wanted; the goal of each case unless given.")
     ] = None,
@@ -48,7 +50,7 @@ def pinnacle(
 
     console = Console(highlight=False)
 
-    def tell(record: Record, kept: bool) -> None:
+    def tell(record: BenchRecord, kept: bool) -> None:
         shown = (
             f"error {record.error:.1e} in {record.seconds:.1f} s" if record.error and record.seconds else record.told
         )
@@ -60,7 +62,7 @@ def pinnacle(
         console.print(f"written: {product.page}, {product.markdown}", markup=False, soft_wrap=True)
 
 
-def paper(out: Out = Path("results/paper")) -> None:
+def paper(out: BenchFolder = Path("results/paper")) -> None:
     """The paper's Navier–Stokes study: this package against plain NumPy, side by side."""
     from rannpde.bench.paper import run_paper
 
@@ -73,7 +75,7 @@ def peers(
     names: Annotated[list[str] | None, typer.Argument(help="Problems to run; all when none is given.")] = None,
     python: Annotated[str, typer.Option("--python", help="The Python that has the peers installed.")] = sys.executable,
     seconds: Annotated[float, typer.Option(help="Time allowed to each peer on each problem.")] = 120.0,
-    out: Out = Path("results/peers"),
+    out: BenchFolder = Path("results/peers"),
     again: Again = False,
 ) -> None:
     """DeepXDE, pyRFM, py-pde and scikit-learn beside this package, each in a process of its own."""

@@ -17,7 +17,7 @@ from rannpde.errors import reject, require
 if TYPE_CHECKING:
     from rannpde.studies.show.chapter import Chapter
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for records, figures and report.html.")]
+ReproductionFolder = Annotated[Path, typer.Option("--out", "-o", help="Folder for records, figures and report.html.")]
 Workers = Annotated[
     int,
     typer.Option("--workers", "-w", help="Cells run at once, each in its own process; 0: as many as the cores allow."),
@@ -50,7 +50,7 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="All figures in under 5 minutes on 2 cores.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Widths up to 8,192: hours.")] = False,
-    out: Out = Path("results"),
+    out: ReproductionFolder = Path("results"),
     workers: Workers = 0,
     threads: Threads = 1,
     scheduler: Scheduler = None,
@@ -72,7 +72,7 @@ def reproduce(
 
 def study(
     file: Annotated[Path, typer.Argument(help="A study as a TOML file; see docs/experiments.md.")],
-    out: Out = Path("results"),
+    out: ReproductionFolder = Path("results"),
     workers: Workers = 0,
     threads: Threads = 1,
     scheduler: Scheduler = None,

@@ -8,11 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, ArrayMap
 from rannpde.domains.charts import Chart, density, normals_of
 from rannpde.domains.region import composite_gauss
-
-Level = Callable[[Array], Array]
 
 ZERO = 1e-11
 """Level, relative to the size of the domain, below which a point counts as on a boundary."""
@@ -106,7 +104,7 @@ class Arcs:
 
 
 def crossings(
-    chart: Chart, piece: Array, lower: Array, upper: Array, level: Level, rate: float, size: float
+    chart: Chart, piece: Array, lower: Array, upper: Array, level: ArrayMap, rate: float, size: float
 ) -> tuple[Array, Array, Array]:
     """Where a level changes its sign along stretches of a chart: stretch (R,), parameter (R,), and touching points.
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rannpde.domains.base import Domain
 from rannpde.domains.coordinates import DefaultNames
 from rannpde.domains.cutting import Cut
-from rannpde.domains.solids import Branch, Operation, Tree
+from rannpde.domains.solids import Branch, SetOperation, Tree
 from rannpde.errors import InputError, reject, require
 
-SIGNS: dict[Operation, str] = {"union": " | ", "intersection": " & ", "difference": " - "}
+SIGNS: dict[SetOperation, str] = {"union": " | ", "intersection": " & ", "difference": " - "}
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +26,7 @@ class Combined(Cut):
     (5.8743362939, [(2.0, 1.0)])
     """
 
-    operation: Operation
+    operation: SetOperation
     parts: tuple[Domain, ...]
 
     @property
@@ -44,7 +44,7 @@ class Combined(Cut):
         return Combined(self.operation, tuple(part.with_names(names) for part in self.parts))
 
 
-def combined(operation: Operation, one: Domain, other: Domain) -> Combined:
+def combined(operation: SetOperation, one: Domain, other: Domain) -> Combined:
     """Two domains as one; chains of the same operation become one list."""
     for shape in (one, other):
         if not isinstance(shape, Domain):

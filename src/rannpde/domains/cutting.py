@@ -16,7 +16,7 @@ from rannpde.domains.pieces import SLACK, Border, Curves, CutSide
 from rannpde.domains.planar import SMOOTH, Corner, Planar
 from rannpde.domains.region import rejected
 from rannpde.domains.solids import Leaf, padded, tree_bounds, tree_leaves, tree_level
-from rannpde.domains.streams import Stream
+from rannpde.domains.streams import PointStream
 from rannpde.errors import InputError, finite_points, require
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Cut(Domain):
             inside[rim] = deep.any(axis=1)
         return inside
 
-    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         lower, upper = self.bounds.T
 
         def trial(unit: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from rannpde.domains.boxes import Ball, Box, Interval, listing
 from rannpde.domains.coordinates import Pair, checked_names, pair
 from rannpde.domains.region import Linear, Region, tensor_rule
 from rannpde.domains.sides import FlatSide, RoundSide, Side, find_side, side_name
-from rannpde.domains.streams import Stream
+from rannpde.domains.streams import PointStream
 from rannpde.errors import finite_points, reject, require
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class SpaceTime(Domain):
     def measure(self) -> float:
         return (self.time[1] - self.time[0]) * self.space.measure
 
-    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         points = self.space.draw(count, stream, carried + 1)
         points[:, carried] = Linear(*self.time).quantile(points[:, carried])
         return points

@@ -20,8 +20,8 @@ from rannpde.grammar import Binary, Call, Name, Negative, Node, Number, children
 TERMS_LIMIT = 300
 """Terms of one sum or product: they nest to the left, and Python ends at 1000 calls."""
 CONSTANTS = {"pi": pi}
-Rule = tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]
-FUNCTIONS: dict[str, Rule] = {
+DerivativeRule = tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]
+FUNCTIONS: dict[str, DerivativeRule] = {
     "sin": (np.sin, lambda x, _: np.cos(x)),
     "cos": (np.cos, lambda x, _: -np.sin(x)),
     "tan": (np.tan, lambda _, y: 1 + y**2),

@@ -23,7 +23,7 @@ from rannpde.domains.boxes import named
 from rannpde.domains.charts import Chart
 from rannpde.domains.coordinates import checked_shape_name, coordinate_names
 from rannpde.domains.distance import Facets
-from rannpde.domains.polygon import Loop, Polygon
+from rannpde.domains.polygon import Polygon, VertexLoop
 from rannpde.domains.shapes import Shape
 from rannpde.domains.tracing import Wall
 from rannpde.errors import FileError, InputError, require
@@ -252,7 +252,7 @@ def _plate(
     labels = [
         groups.get(frozenset(pair), "rest") for loop in loops for pair in zip(loop, [*loop[1:], loop[0]], strict=True)
     ]
-    rings: list[Loop] = [tuple((float(x), float(y)) for x, y in points[loop]) for loop in loops]
+    rings: list[VertexLoop] = [tuple((float(x), float(y)) for x, y in points[loop]) for loop in loops]
     return Polygon(rings[0], rings[1:], names=names, name=name, edges=labels if groups else None)
 
 

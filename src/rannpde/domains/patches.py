@@ -11,8 +11,8 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.charts import Chart, density, normals_of
-from rannpde.domains.pieces import Border, Condition
-from rannpde.domains.streams import Stream
+from rannpde.domains.pieces import Border, PointCondition
+from rannpde.domains.streams import PointStream
 
 if TYPE_CHECKING:
     from rannpde.domains.surfaces import Sheet
@@ -104,7 +104,7 @@ class Surfaces(Border):
     """Parts of surfaces in space, where all conditions hold."""
 
     patches: tuple[Patches, ...]
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PointCondition, ...] = ()
     columns: int = 4
     small: bool = False
     """Whether it is what a box holds, of which there may be nothing."""
@@ -129,7 +129,7 @@ class Surfaces(Border):
             points, weights = points[holds], weights[holds]
         return points, weights
 
-    def draw(self, count: int, stream: Stream, carried: int) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int) -> Array:
         kept: list[Array] = [np.empty((0, carried + 3))]
         most = np.concatenate([np.empty(0), *(part.most for part in self.patches)])
         have, tried, batch = 0, 0, max(64, 2 * count)
@@ -172,5 +172,5 @@ class Surfaces(Border):
         parts = tuple(part.fitted(bounds) for part in self.patches)
         return Surfaces(parts, (*self.conditions, inside), small=True)
 
-    def where(self, condition: Condition) -> Surfaces:
+    def where(self, condition: PointCondition) -> Surfaces:
         return Surfaces(self.patches, (*self.conditions, condition))

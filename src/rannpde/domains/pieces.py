@@ -18,7 +18,7 @@ from rannpde.domains.coordinates import Pair
 from rannpde.domains.region import Linear, composite_gauss, tensor_rule
 from rannpde.domains.sides import FlatSide, Side, checked_bounds
 from rannpde.domains.solids import Tree
-from rannpde.domains.streams import Stream, unit_stream
+from rannpde.domains.streams import PointStream, unit_stream
 from rannpde.errors import InputError, finite_points, positive_integer, require
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SLACK = 1e-11
 """Distance, relative to the size of the domain, up to which a point counts as on its boundary."""
 ENDS = 1e-9
 """Slack of parameters at the ends of arcs."""
-Condition = Callable[[Array], Array]
+PointCondition = Callable[[Array], Array]
 
 
 class Border(ABC):
@@ -48,7 +48,7 @@ class Border(ABC):
         """The charts, with +1 where the set lies on the inner side of their shape, -1 where on the outer."""
 
     @abstractmethod
-    def draw(self, count: int, stream: Stream, carried: int) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int) -> Array:
         """Uniform points (count, carried + n), as ``Region.draw``; none where it has no measure."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Border(ABC):
         """What of it lies in a box."""
 
     @abstractmethod
-    def where(self, condition: Condition) -> Border:
+    def where(self, condition: PointCondition) -> Border:
         """What of it lies where a condition on points holds."""
 
     def offset(self, points: Array) -> Array:
@@ -101,7 +101,7 @@ class Curves(Border):
     def charts(self) -> list[tuple[Chart, float]]:
         return [(arcs.chart, float(arcs.sign[0])) for arcs in self.families]
 
-    def draw(self, count: int, stream: Stream, carried: int) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int) -> Array:
         if not self.measure > 0:
             return np.empty((0, carried + 2))
         unit = stream(count)
@@ -134,12 +134,12 @@ class Curves(Border):
         inside = (within_box(arcs, bounds) for arcs in self.families)
         return Curves(tuple(arcs for arcs in inside if len(arcs)))
 
-    def where(self, condition: Condition) -> Curves:
+    def where(self, condition: PointCondition) -> Curves:
         found = (_holding(arcs, condition) for arcs in self.families)
         return Curves(tuple(arcs for arcs in found if len(arcs)))
 
 
-def _holding(arcs: Arcs, condition: Condition, looks: int = 129) -> Arcs:
+def _holding(arcs: Arcs, condition: PointCondition, looks: int = 129) -> Arcs:
     """The parts of arcs where a condition holds: it is looked at in many points, and its changes found by bisection."""
     share = (np.arange(looks) + 0.5) / looks  # not the ends: a corner belongs to two sides
     number = np.repeat(np.arange(len(arcs)), looks)
@@ -169,7 +169,7 @@ class CutSide(Side):
     domain: Domain = field(repr=False)
     border: Border = field(repr=False, compare=False)
     time: tuple[Pair, ...] = ()
-    condition: Condition | None = field(default=None, repr=False)
+    condition: PointCondition | None = field(default=None, repr=False)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
@@ -187,7 +187,7 @@ class CutSide(Side):
     def measure(self) -> float:
         return float(prod(upper - lower for lower, upper in self.time)) * self.border.measure
 
-    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         points = self.border.draw(count, stream, carried + len(self.time))
         for number, interval in enumerate(self.time):
             points[:, carried + number] = Linear(*interval).quantile(points[:, carried + number])
@@ -228,7 +228,7 @@ class CutSide(Side):
             return np.empty((0, self.dim))
         if self.columns == 1:  # one point in each of ``count`` equal stretches
             generator = np.random.default_rng(rng)
-            stream: Stream = lambda n: ((np.arange(n) + generator.random(n)) / n)[:, None]  # noqa: E731
+            stream: PointStream = lambda n: ((np.arange(n) + generator.random(n)) / n)[:, None]  # noqa: E731
         else:
             stream = unit_stream(self.columns, rng, "sobol")
         points = border.draw(count, stream, first)

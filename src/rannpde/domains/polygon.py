@@ -17,7 +17,7 @@ from rannpde.domains.shapes import Shape
 from rannpde.domains.tracing import Wall
 from rannpde.errors import InputError, finite_array, require
 
-Loop = tuple[tuple[float, float], ...]
+VertexLoop = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -32,8 +32,8 @@ class Polygon(Shape):
     (0.5, ['edge1', 'edge2', 'edge3'])
     """
 
-    corner_points: Loop
-    holes: tuple[Loop, ...]
+    corner_points: VertexLoop
+    holes: tuple[VertexLoop, ...]
     names: tuple[str, ...]
     name: str | None
     edges: tuple[str, ...] | None
@@ -105,7 +105,7 @@ class Polygon(Shape):
         return Polygon(self.corner_points, self.holes, tuple(names), self.name, self.edges)
 
 
-def _loop(argument: str, value: Any) -> Loop:
+def _loop(argument: str, value: Any) -> VertexLoop:
     points = finite_array(argument, value, 2)
     fits = points.shape[0] >= 3 and points.shape[1] == 2
     require(fits, f"{argument} with shape", points.shape, "of shape (K, 2), K ≥ 3", "one row for each corner")
@@ -115,7 +115,7 @@ def _loop(argument: str, value: Any) -> Loop:
     return tuple((float(x), float(y)) for x, y in points)
 
 
-def _area(loop: Loop) -> float:
+def _area(loop: VertexLoop) -> float:
     x, y = np.array(loop).T
     return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
 

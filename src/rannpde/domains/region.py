@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import betaincinv, roots_jacobi, roots_legendre
 
 from rannpde.arrays import Array, Rng
-from rannpde.domains.streams import Method, Stream, unit_stream
+from rannpde.domains.streams import PointStream, SamplingMethod, unit_stream
 from rannpde.errors import positive_integer, require
 
 ROUNDING = 8 * np.finfo(float).eps
@@ -63,7 +63,7 @@ class Region(ABC):
         """Boolean mask (M,) of the points (M, n) that lie in the closed region."""
 
     @abstractmethod
-    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         """Uniform points (count, carried + n) from a stream of points of the unit cube.
 
         The first ``carried`` columns of the stream go with the points as they are: the time of a space-time.
@@ -84,7 +84,7 @@ class Region(ABC):
         require(self.exact, "region", type(self).__name__, "an image of the unit cube", remedy)
         return self.draw(len(unit), lambda count: unit)
 
-    def sample(self, count: int, *, rng: Rng = None, method: Method = "uniform") -> Array:
+    def sample(self, count: int, *, rng: Rng = None, method: SamplingMethod = "uniform") -> Array:
         """Points (count, n), uniformly distributed: independent, or one scrambled Sobol sequence."""
         stream = unit_stream(self.columns, rng, method)
         return self.draw(positive_integer("count", count), stream)
@@ -110,7 +110,7 @@ class ProductRegion(Region):
     def columns(self) -> int:
         return len(self.axes)
 
-    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         unit = stream(count)
         coordinates = np.empty((len(unit), len(self.axes)))
         for column, axis in enumerate(self.axes):
@@ -130,7 +130,7 @@ def tensor_rule(rules: Sequence[tuple[Array, Array]], scale: float = 1.0) -> tup
     return coordinates, weights.ravel()
 
 
-def rejected(count: int, stream: Stream, trial: Callable[[Array], tuple[Array, Array]], what: str) -> Array:
+def rejected(count: int, stream: PointStream, trial: Callable[[Array], tuple[Array, Array]], what: str) -> Array:
     """The first ``count`` of the rows that trial(unit points) → (rows, mask) keeps, however many it takes."""
     kept: list[Array] = []
     have, tried, batch = 0, 0, max(64, 2 * count)

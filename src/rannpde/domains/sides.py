@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.arrays import Array, Rng
 from rannpde.domains.region import ROUNDING, CoordinateLaw, Linear, ProductRegion, Region, sphere_axes, sphere_points
-from rannpde.domains.streams import Stream
+from rannpde.domains.streams import PointStream
 from rannpde.errors import choose, finite_array, finite_points, require
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class FlatSide(Side):
     def measure(self) -> float:
         return self.face.measure
 
-    def draw(self, count: int, stream: Stream, carried: int = 0) -> Array:
+    def draw(self, count: int, stream: PointStream, carried: int = 0) -> Array:
         return np.insert(self.face.draw(count, stream, carried), carried + self.axis, self.value, axis=1)
 
     def rule(self, count: int, panels: int) -> tuple[Array, Array]:

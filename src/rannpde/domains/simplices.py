@@ -7,18 +7,15 @@ moved on to it, tetrahedra that cross it are cut there, so that round shapes are
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
 from scipy.spatial import Delaunay, cKDTree
 
-from rannpde.arrays import Array, combinations
+from rannpde.arrays import Array, ArrayMap, combinations
 from rannpde.domains.base import Domain
 from rannpde.domains.outline import outlines
 from rannpde.errors import require
-
-Level = Callable[[Array], Array]
 
 ROUNDS = 8
 """Times at most that stretches of the boundary are halved until triangles follow it."""
@@ -165,7 +162,7 @@ def _snapped(points: Array, level: Array, domain: Domain, cell: float) -> tuple[
     return moved, found
 
 
-def _cut(points: Array, signs: Array, tetrahedra: Array, level: Level) -> tuple[Array, Array]:
+def _cut(points: Array, signs: Array, tetrahedra: Array, level: ArrayMap) -> tuple[Array, Array]:
     """All points with those of the cuts, and what lies inside of tetrahedra that cross the boundary."""
     pairs = np.array([(a, b) for a in range(4) for b in range(a + 1, 4)])
     edges = np.sort(tetrahedra[:, pairs].reshape(-1, 2), axis=1)
@@ -180,7 +177,7 @@ def _cut(points: Array, signs: Array, tetrahedra: Array, level: Level) -> tuple[
     return whole, np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
-def _roots(inner: Array, outer: Array, level: Level) -> Array:
+def _roots(inner: Array, outer: Array, level: ArrayMap) -> Array:
     """Where the boundary crosses segments from points inside to points outside, by bisection."""
     low, high = np.zeros(len(inner)), np.ones(len(inner))
     for _ in range(40 if len(inner) else 0):

@@ -15,7 +15,7 @@ from rannpde.domains.charts import Chart
 from rannpde.domains.tracing import Wall, trace
 from rannpde.errors import InputError
 
-Operation = Literal["union", "intersection", "difference"]
+SetOperation = Literal["union", "intersection", "difference"]
 
 
 class Solid(ABC):
@@ -108,7 +108,7 @@ class Leaf:
 class Branch:
     """A set operation on trees; a difference takes all but the first away."""
 
-    operation: Operation
+    operation: SetOperation
     parts: tuple[Tree, ...]
 
 

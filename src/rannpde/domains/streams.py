@@ -11,12 +11,12 @@ import numpy as np
 from rannpde.arrays import Array, Rng
 from rannpde.errors import choose, finite_array, positive_integer, require
 
-Method = Literal["uniform", "sobol"]
-Stream = Callable[[int], Array]
+SamplingMethod = Literal["uniform", "sobol"]
+PointStream = Callable[[int], Array]
 """Called with a count, it gives the next points (count, columns) of the unit cube."""
 
 
-def unit_stream(dim: int, rng: Rng, method: str) -> Stream:
+def unit_stream(dim: int, rng: Rng, method: str) -> PointStream:
     """A function that, called with a count, gives the next points (count, dim) of the unit cube.
 
     ``uniform`` points are independent. ``sobol`` points are one sequence, scrambled by the generator (so each point is
@@ -27,11 +27,11 @@ def unit_stream(dim: int, rng: Rng, method: str) -> Stream:
     return choose("method", method, streams)(dim, generator)
 
 
-def _uniform_stream(dim: int, generator: np.random.Generator) -> Stream:
+def _uniform_stream(dim: int, generator: np.random.Generator) -> PointStream:
     return lambda count: generator.random((count, dim))
 
 
-def _sobol_stream(dim: int, generator: np.random.Generator) -> Stream:
+def _sobol_stream(dim: int, generator: np.random.Generator) -> PointStream:
     if dim == 0:
         return lambda count: np.empty((count, 0))
     from scipy.stats import qmc  # loading it takes longer than the rest of the package

@@ -18,10 +18,10 @@ from rannpde.cluster import Blocks, Counter, compute, new_topic, one_core, shown
 from rannpde.errors import InputError, require
 from rannpde.fitting.fit import (
     Chunk,
-    Equations,
-    Layer,
-    Method,
+    FitEquations,
+    FitMethod,
     Penalty,
+    RandomLayer,
     Samples,
     checked_pair,
     checked_weights,
@@ -42,12 +42,12 @@ LEAF_COLUMNS = 16
 
 
 def fit_blocks(
-    features: Layer,
+    features: RandomLayer,
     points: Any,
     values: Any,
     weights: Any,
     penalty: Penalty,
-    method: Method,
+    method: FitMethod,
     cutoff: float | None,
     folds: int | None,
     progress: Listener | None,
@@ -69,14 +69,14 @@ def fit_blocks(
 
 
 def collect_equations(
-    features: Layer,
+    features: RandomLayer,
     points: Any,
     values: Any = None,
     *,
     weights: Any = None,
-    method: Method = "auto",
+    method: FitMethod = "auto",
     progress: Listener | None = None,
-) -> Equations:
+) -> FitEquations:
     """The merged equations of Dask's arrays or delayed blocks, brought here: for paths of penalties and the like.
 
     The arguments are those of ``fit``; "orthogonal" gives OrthogonalEquations, the other methods NormalEquations.
@@ -116,9 +116,9 @@ def data_bounds(points: Any, weights: Any = None) -> Array:
 class Plan:
     """What is to be summed, as tasks that are not yet run; under ``topic`` they tell which blocks are done."""
 
-    features: Layer
+    features: RandomLayer
     blocks: Sequence[LazyBlock]
-    method: Method
+    method: FitMethod
     topic: str = field(default_factory=new_topic)
 
     def merged(self, blocks: Sequence[LazyBlock]) -> Any:
@@ -165,7 +165,9 @@ def _later_of(task: Callable[..., Any]) -> Callable[..., Any]:
 # -------------------------------------------------------------------------------------------------------------- tasks
 
 
-def _sum(features: Layer, numbers: list[int], blocks: list[list[Any]], method: Method, topic: str) -> Part | None:
+def _sum(
+    features: RandomLayer, numbers: list[int], blocks: list[list[Any]], method: FitMethod, topic: str
+) -> Part | None:
     """The part of some blocks; None where they have no rows."""
     with one_core():
         chunks = [_checked(features.dim, number, *block) for number, block in zip(numbers, blocks, strict=True)]

@@ -25,10 +25,10 @@ from rannpde.network.network import Network
 if TYPE_CHECKING:
     from rannpde.cluster import Blocks
 
-Layer = RandomFeatures | FourierFeatures
-Method = Literal["auto", "dense", "nufft", "orthogonal"]
+RandomLayer = RandomFeatures | FourierFeatures
+FitMethod = Literal["auto", "dense", "nufft", "orthogonal"]
 Penalty = float | Literal["gcv", "folds"]
-Equations = NormalEquations | OrthogonalEquations
+FitEquations = NormalEquations | OrthogonalEquations
 Chunk = tuple[Array, Array, Array | None]
 
 CHUNK_ROWS = 2**20
@@ -38,12 +38,12 @@ ADAPTIVE_WIDTH = 300
 
 
 def fit(
-    features: Layer | Literal["adaptive"],
+    features: RandomLayer | Literal["adaptive"],
     points: Array | Iterable[tuple[Array, Array]],
     values: Array | None = None,
     *,
     penalty: Penalty = 1e-5,
-    method: Method = "auto",
+    method: FitMethod = "auto",
     cutoff: float | None = None,
     weights: Array | None = None,
     folds: int | None = None,
@@ -129,7 +129,7 @@ def _draw(name: str, points: Any, values: Any, weights: Any, width: int | None, 
     return adaptive_features(points, values, width, weights=weights, rng=rng)
 
 
-def _fitted(features: Layer, samples: Samples, penalty: Any, method: Method, cutoff: float | None) -> Fitted:
+def _fitted(features: RandomLayer, samples: Samples, penalty: Any, method: FitMethod, cutoff: float | None) -> Fitted:
     """Sum the samples on this machine, and solve."""
     equations, solver = sums(features, samples, method)
     try:
@@ -142,9 +142,9 @@ def _fitted(features: Layer, samples: Samples, penalty: Any, method: Method, cut
     return Fitted(result, samples.unit, samples.rows, samples.outside, samples.scalar, solver)
 
 
-def sums(features: Layer, samples: Samples, method: Method) -> tuple[Equations | None, str]:
+def sums(features: RandomLayer, samples: Samples, method: FitMethod) -> tuple[FitEquations | None, str]:
     """The equations of all samples, None where there are none, and the solver that formed them."""
-    equations: Equations | None = None
+    equations: FitEquations | None = None
     solver = "" if method == "auto" else str(method)
     for points, values, weights in samples:
         solver = solver or _cheaper(features, points, values)
@@ -165,7 +165,9 @@ def sums(features: Layer, samples: Samples, method: Method) -> tuple[Equations |
     return equations, solver
 
 
-def solved(equations: Equations | None, rows: int, penalty: float | Literal["gcv"], cutoff: float | None) -> LinearFit:
+def solved(
+    equations: FitEquations | None, rows: int, penalty: float | Literal["gcv"], cutoff: float | None
+) -> LinearFit:
     """The fit of equations over that many rows."""
     if equations is None:
         raise InputError("points is empty; give at least one point")
@@ -181,13 +183,13 @@ def solved(equations: Equations | None, rows: int, penalty: float | Literal["gcv
     return equations.solve(penalty)
 
 
-def _cheaper(features: Layer, points: Array, values: Array) -> str:
+def _cheaper(features: RandomLayer, points: Array, values: Array) -> str:
     fast = isinstance(features, FourierFeatures) and prefers_nufft(features, points, values.shape[1])
     return "nufft" if fast else "dense"
 
 
 def _check_options(features: Any, penalty: Any, method: str, cutoff: Any, folds: Any) -> None:
-    layer = isinstance(features, str | Layer)
+    layer = isinstance(features, str | RandomLayer)
     require(layer, "features", type(features).__name__, "RandomFeatures, FourierFeatures or 'adaptive'")
     choose("method", method, dict.fromkeys(("auto", "dense", "nufft", "orthogonal")))
     if not (isinstance(penalty, str) and penalty in ("gcv", "folds")):
@@ -216,7 +218,7 @@ class Samples:
     samples of a fit, whose weights must not all be 0.
     """
 
-    def __init__(self, features: Layer, points: Any, values: Any, weights: Any, *, whole: bool = True) -> None:
+    def __init__(self, features: RandomLayer, points: Any, values: Any, weights: Any, *, whole: bool = True) -> None:
         self.rows, self.outside, self.scalar, self.unit, self.largest = 0, 0, True, 1.0, 0.0
         self.repeatable = values is not None
         self._features = features
@@ -248,7 +250,7 @@ class Samples:
         return [Samples(self._features, *part, whole=False) for part in parts]
 
 
-def count_outside(features: Layer, points: Array) -> int:
+def count_outside(features: RandomLayer, points: Array) -> int:
     """How many of the points (m, dim) lie beyond the box that scaled features were made for; 0 where none was given."""
     if features.raw:
         return 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import positive_integer, require
-from rannpde.fitting.fit import Layer, Method, Samples
+from rannpde.fitting.fit import FitMethod, RandomLayer, Samples
 from rannpde.fitting.orthogonal import OrthogonalEquations
 from rannpde.fitting.parts import Part
 from rannpde.fitting.path import Fitted, relative_error
@@ -67,7 +67,7 @@ def chosen_fit(whole: Part, trials: Trials, misfits: Sequence[Array]) -> Fitted:
     return replace(whole.fit(float(trials.penalties[best])), validation_error=error)
 
 
-def fit_folds(features: Layer, samples: Samples, method: Method, folds: int | None) -> Fitted:
+def fit_folds(features: RandomLayer, samples: Samples, method: FitMethod, folds: int | None) -> Fitted:
     """Fit arrays with the penalty that predicts each fold from the others best; row i is in fold i modulo ``folds``."""
     require(samples.repeatable, "penalty", "folds", "a number or 'gcv' with a stream of blocks")
     dealt = [Part.of(features, fold, method) for fold in samples.dealt(checked_folds(folds))]

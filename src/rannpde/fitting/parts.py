@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rannpde.errors import require
-from rannpde.fitting.fit import Equations, Layer, Method, Samples, solved, sums
+from rannpde.fitting.fit import FitEquations, FitMethod, RandomLayer, Samples, solved, sums
 from rannpde.fitting.path import Fitted
 
 
@@ -22,7 +22,7 @@ class Part:
     formed; block : number of the first block of rows, by which errors name it
     """
 
-    equations: Equations
+    equations: FitEquations
     unit: float
     rows: int
     outside: int
@@ -31,7 +31,7 @@ class Part:
     block: int = 0
 
     @classmethod
-    def of(cls, features: Layer, samples: Samples, method: Method, block: int = 0) -> Part | None:
+    def of(cls, features: RandomLayer, samples: Samples, method: FitMethod, block: int = 0) -> Part | None:
         """Sum the samples by "dense", "nufft", "orthogonal", or "auto": the cheaper of the first two; None for none."""
         equations, solver = sums(features, samples, method)
         if equations is None:
@@ -61,7 +61,7 @@ class Part:
             block=min(self.block, other.block),
         )
 
-    def in_unit(self, unit: float) -> Equations:
+    def in_unit(self, unit: float) -> FitEquations:
         """The equations for values divided by that unit instead."""
         if unit == self.unit or self.unit == 0:
             return self.equations

@@ -23,7 +23,7 @@ from rannpde.errors import finite_array, finite_points, positive_integer, requir
 from rannpde.network.activations import Activation, as_activation
 from rannpde.network.features import ScaledLayer, multi_index
 
-Blocks = tuple[MultiIndex, ...]
+Monomials = tuple[MultiIndex, ...]
 """The blocks of a partition, each as the multi-index of its axes."""
 
 
@@ -123,14 +123,14 @@ class PolynomialJets:
 
 
 @cache
-def partitions(index: MultiIndex) -> dict[Blocks, int]:
+def partitions(index: MultiIndex) -> dict[Monomials, int]:
     """The partitions of the axes of a derivative, each with how often it occurs.
 
     >>> partitions((2,))
     {((1,), (1,)): 1, ((2,),): 1}
     """
     axes = [axis for axis, order in enumerate(index) for _ in range(order)]
-    dim, found = len(index), Counter[Blocks]()
+    dim, found = len(index), Counter[Monomials]()
     for partition in _set_partitions(axes):
         found[tuple(sorted(tuple(block.count(axis) for axis in range(dim)) for block in partition))] += 1
     return dict(found)

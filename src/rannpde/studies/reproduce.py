@@ -22,7 +22,7 @@ from rannpde.studies.show.chapter import Chapter, Table
 from rannpde.studies.show.figures import render, write_figure
 from rannpde.studies.show.opening import opening
 from rannpde.studies.show.progress import Display, title
-from rannpde.studies.study import Cell
+from rannpde.studies.study import StudyCell
 
 RECORDS_FILE = "records.sqlite"
 SHOWN = ("study", "curve", "slope", "95 % interval", "straight from", "reading")
@@ -30,7 +30,7 @@ SHOWN = ("study", "curve", "slope", "95 % interval", "straight from", "reading")
 
 
 @dataclass(frozen=True)
-class Product:
+class Reproduction:
     """What was left in the folder, and what went wrong (name of the cell, reason)."""
 
     page: Path
@@ -50,7 +50,7 @@ def reproduce(
     threads: int = 1,
     scheduler: str | None = None,
     console: Console | None = None,
-) -> Product:
+) -> Reproduction:
     """Run the missing cells of the chapters, then write figures, slopes.csv and report.html into the folder.
 
     workers, threads, scheduler : as in ``run_cells``
@@ -88,10 +88,10 @@ def reproduce(
     slopes = report.slope_table(sections)
     write_whole(folder / "slopes.csv", _csv(slopes))
     path = write_whole(folder / "report.html", report.render(page))
-    return Product(path, folder / RECORDS_FILE, tuple(figures), slopes, failures)
+    return Reproduction(path, folder / RECORDS_FILE, tuple(figures), slopes, failures)
 
 
-def show(product: Product, console: Console) -> None:
+def show(product: Reproduction, console: Console) -> None:
     """The table of slopes, the failures, and where everything is."""
 
     rows = [
@@ -121,7 +121,7 @@ def _warn(console: Console, text: str) -> None:
     _say(console, f"warning: {text}", "red")
 
 
-def _environments(found: dict[str, Record], cells: Sequence[Cell]) -> list[dict[str, object]]:
+def _environments(found: dict[str, Record], cells: Sequence[StudyCell]) -> list[dict[str, object]]:
     """The different environments behind the records, in order of appearance."""
     different: list[dict[str, object]] = []
     for cell in cells:

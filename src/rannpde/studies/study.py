@@ -107,7 +107,7 @@ class UnbiasedCurve:
 
 
 @dataclass(frozen=True)
-class Cell(ABC):
+class StudyCell(ABC):
     """Everything that determines one result, and the names under which it is shown."""
 
     study: str
@@ -143,7 +143,7 @@ class Cell(ABC):
 
 
 @dataclass(frozen=True)
-class Fit(Cell):
+class Fit(StudyCell):
     """One fitted network."""
 
     features: Layer
@@ -181,7 +181,7 @@ class Fit(Cell):
 
 
 @dataclass(frozen=True)
-class Unbiased(Cell):
+class Unbiased(StudyCell):
     """Errors of unbiased networks of all widths from common pools of neurons, and their exact variance."""
 
     law: str
@@ -246,11 +246,11 @@ class Study:
                 require(points <= MOST_POINTS, "points_per_width × width", points, f"at most {MOST_POINTS}", remedy)
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[StudyCell, ...]:
         """Seed by seed, so that a whole curve can be seen early."""
         return tuple(cell for seed in self.seeds for curve in self.curves for cell in self.cells_of(curve, (seed,)))
 
-    def cells_of(self, curve: FittedCurve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[Cell, ...]:
+    def cells_of(self, curve: FittedCurve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
         """The cells of one curve, by width, then by seed; an unbiased curve is one cell, of the first seed."""
         seeds = self.seeds if seeds is None else seeds
         if isinstance(curve, UnbiasedCurve):

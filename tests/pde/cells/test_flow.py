@@ -7,7 +7,7 @@ import rannpde as rp
 from rannpde.bench.pinnacle.flow import FLOW, step
 from rannpde.bench.truth import read_truth
 from rannpde.pde.cells.places import calm
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.zoo import zoo
 
 STEP = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2))
@@ -67,7 +67,7 @@ def test_points_on_a_wall_belong_to_the_cell_beside_it():
 
 
 def test_rows_weigh_less_towards_a_corner_and_nowhere_else():
-    tree = Node(np.array([(0.0, 4.0), (0.0, 2.0)])).refined_leaves((0, 0, 0, 0, 1, 1, 1))
+    tree = CellNode(np.array([(0.0, 4.0), (0.0, 2.0)])).refined_leaves((0, 0, 0, 0, 1, 1, 1))
     weights = calm(tree, STEP, 0.5)
     away = np.array([np.linalg.norm(leaf.bounds.mean(axis=1) - (2.0, 1.0)) for leaf in tree.leaves])
     assert np.allclose(weights, np.minimum(1.0, away / 0.5) ** 0.5)

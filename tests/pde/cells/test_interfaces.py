@@ -13,7 +13,7 @@ from rannpde.pde.cells.basis import Draw
 from rannpde.pde.cells.fluxes import strengths
 from rannpde.pde.cells.interfaces import Interface, interfaces_of
 from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
+from rannpde.pde.cells.tree import CellNode, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
 
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))
@@ -303,7 +303,7 @@ def divided():
     problem = rp.Problem(
         "div(where(x**2 + y**2 < 0.25, 1, 9)*grad(u)) = 1", SQUARE, {"sides": rp.On("boundary", "u = 0")}
     )
-    tree = Node(np.array([(-1.0, 1.0)] * 2))
+    tree = CellNode(np.array([(-1.0, 1.0)] * 2))
     for axis in (0, 1):
         tree = tree.cut_at(axis, -0.3).cut_at(axis, 0.35)
     draw = Draw.sample(2, 5, CellsTuning(), np.random.default_rng(0))

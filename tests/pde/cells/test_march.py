@@ -21,7 +21,7 @@ from rannpde.pde.cells.marching import Marching, Start, fitted, march_obstacles
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages, differentiation
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.triangles import SeminormalFactor
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.solution import ConvergenceWarning
@@ -89,7 +89,7 @@ def wave() -> rp.Problem:
 def system(problem: rp.Problem, degree: int, cuts: tuple[int, ...] = (), sizes: Array | None = None) -> SpaceSystem:
     assert isinstance(problem.domain, rp.SpaceTime)
     space = problem.domain.space
-    tree = Node(np.asarray(space.bounds, dtype=float)).refined_leaves(cuts)
+    tree = CellNode(np.asarray(space.bounds, dtype=float)).refined_leaves(cuts)
     draw = Draw.sample(space.dim, degree, TUNING, np.random.default_rng(0))
     mesh = MeshBuilder(space, draw).build(tree, tuple(space.names.index(name) for name in problem.periodic))
     return SpaceSystem(problem, mesh, np.ones(len(problem.fields)) if sizes is None else sizes, {}, 1)
@@ -169,7 +169,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
 def test_triangles_solve_least_squares_problems(kind: type) -> None:
     """Two leaves of 4 unknowns with 3 traces between them against NumPy's least squares."""
     rng = np.random.default_rng(3)
-    tree = Node(np.array([(0.0, 1.0)])).split(0)
+    tree = CellNode(np.array([(0.0, 1.0)])).split(0)
     blocks = [rng.normal(size=(12, 8)).astype(kind) for _ in range(2)]
     if kind is complex:
         blocks = [block + 1j * rng.normal(size=block.shape) for block in blocks]

@@ -10,17 +10,17 @@ from rannpde.errors import FileError
 from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
 from rannpde.pde.cells.elimination import Kept, Remainder, added, eliminate, triangle_of
 from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.tree import Node, faces_of, packed_tree, unpacked_tree
+from rannpde.pde.cells.tree import CellNode, faces_of, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
 
 SQUARE = np.array([(0.0, 1.0), (-1.0, 1.0)])
 
 
 @st.composite
-def trees(draw) -> Node:
+def trees(draw) -> CellNode:
     """A box of two or three coordinates, cut at random."""
     dim = draw(st.integers(1, 3))
-    tree = Node(np.array([(0.0, 1.0)] * dim))
+    tree = CellNode(np.array([(0.0, 1.0)] * dim))
     for _ in range(draw(st.integers(0, 6))):
         leaf = tree.leaves[draw(st.integers(0, len(tree.leaves) - 1))]
         tree = tree.refined({leaf: (draw(st.integers(0, dim - 1)),)})
@@ -81,7 +81,7 @@ def test_a_damaged_tree_is_refused(axes, places):
 
 
 def test_cutting_at_a_place_leaves_no_leaf_across_it():
-    tree = Node(SQUARE).refined_leaves((0, 1, 0)).cut_at(1, 0.3)
+    tree = CellNode(SQUARE).refined_leaves((0, 1, 0)).cut_at(1, 0.3)
     assert not any(leaf.bounds[1, 0] < 0.3 < leaf.bounds[1, 1] for leaf in tree.leaves)
     assert len(tree.leaves) == 12
 
@@ -97,7 +97,7 @@ def test_a_shaken_tree_has_the_same_leaves_a_little_off(tree, seed):
 
 def test_cuts_in_one_plane_move_together():
     """Otherwise faces of neighbours would overlap, and the traces on them be several times as many."""
-    cube = Node(np.array([(0.0, 1.0)] * 3)).cut_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
+    cube = CellNode(np.array([(0.0, 1.0)] * 3)).cut_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
     shaken = cube.shaken(0.2, np.random.default_rng(0), together=True)
     for axis in range(3):
         before, after = ({leaf.bounds[axis, 0] for leaf in tree.leaves} for tree in (cube, shaken))
@@ -109,10 +109,10 @@ def test_cuts_in_one_plane_move_together():
 
 
 def test_cuts_at_a_place_are_not_shaken():
-    tree = Node(SQUARE).cut_at(0, 0.3).refined_leaves((0, 1)).shaken(0.2, np.random.default_rng(0))
+    tree = CellNode(SQUARE).cut_at(0, 0.3).refined_leaves((0, 1)).shaken(0.2, np.random.default_rng(0))
     assert 0.3 in {leaf.bounds[0, 0] for leaf in tree.leaves}
     point = np.array([0.37, 0.21])
-    near = Node(SQUARE).cut_near(point, 0, 1e-9).cut_near(point, 1, 1e-9).refined_leaves((0,))
+    near = CellNode(SQUARE).cut_near(point, 0, 1e-9).cut_near(point, 1, 1e-9).refined_leaves((0,))
     corners = [leaf.bounds for leaf in near.shaken(0.2, np.random.default_rng(1)).leaves]
     assert sum(bool(((box == point[:, None]).any(axis=1)).all()) for box in corners) == 4
 
@@ -172,7 +172,9 @@ def test_polynomials_on_a_flat_box_are_those_of_its_free_axes():
 
 
 def test_joints_of_a_periodic_box_close_the_ring():
-    mesh = MeshBuilder(rp.Box(x=(0, 1)), drawn(1, 4)).build(Node(np.array([(0.0, 1.0)])).refined_leaves((0, 0)), (0,))
+    mesh = MeshBuilder(rp.Box(x=(0, 1)), drawn(1, 4)).build(
+        CellNode(np.array([(0.0, 1.0)])).refined_leaves((0, 0)), (0,)
+    )
     assert sorted(joint.cells for joint in mesh.joints) == [(0, 1), (1, 2), (2, 3), (3, 0)]
     last = next(joint for joint in mesh.joints if joint.cells == (3, 0))
     assert last.sides[0].tolist() == [[1.0]]
@@ -189,7 +191,7 @@ def test_a_mesh_looks_at_the_clock_between_cells():
         if next(left, None) is None:
             raise Over
 
-    tree = Node(np.array([(0.0, 1.0)] * 3)).refined_leaves((0, 1, 2))
+    tree = CellNode(np.array([(0.0, 1.0)] * 3)).refined_leaves((0, 1, 2))
     domain = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.5, 0.5), 0.3, names=("x", "y", "z"))
     draw = Draw.sample(3, 3, CellsTuning(), np.random.default_rng(0))
     with pytest.raises(Over):
@@ -261,7 +263,7 @@ def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
 @pytest.mark.parametrize("heavy", [1.0, 1e7])
 def test_traces_whose_rows_weigh_very_differently_keep_their_digits(heavy):
     """Two cells beside each other; rows of one trace weigh 1e7 times more, and their products would lose the others."""
-    tree = Node(SQUARE).split(0)
+    tree = CellNode(SQUARE).split(0)
     rng = np.random.default_rng(5)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     stretched = (turn * np.array([heavy, 1.0, 1.0])) @ turn.T
@@ -286,7 +288,7 @@ def test_what_is_left_free_is_told_and_kept_small():
 def test_what_products_lose_is_found_again() -> None:
     """Rows of condition 1e4: their products know the traces to 1e-8, and one refinement to rounding."""
     rng = np.random.default_rng(8)
-    tree = Node(np.array([(0.0, 1.0)])).split(0)
+    tree = CellNode(np.array([(0.0, 1.0)])).split(0)
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     blocks = [np.linalg.qr(rng.normal(size=(20, 6)))[0] @ np.diag(np.geomspace(1, 1e-4, 6)) @ turn for _ in range(2)]
     wanted = rng.normal(size=6)

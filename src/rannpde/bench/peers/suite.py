@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.bench.case import Function, relative_error
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.case import relative_error
 from rannpde.bench.peers import programs
-from rannpde.bench.record import Record, read_record
+from rannpde.bench.record import BenchRecord, read_record
 from rannpde.errors import choose, positive_number
 from rannpde.io import prepare_folder, write_whole
 from rannpde.pde.zoo.cole_hopf import ColeHopf
@@ -35,7 +35,7 @@ class Task:
 
     title: str
     points: Array
-    truth: Function
+    truth: ArrayMap
 
 
 def tasks() -> dict[str, Task]:
@@ -74,7 +74,7 @@ def run_peers(
     write_whole(folder / "table.md", "\n".join([*lines, ""]))
 
 
-def _record(program: str, task: Task, folder: Path, python: str, seconds: float, again: bool) -> Record:
+def _record(program: str, task: Task, folder: Path, python: str, seconds: float, again: bool) -> BenchRecord:
     case = program.replace(" ", "-").lower()
     settings = {"seconds": seconds, "python": python, "threads": 1}
     record = None if again else read_record(folder, case)
@@ -84,12 +84,12 @@ def _record(program: str, task: Task, folder: Path, python: str, seconds: float,
     return record
 
 
-def apart(program: str, case: str, task: Task, settings: dict[str, object]) -> Record:
+def apart(program: str, case: str, task: Task, settings: dict[str, object]) -> BenchRecord:
     """One library on one problem, in a process of its own; a row also where it is missing, fails, or does not end."""
     library, (distribution, _) = program.split(" ")[0], programs.PROGRAMS[program]
     interpreter = sys.executable if distribution == "rannpde" else str(settings["python"])
     seconds = float(str(settings["seconds"]))
-    row = Record(case, settings, "crashed", method=library, environment=facts())
+    row = BenchRecord(case, settings, "crashed", method=library, environment=facts())
     with tempfile.TemporaryDirectory() as place:
         points, values = Path(place) / "points.npy", Path(place) / "values.npy"
         np.save(points, task.points)
@@ -110,7 +110,7 @@ def apart(program: str, case: str, task: Task, settings: dict[str, object]) -> R
     return replace(row, outcome="solved", told=done_so, error=error, seconds=float(told["seconds"]))
 
 
-def _failed(row: Record, stderr: str, distribution: str) -> Record:
+def _failed(row: BenchRecord, stderr: str, distribution: str) -> BenchRecord:
     last = (stderr.strip().splitlines() or ["no message"])[-1]
     missing = "PackageNotFoundError" in stderr
     told = f"not installed: pip install {distribution}" if missing else last[:200]

@@ -6,8 +6,8 @@ from math import pi
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.bench.case import Case, Function, Rival
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.case import Case, Rival
 from rannpde.bench.coefficients import read_numbers
 from rannpde.bench.rivals import chebyshev, fourier
 from rannpde.domains.domain import SpaceTime
@@ -50,7 +50,7 @@ def start_values(x: Array, y: Array) -> Array:
     return np.stack(values)
 
 
-def waves_on_a_cell(size: int, steps: int, moments: tuple[float, ...] = MOMENTS) -> Function:
+def waves_on_a_cell(size: int, steps: int, moments: tuple[float, ...] = MOMENTS) -> ArrayMap:
     """The system by Fourier and ETDRK4 on the unit cell: the start repeats itself four times along each side."""
     linear = fourier.diffusion(VISCOSITY, VISCOSITY)
     return fourier.square((0.0, 1.0), size, steps, moments, linear, fourier.carried, start_values, part=2 / 3)

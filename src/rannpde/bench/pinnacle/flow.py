@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.bench.case import Case, Function, Rival, later
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.case import Case, Rival, later
 from rannpde.bench.pinnacle.poisson import BY_ELEMENTS, NGSOLVE
 from rannpde.bench.rivals import steady
 from rannpde.domains.domain import Box, SpaceTime
@@ -59,7 +59,7 @@ def channel(duration: float = 5.0, viscosity: float = VISCOSITY) -> Problem:
     return Problem(equations, domain, conditions, {"nu": viscosity}, fields=("u", "v", "p"), name="NS 2d-LT")
 
 
-def cavity_nodes(nodes: int) -> Function:
+def cavity_nodes(nodes: int) -> ArrayMap:
     """The cavity by Chebyshev collocation and Newton."""
 
     def velocity(points: Array) -> Array:

@@ -7,8 +7,8 @@ from math import pi
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.bench.case import Case, Function, Rival, later
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.case import Case, Rival, later
 from rannpde.bench.coefficients import random_field, random_field_values
 from rannpde.bench.pinnacle.poisson import BY_ELEMENTS, NGSOLVE, discs_of, without
 from rannpde.bench.rivals import chebyshev, fourier
@@ -18,7 +18,7 @@ from rannpde.pde.problem.problem import Problem
 
 LARGE = [(x, y, 1.0) for x in (-4, 4) for y in (-9, -3, 3, 9)] + [(0, y, 1.0) for y in (-6, 0, 6)]
 LITTLE = [(x, y, 0.4) for x in (-3.2, 3.2) for y in (-6, 0, 6)]
-Sides = tuple[float, float]
+SideLengths = tuple[float, float]
 Discs = Sequence[tuple[float, float, float]]
 SMALL_PLATE = {"half": (2, 2), "large": [(0, 0, 1.0)], "little": [(1.5, 1.5, 0.3)]}
 """A plate for a quick look."""
@@ -44,7 +44,7 @@ def heat_2d_ms(duration: float = 5.0) -> Problem:
     return Problem("u_t = u_xx/(500*pi)**2 + u_yy/pi**2", domain, conditions, exact=exact, name="Heat 2d-MS")
 
 
-def heat_2d_cg(half: Sides = (8, 12), large: Discs = LARGE, little: Discs = LITTLE) -> Problem:
+def heat_2d_cg(half: SideLengths = (8, 12), large: Discs = LARGE, little: Discs = LITTLE) -> Problem:
     """u_t = Δu from 0 on a plate with 17 holes, heated through all sides."""
     holes = [*large, *little]
     names = discs_of(holes)
@@ -82,20 +82,20 @@ def diffusivity(x: Array, y: Array) -> Array:
     return random_field_values("heat_2d_vc", x, y)
 
 
-def varying(nodes: int) -> Function:
+def varying(nodes: int) -> ArrayMap:
     """2d-VC by Chebyshev collocation, exactly in time."""
     load = lambda x, y: 200 * np.sin(pi * x) * np.sin(5 * pi * y)  # noqa: E731
     return chebyshev.driven_heat(nodes, diffusivity, load, pi, MOMENTS_VC)
 
 
-def two_scales(nodes: tuple[int, int]) -> Function:
+def two_scales(nodes: tuple[int, int]) -> ArrayMap:
     """2d-MS by Chebyshev collocation and fast diagonalisation."""
     start = lambda points: np.sin(20 * pi * points[:, 0]) * np.sin(pi * points[:, 1])  # noqa: E731
     rates = (1 / (500 * pi) ** 2, 1 / pi**2)
     return chebyshev.modal(nodes, rates, start, lambda rates, t: np.exp(rates * t))
 
 
-def long_time(size: int, steps: int, moments: Sequence[float] = MOMENTS_LT) -> Function:
+def long_time(size: int, steps: int, moments: Sequence[float] = MOMENTS_LT) -> ArrayMap:
     """2d-LT by sines and ETDRK4: continued as an odd function, the solution is smooth on the whole plane.
 
     Start and force are odd about x = ¼ too, so that a quarter of the square has everything.

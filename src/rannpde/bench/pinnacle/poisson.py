@@ -7,8 +7,8 @@ from math import pi
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.bench.case import Case, Function, Rival, later
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.case import Case, Rival, later
 from rannpde.bench.coefficients import blocks, read_numbers
 from rannpde.bench.rivals import chebyshev
 from rannpde.domains.domain import Ball, Box, Domain
@@ -91,7 +91,7 @@ def poisson_nd(dim: int = 5) -> Problem:
     return Problem(f"-laplace(u) = pi**2/4*({exact})", Box([(0, 1)] * dim), conditions, exact={"u": exact}, name="PNd")
 
 
-def five_sines(nodes: int) -> Function:
+def five_sines(nodes: int) -> ArrayMap:
     """PNd by Chebyshev collocation."""
 
     def exact(points: Array) -> Array:

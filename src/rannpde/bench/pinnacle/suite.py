@@ -9,7 +9,7 @@ from pathlib import Path
 from rannpde.bench.case import Case
 from rannpde.bench.page import markdown, render, result_table
 from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import Record
+from rannpde.bench.record import BenchRecord
 from rannpde.bench.run import known, run_cases
 from rannpde.bench.settings import settings_for
 from rannpde.errors import choose
@@ -18,13 +18,13 @@ from rannpde.studies.show.chapter import Table
 
 
 @dataclass(frozen=True)
-class Product:
+class BenchPages:
     """What was left in the folder: the page, the table in Markdown, and the table itself."""
 
     page: Path
     markdown: Path
     table: Table
-    records: tuple[Record, ...]
+    records: tuple[BenchRecord, ...]
 
 
 def chosen(names: Sequence[str] | None) -> list[Case]:
@@ -45,8 +45,8 @@ def run_suite(
     seconds: float | None = None,
     small: bool = False,
     again: bool = False,
-    tell: Callable[[Record, bool], None] = lambda record, kept: None,
-) -> Product:
+    tell: Callable[[BenchRecord, bool], None] = lambda record, kept: None,
+) -> BenchPages:
     """Run the missing cases and write ``report.html`` and ``table.md``; Ctrl-C writes them of what is done."""
     cases, folder = chosen(names), prepare_folder(folder)
     for case in cases:  # wrong settings are refused before any work
@@ -60,7 +60,7 @@ def run_suite(
     return product
 
 
-def _written(cases: Sequence[Case], records: Sequence[Record], folder: Path, command: str) -> Product:
+def _written(cases: Sequence[Case], records: Sequence[BenchRecord], folder: Path, command: str) -> BenchPages:
     table = result_table(cases, records)
     page = write_whole(folder / "report.html", render(cases, records, folder, command))
-    return Product(page, write_whole(folder / "table.md", markdown(table)), table, tuple(records))
+    return BenchPages(page, write_whole(folder / "table.md", markdown(table)), table, tuple(records))

@@ -6,8 +6,8 @@ from math import pi
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.bench.case import Case, Function, Rival
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.case import Case, Rival
 from rannpde.bench.coefficients import random_field, random_field_values
 from rannpde.bench.rivals import chebyshev, fourier
 from rannpde.domains.domain import SpaceTime
@@ -80,13 +80,13 @@ def speed_squared(x: Array, y: Array) -> Array:
     return random_field_values("wave_2d_cg", (x + 1) / 2, (y + 1) / 2)
 
 
-def reflected(size: int) -> Function:
+def reflected(size: int) -> ArrayMap:
     """2d-CG by cosines: continued as an even function, only the kink that the start has at the walls is left."""
     start = lambda x, y: np.exp(-((x + 0.5) ** 2 + y**2) / 0.18)  # noqa: E731
     return fourier.reflected_wave(size, MOMENTS_CG, speed_squared, start)
 
 
-def two_modes(nodes: tuple[int, int]) -> Function:
+def two_modes(nodes: tuple[int, int]) -> ArrayMap:
     """2d-MS by Chebyshev collocation and fast diagonalisation."""
 
     def shape(points: Array) -> Array:
@@ -103,13 +103,13 @@ def start_values(x: Array, y: Array) -> Array:
     return np.stack([1 - u, v])
 
 
-def reacting(size: int, steps: int) -> Function:
+def reacting(size: int, steps: int) -> ArrayMap:
     """Gray–Scott by Fourier and ETDRK4."""
     linear = fourier.diffusion(1e-5, 5e-6, decay=(0.04, 0.1))
     return fourier.square((-1.0, 1.0), size, steps, MOMENTS_GS, linear, fourier.gray_scott_rate, start_values)
 
 
-def chaotic(modes: int, steps: int) -> Function:
+def chaotic(modes: int, steps: int) -> ArrayMap:
     """Kuramoto–Sivashinsky by Fourier and ETDRK4."""
     linear = lambda k: 100 / 16**2 * k**2 - 100 / 16**4 * k**4  # noqa: E731
     start = lambda x: np.cos(x) * (1 + np.sin(x))  # noqa: E731

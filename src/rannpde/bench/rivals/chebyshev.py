@@ -8,10 +8,9 @@ from functools import reduce
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, ArrayMap
 
-Function = Callable[[Array], Array]
-Plane = Callable[[Array, Array], Array]
+PlaneFunction = Callable[[Array, Array], Array]
 """Of x and y, arrays of one shape."""
 INNER = slice(1, -1)
 
@@ -84,7 +83,7 @@ def at_moments(points: Array, moments: Sequence[float], at: Callable[[int, Array
 
 def _marched(
     nodes: Array, weights: Array, rate: Callable[..., Array], jacobian: Callable[..., Array], start: Array, rtol: float
-) -> Function:
+) -> ArrayMap:
     """SciPy's Radau from t = 0 to 1 for the inner nodes, first of what may be a longer state; zero at both ends."""
     path = solve_ivp(rate, (0, 1), start, method="Radau", jac=jacobian, rtol=rtol, atol=1e-2 * rtol, dense_output=True)
 
@@ -96,7 +95,7 @@ def _marched(
     return evaluate
 
 
-def burgers(viscosity: float, nodes: int, rtol: float) -> Function:
+def burgers(viscosity: float, nodes: int, rtol: float) -> ArrayMap:
     """u_t + u u_x = ν u_xx on (-1, 1) from -sin πx."""
     x, D, weights = points_of(nodes, -1.0, 1.0)
     D1, D2 = D[INNER, INNER], (D @ D)[INNER, INNER]
@@ -108,7 +107,7 @@ def burgers(viscosity: float, nodes: int, rtol: float) -> Function:
     return _marched(x, weights, rate, jacobian, -np.sin(np.pi * x[INNER]), rtol)
 
 
-def wave(nodes: int, rtol: float = 1e-9) -> Function:
+def wave(nodes: int, rtol: float = 1e-9) -> ArrayMap:
     """u_tt = 4 u_xx on (0, 1) from sin πx + ½ sin 4πx at rest."""
     x, D, weights = points_of(nodes, 0.0, 1.0)
     n = nodes - 1
@@ -117,7 +116,7 @@ def wave(nodes: int, rtol: float = 1e-9) -> Function:
     return _marched(x, weights, lambda t, y: matrix @ y, lambda t, y: matrix, start, rtol)
 
 
-def ball_heat(nodes: int, rtol: float) -> Function:
+def ball_heat(nodes: int, rtol: float) -> ArrayMap:
     """u_t = Δu/5 - (r²/5) exp(r²/2 + t) in the unit ball of R⁵ with ∂_n u = exp(½ + t), in s = r² (it is radial)."""
     s, D, weights = points_of(nodes, 0.0, 1.0)
     operator = (4 * s[:, None] * (D @ D) + 10 * D) / 5
@@ -144,7 +143,7 @@ def ball_heat(nodes: int, rtol: float) -> Function:
 # ------------------------------------------------------------------------------------------------- several dimensions
 
 
-def poisson(dim: int, nodes: int, load: Function, sides: Function) -> Function:
+def poisson(dim: int, nodes: int, load: ArrayMap, sides: ArrayMap) -> ArrayMap:
     """-Δu = load on the unit cube, u = sides on its boundary, by fast diagonalisation."""
     x, D, weights = points_of(nodes, 0.0, 1.0)
     D2 = D @ D
@@ -162,8 +161,8 @@ def poisson(dim: int, nodes: int, load: Function, sides: Function) -> Function:
 
 
 def modal(
-    nodes: Sequence[int], rates: Sequence[float], start: Function, law: Callable[[Array, float], Array]
-) -> Function:
+    nodes: Sequence[int], rates: Sequence[float], start: ArrayMap, law: Callable[[Array, float], Array]
+) -> ArrayMap:
     """û' or û'' = Σ rates[k] ∂_k² û on the unit cube with zero walls: its modes follow the law in time."""
     dim = len(nodes)
     axes = [points_of(n, 0.0, 1.0) for n in nodes]
@@ -187,7 +186,9 @@ def modal(
     return evaluate
 
 
-def driven_heat(nodes: int, factor: Plane, load: Plane, frequency: float, moments: Sequence[float]) -> Function:
+def driven_heat(
+    nodes: int, factor: PlaneFunction, load: PlaneFunction, frequency: float, moments: Sequence[float]
+) -> ArrayMap:
     """u_t = a Δu + load sin ωt on the unit square from 0, zero walls; exact in time for the nodes' equations.
 
     With A = aΔ: u = Im(w e^(iωt)) - e^(tA) Im w, where (iω - A) w = load.

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import fft
 from scipy.special import jv
 
-from rannpde.arrays import Array
-from rannpde.bench.rivals.chebyshev import Function, Plane, at_moments, tensor
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.rivals.chebyshev import PlaneFunction, at_moments, tensor
 
-Rate = Callable[[Array, "Waves"], Array]
+WaveRate = Callable[[Array, "Waves"], Array]
 """What is not linear, of the waves of all fields."""
 
 
@@ -56,8 +56,8 @@ def marched(
 
 
 def circle(
-    modes: int, steps: int, moments: Sequence[float], linear: Function, square: float, start: Function
-) -> Function:
+    modes: int, steps: int, moments: Sequence[float], linear: ArrayMap, square: float, start: ArrayMap
+) -> ArrayMap:
     """u_t = linear(k) û + square ∂_x u² on (0, 2π), without aliases."""
     k, size = np.arange(modes + 1), 4 * modes
     factor = 1j * square * k
@@ -73,7 +73,7 @@ def circle(
     return lambda points: at_moments(points, moments, at)
 
 
-def diffusion(*rates: float, decay: Sequence[float] = ()) -> Function:
+def diffusion(*rates: float, decay: Sequence[float] = ()) -> ArrayMap:
     """k² + l² to the linear factors (fields, …): -rate (k² + l²) - decay."""
     losses = decay or (0.0,) * len(rates)
     return lambda square: np.stack([-rate * square - loss for rate, loss in zip(rates, losses, strict=True)])
@@ -137,9 +137,9 @@ def gray_scott_rate(w: Array, waves: Waves) -> Array:
 
 
 def square(
-    bounds: tuple[float, float], size: int, steps: int, moments: Sequence[float], linear: Function, rate: Rate,
-    start: Plane, part: float = 1.0,
-) -> Function:  # fmt: skip
+    bounds: tuple[float, float], size: int, steps: int, moments: Sequence[float], linear: ArrayMap, rate: WaveRate,
+    start: PlaneFunction, part: float = 1.0,
+) -> ArrayMap:  # fmt: skip
     """û' = linear(k² + l²) û + rate on a periodic square; ``start`` gives (fields, n, n).
 
     part : of the waves that the grid knows, how many are kept; two thirds leave squares without aliases
@@ -164,8 +164,8 @@ def square(
 
 def sines(
     sizes: tuple[int, int], steps: int, moments: Sequence[float], rate: float, force: Callable[..., Array],
-    start: Plane, sides: tuple[float, float] = (1.0, 1.0),
-) -> Function:  # fmt: skip
+    start: PlaneFunction, sides: tuple[float, float] = (1.0, 1.0),
+) -> ArrayMap:  # fmt: skip
     """u_t = rate Δu + force(u, t, x, y) on a rectangle, zero walls; the force must be odd across them.
 
     Beyond the rectangle the values are those of the odd continuation.
@@ -187,7 +187,7 @@ def sines(
     return lambda points: at_moments(points, moments, at)
 
 
-def reflected_wave(size: int, moments: Sequence[float], factor: Plane, start: Plane) -> Function:
+def reflected_wave(size: int, moments: Sequence[float], factor: PlaneFunction, start: PlaneFunction) -> ArrayMap:
     """u_tt = c Δu on (-1, 1)² from rest, ∂_n u = 0: cosines in space; exact in time for the grid's equations.
 
     u(t) = cos(t √-A) u_0 with A = cΔ, whose spectrum lies in (-S², 0):

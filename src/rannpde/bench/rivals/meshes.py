@@ -7,14 +7,14 @@ from typing import Any
 
 from rannpde.bench.rivals.extra import ng, occ, structured
 
-Bounds = Sequence[Sequence[float]]
+BoxBounds = Sequence[Sequence[float]]
 GRADING = 0.15
 """How much smaller elements get from one layer around a corner to the next; usual for functions of high order."""
 SLOWER = 0.3
 """The same where layers, not only corners, are to be resolved."""
 
 
-def plate(bounds: Bounds, discs: Sequence[Sequence[float]], spacing: float, order: int, near: float = 0.0) -> Any:
+def plate(bounds: BoxBounds, discs: Sequence[Sequence[float]], spacing: float, order: int, near: float = 0.0) -> Any:
     """A rectangle without discs (x, y, radius), as a mesh with boundaries ``outside``, ``disc0``, ``disc1``, …
 
     near : spacing along discs over their radius; 0 leaves it to the mesher
@@ -32,7 +32,7 @@ def plate(bounds: Bounds, discs: Sequence[Sequence[float]], spacing: float, orde
     return plane(shape, spacing, order)
 
 
-def cornered(bounds: Bounds, notch: Bounds, spacing: float, order: int, levels: int, outlet: bool = False) -> Any:
+def cornered(bounds: BoxBounds, notch: BoxBounds, spacing: float, order: int, levels: int, outlet: bool = False) -> Any:
     """A rectangle without a smaller one, refined geometrically, so many times, to the corners of the latter.
 
     Boundaries are ``left``, ``right`` and ``wall``.

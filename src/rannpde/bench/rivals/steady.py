@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
-from rannpde.arrays import Array
-from rannpde.bench.rivals.chebyshev import Function, differentiation, grid, interpolation, points_of, tensor
+from rannpde.arrays import Array, ArrayMap
+from rannpde.bench.rivals.chebyshev import differentiation, grid, interpolation, points_of, tensor
 
 
 def navier_stokes(
     bounds: Sequence[tuple[float, float]],
     viscosity: float,
-    velocity: Function,
+    velocity: ArrayMap,
     pin: tuple[float, float, float],
     nodes: int,
-) -> Function:
+) -> ArrayMap:
     """Steady incompressible flow on a rectangle: Chebyshev P_N velocity, P_(N-2) pressure, Newton.
 
     It starts from rest, or from the solution with fewer nodes where there are many.

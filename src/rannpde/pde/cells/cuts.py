@@ -19,7 +19,7 @@ from rannpde.pde.cells.extent import is_box
 from rannpde.pde.cells.interfaces import Interfaces
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.network import CellNetwork, Weights
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
@@ -47,7 +47,7 @@ def first_tree(
     tuning: CellsTuning,
     interfaces: Interfaces,
     space: Domain | None = None,
-) -> Node:
+) -> CellNode:
     """Cells about as long as wide in which the data of the problem change by no more than the functions can follow.
 
     They end at flat interfaces, and curved ones turn by no more than a right angle or so in them.
@@ -56,7 +56,7 @@ def first_tree(
     domain = problem.domain if space is None else space
     bounds = np.asarray(domain.bounds, dtype=float)
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
-    tree = _at_sides(Node(bounds), domain)
+    tree = _at_sides(CellNode(bounds), domain)
     for axis, place in _planes(interfaces, tuning.most_cells[len(bounds) - 1] // 4):
         tree = tree.cut_at(axis, place)
     if len(tree.leaves) == 1:
@@ -69,23 +69,23 @@ def first_tree(
     if data is None:
         return tree
 
-    def changes(leaf: Node) -> Array:
+    def changes(leaf: CellNode) -> Array:
         return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.per_cell * degree
 
     return _until_none(tree, changes, most)
 
 
-def following(tree: Node, state: State, degree: int, most: int) -> Node:
+def following(tree: CellNode, state: State, degree: int, most: int) -> CellNode:
     """Cells of one coordinate that are cut until polynomials of their degree follow a guess."""
     nodes, shares = leggauss(degree + 1)
     analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
 
-    def values(leaf: Node) -> Array:
+    def values(leaf: CellNode) -> Array:
         return state.derivative(leaf.bounds.mean() + 0.5 * leaf.lengths * nodes[:, None], (0,))
 
     sizes = np.max([np.abs(values(leaf)).max(axis=0) for leaf in tree.refined_leaves((0,)).leaves], axis=0)
 
-    def escapes(leaf: Node) -> Array:
+    def escapes(leaf: CellNode) -> Array:
         beyond = np.abs(analysis[-degree // 3 :] @ values(leaf)).max(axis=0)
         return np.array([bool((beyond > FOLLOWED * sizes).any())])
 
@@ -99,10 +99,10 @@ def _planes(interfaces: Interfaces, most: int) -> list[tuple[int, float]]:
     return planes if cells <= most else [(axis, place) for axis, place, flux in interfaces.flat if flux]
 
 
-def _along(tree: Node, interfaces: Interfaces, most: int) -> Node:
+def _along(tree: CellNode, interfaces: Interfaces, most: int) -> CellNode:
     """Cells in which curved interfaces turn little, found by looking at ever smaller boxes down to a least size."""
 
-    def turning(leaf: Node) -> Array:
+    def turning(leaf: CellNode) -> Array:
         none = np.zeros(len(leaf.bounds), dtype=bool)
         if (leaf.lengths < SMALLEST * tree.lengths).any():
             return none
@@ -118,7 +118,7 @@ def _along(tree: Node, interfaces: Interfaces, most: int) -> Node:
     return _until_none(tree, turning, most)
 
 
-def _until_none(tree: Node, asked: Callable[[Node], Array], most: int = 10**6) -> Node:
+def _until_none(tree: CellNode, asked: Callable[[CellNode], Array], most: int = 10**6) -> CellNode:
     """The tree with leaves cut across the axes that ``asked`` marks in them, until it marks none or they are many."""
     while len(tree.leaves) < most:
         cuts = {leaf: axes_of(asked(leaf)) for leaf in tree.leaves}
@@ -136,7 +136,7 @@ def _extents(domain: Domain) -> list[tuple[Array, Array]]:
     return [(points.min(axis=0), points.max(axis=0)) for points in samples]
 
 
-def _at_sides(tree: Node, domain: Domain) -> Node:
+def _at_sides(tree: CellNode, domain: Domain) -> CellNode:
     """Cells that end at the flat sides of a domain, and meet in its re-entrant corners, wherever cuts are shaken to."""
     for lower, upper in _extents(domain):
         flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
@@ -150,7 +150,7 @@ def _at_sides(tree: Node, domain: Domain) -> Node:
     return tree
 
 
-def at_holes_and_corners(tree: Node, domain: Domain, digits: float, interfaces: Interfaces) -> Node:
+def at_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
     """Cells that hold no hole as a whole, and shrink towards re-entrant corners and those of interfaces.
 
     digits : binary, of the error wanted; near a corner of the angle ω a solution is like r^(π/ω), and the error that a
@@ -165,7 +165,7 @@ def at_holes_and_corners(tree: Node, domain: Domain, digits: float, interfaces: 
     boxes = _extents(domain)
     space = np.arange(domain.dim) >= shift
 
-    def holding(leaf: Node) -> Array:
+    def holding(leaf: CellNode) -> Array:
         longer = (leaf.lengths > 0.6 * leaf.lengths[space].max()) & space
         return longer if _surrounds(leaf, boxes, space) else np.zeros_like(space)
 
@@ -174,7 +174,7 @@ def at_holes_and_corners(tree: Node, domain: Domain, digits: float, interfaces: 
     return towards(tree, _points(domain), ceil(digits * most / (2 * pi) / -log2(GRADING)))
 
 
-def towards_corners(tree: Node, domain: Domain, interfaces: Interfaces) -> Node:
+def towards_corners(tree: CellNode, domain: Domain, interfaces: Interfaces) -> CellNode:
     """Smaller cells at re-entrant corners and those of interfaces."""
     return towards(tree, [*_points(domain), *interfaces.corners])
 
@@ -183,7 +183,7 @@ def _points(domain: Domain) -> list[tuple[float, ...]]:
     return [tuple(corner.point) for corner in domain.corners]
 
 
-def towards(tree: Node, corners: Sequence[tuple[float, ...]], levels: int = 1) -> Node:
+def towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels: int = 1) -> CellNode:
     """The leaves that touch one of these points cut so often, each time near it."""
     for corner in corners:
         shift = len(tree.bounds) - len(corner)
@@ -195,19 +195,19 @@ def towards(tree: Node, corners: Sequence[tuple[float, ...]], levels: int = 1) -
     return tree
 
 
-def _towards(leaf: Node, point: Array) -> Array:
+def _towards(leaf: CellNode, point: Array) -> Array:
     """Shares (n,) at which a leaf is cut: near the end where the point lies, in the middle where it lies at none."""
     slack = FLAT * leaf.lengths
     below, above = np.abs(point - leaf.bounds[:, 0]) <= slack, np.abs(point - leaf.bounds[:, 1]) <= slack
     return np.where(below, GRADING, np.where(above, 1 - GRADING, 0.5))
 
 
-def _surrounds(leaf: Node, boxes: list[tuple[Array, Array]], space: Array) -> bool:
+def _surrounds(leaf: CellNode, boxes: list[tuple[Array, Array]], space: Array) -> bool:
     """Whether a whole side lies inside a leaf."""
     return any(((leaf.bounds[:, 0] < low) & (high < leaf.bounds[:, 1]))[space].all() for low, high in boxes)
 
 
-def _holds(leaf: Node, point: Array, space: Array) -> bool:
+def _holds(leaf: CellNode, point: Array, space: Array) -> bool:
     slack = FLAT * leaf.lengths
     inside = (leaf.bounds[:, 0] - slack <= point) & (point <= leaf.bounds[:, 1] + slack)
     return bool(inside[space].all())
@@ -240,7 +240,7 @@ class Solved:
         return np.hypot(self.inside, np.linalg.norm(self.beside, axis=1))
 
 
-def refined(tree: Node, solved: Solved, mark: float, sizes: Array, tuning: CellsTuning) -> Node:
+def refined(tree: CellNode, solved: Solved, mark: float, sizes: Array, tuning: CellsTuning) -> CellNode:
     """The tree with the cells whose residual is above the mark cut; the same tree where there are none.
 
     sizes (fields,) : of the fields

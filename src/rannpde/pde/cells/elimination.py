@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import blas, get_lapack_funcs, lapack, solve_triangular
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tree import CellNode
 
 SINGULAR = 1e-13
 """A triangle of smaller reciprocal condition leaves something free, up to rounding."""
@@ -68,8 +68,8 @@ Order = list[tuple[Sequence[int], Kept]]
 
 
 def eliminate(
-    tree: Node,
-    owners: dict[Node, list[int]],
+    tree: CellNode,
+    owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[Kept, Remainder] | None],
     pause: Callable[[], None],
@@ -129,8 +129,8 @@ def _further(order: Order, parts: Sequence[Remainder], traces: Sequence[Array]) 
 
 
 def factorise(
-    tree: Node,
-    owners: dict[Node, list[int]],
+    tree: CellNode,
+    owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[Kept, Remainder] | None],
     pause: Callable[[], None],
@@ -147,8 +147,8 @@ def factorise(
 
 
 def along_products(
-    tree: Node,
-    owners: dict[Node, list[int]],
+    tree: CellNode,
+    owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     products: Sequence[Remainder | None],
     pause: Callable[[], None],
@@ -162,8 +162,8 @@ Merge = Callable[[Sequence[Remainder], Sequence[int], Sequence[int], Sequence[in
 
 
 def _along(
-    tree: Node,
-    owners: dict[Node, list[int]],
+    tree: CellNode,
+    owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[Remainder | None],
     pause: Callable[[], None],
@@ -180,7 +180,7 @@ def _along(
             order.append((mine, kept))
         return left
 
-    def visit(node: Node) -> Remainder | None:
+    def visit(node: CellNode) -> Remainder | None:
         if node.children is None:
             return next(numbers)
         parts = [part for part in map(visit, node.children) if part is not None]

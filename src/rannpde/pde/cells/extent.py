@@ -20,7 +20,7 @@ BESIDE = 1e-7
 RIM_POINTS = 2000
 """On every side of a domain that is not a box, to see which cells it cuts."""
 
-Sides = Sequence[tuple[Interface, int]]
+InterfaceSides = Sequence[tuple[Interface, int]]
 """Interfaces, and on which side of each a set lies: -1 where it is negative, 1 where it is positive."""
 
 
@@ -38,24 +38,24 @@ class Extent:
         lower, upper = bounds[:, 0] + slack, bounds[:, 1] - slack
         return any(bool(((rim > lower) & (rim < upper)).all(axis=1).any()) for rim in self.rims)
 
-    def whole(self, bounds: Array, sides: Sides = ()) -> bool:
+    def whole(self, bounds: Array, sides: InterfaceSides = ()) -> bool:
         """Whether a box lies in the closed domain."""
         if self.plain or sides:
             return not sides
         return not self._cut(bounds) and bool(self.domain.contains(fine_grid(bounds)).all())
 
-    def holds(self, points: Array, sides: Sides = ()) -> Array:
+    def holds(self, points: Array, sides: InterfaceSides = ()) -> Array:
         """Which points lie inside, not on the boundary."""
         inside = np.ones(len(points), dtype=bool) if self.plain else self.domain.level(points) < -self.thin
         return inside & _beside(points, sides)
 
-    def crossed(self, bounds: Array, interface: Interface, sides: Sides, points: Array) -> bool:
+    def crossed(self, bounds: Array, interface: Interface, sides: InterfaceSides, points: Array) -> bool:
         """Whether an interface runs through what a box holds; ``points`` : of it that must not miss that."""
         looked = np.concatenate([fine_grid(bounds), points])
         positive = interface.value(looked[self.holds(looked, sides)]) > 0
         return bool(positive.any() and not positive.all())
 
-    def shrunk(self, bounds: Array, sides: Sides = ()) -> Array | None:
+    def shrunk(self, bounds: Array, sides: InterfaceSides = ()) -> Array | None:
         """The smallest box around what a box holds, to a step of a fine grid; None for nothing."""
         points = fine_grid(bounds)
         found = [points[self.holds(points, sides)], *(rim[_within(rim, bounds)] for rim in self.rims)]
@@ -68,7 +68,7 @@ class Extent:
 
     # ------------------------------------------------------------------------------------------------------ faces
 
-    def between(self, points: Array, axis: int, length: float, sides: Sides = ()) -> Array:
+    def between(self, points: Array, axis: int, length: float, sides: InterfaceSides = ()) -> Array:
         """Which points of a face have the domain on both sides; ``length`` : of the cells across it."""
         if self.plain:
             return _beside(points, sides)
@@ -76,7 +76,7 @@ class Extent:
         aside[axis] = BESIDE * length
         return self.domain.contains(points - aside) & self.domain.contains(points + aside) & _beside(points, sides)
 
-    def parts(self, face: Face, length: float, sides: Sides = ()) -> list[Array]:
+    def parts(self, face: Face, length: float, sides: InterfaceSides = ()) -> list[Array]:
         """Boxes of a face that hold what of it is inside."""
         bounds = face.bounds
         free = np.flatnonzero(bounds[:, 0] < bounds[:, 1])
@@ -101,7 +101,7 @@ class Extent:
             found += [part] if upper > lower else []
         return found
 
-    def _edge(self, one: Array, other: Array, axis: int, length: float, sides: Sides) -> Array:
+    def _edge(self, one: Array, other: Array, axis: int, length: float, sides: InterfaceSides) -> Array:
         """Where a segment leaves the domain: a root of the level, or by bisection where it runs along the boundary."""
 
         def level(share: float) -> float:
@@ -137,7 +137,7 @@ def _within(points: Array, bounds: Array) -> Array:
     return np.asarray(((points >= bounds[:, 0]) & (points <= bounds[:, 1])).all(axis=1))
 
 
-def _beside(points: Array, sides: Sides) -> Array:
+def _beside(points: Array, sides: InterfaceSides) -> Array:
     """Which points lie on these sides of interfaces."""
     found = np.ones(len(points), dtype=bool)
     for interface, sign in sides:

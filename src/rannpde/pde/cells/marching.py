@@ -21,7 +21,7 @@ from rannpde.pde.cells.network import Weights, cell_network
 from rannpde.pde.cells.rows import measured_series
 from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
@@ -139,7 +139,7 @@ class Marching:
 
     # --------------------------------------------------------------------------------------------------------- begin
 
-    def first_tree(self, draw: Draw) -> Node:
+    def first_tree(self, draw: Draw) -> CellNode:
         """Cells on which the data and the initial values are resolved."""
         tree = first_tree(self.problem, draw.degree, self.tol, self.tuning, self.interfaces, self.space)
         most = self.tuning.most_cells[self.dim - 1] // 4
@@ -179,7 +179,7 @@ class Marching:
 
     def solve(
         self,
-        tree: Node,
+        tree: CellNode,
         draw: Draw,
         sizes: Array,
         last: Solved | None,

@@ -14,9 +14,9 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
 from rannpde.pde.cells.basis import Cell, Draw, gauss_grid, polynomials
-from rannpde.pde.cells.extent import Extent, Sides
+from rannpde.pde.cells.extent import Extent, InterfaceSides
 from rannpde.pde.cells.interfaces import Interface, Interfaces
-from rannpde.pde.cells.tree import Face, Node, faces_of, touching
+from rannpde.pde.cells.tree import CellNode, Face, faces_of, touching
 
 FEWEST = 3
 """A leaf that holds fewer points of the domain has no cell of its own."""
@@ -51,10 +51,10 @@ class Mesh:
     homes : by leaf, the number of its box in the tree before leaves were divided along ``interfaces``
     """
 
-    tree: Node
+    tree: CellNode
     cells: tuple[Cell | None, ...]
     joints: tuple[Joint, ...]
-    owners: dict[Node, list[int]]
+    owners: dict[CellNode, list[int]]
     homes: Array
     interfaces: tuple[Interface, ...] = ()
 
@@ -73,9 +73,9 @@ class MeshBuilder:
         flat, curved = self.interfaces.flat, self.interfaces.curved
         self.jumping = any(flux for *_, flux in flat) or any(one.flux for one in curved)
 
-    def build(self, tree: Node, periodic: tuple[int, ...] = (), pause: Callable[[], None] = lambda: None) -> Mesh:
+    def build(self, tree: CellNode, periodic: tuple[int, ...] = (), pause: Callable[[], None] = lambda: None) -> Mesh:
         """periodic : axes whose two ends are joined; pause : called between cells, and between faces."""
-        sides: list[Sides] = []
+        sides: list[InterfaceSides] = []
         homes: list[int] = []
         if self.interfaces.curved:
             tree = self._divided(tree, sides, homes, iter(range(len(tree.leaves))))
@@ -87,9 +87,9 @@ class MeshBuilder:
             found.append(self._cell(leaf, own))
         cells = tuple(found)
         joints: list[Joint] = []
-        owners: dict[Node, list[int]] = {}
+        owners: dict[CellNode, list[int]] = {}
 
-        def add(node: Node, more: list[Joint]) -> None:
+        def add(node: CellNode, more: list[Joint]) -> None:
             owners.setdefault(node, []).extend(range(len(joints), len(joints) + len(more)))
             joints.extend(more)
 
@@ -107,7 +107,9 @@ class MeshBuilder:
                 add(node, self._curve(_common(*boxes), length, interface, pair, others))
         return Mesh(tree, cells, tuple(joints), owners, np.array(homes), self.interfaces.curved)
 
-    def _divided(self, tree: Node, sides: list[Sides], homes: list[int], numbers: Iterator[int]) -> Node:
+    def _divided(
+        self, tree: CellNode, sides: list[InterfaceSides], homes: list[int], numbers: Iterator[int]
+    ) -> CellNode:
         """The tree with leaves divided along the interfaces that run through them; notes the sides of all leaves."""
         if tree.children is not None:
             lower, upper = (self._divided(child, sides, homes, numbers) for child in tree.children)
@@ -115,7 +117,7 @@ class MeshBuilder:
         number = next(numbers)
         points = tree.bounds.mean(axis=1) + 0.5 * tree.lengths * self.draw.grid[0]
 
-        def along(leaf: Node, own: Sides, left: Sequence[Interface]) -> Node:
+        def along(leaf: CellNode, own: InterfaceSides, left: Sequence[Interface]) -> CellNode:
             for k, interface in enumerate(left):
                 if self.extent.crossed(leaf.bounds, interface, own, points):
                     cut, rest = leaf.divided(interface), left[k + 1 :]
@@ -130,7 +132,7 @@ class MeshBuilder:
 
     # ------------------------------------------------------------------------------------------------------ cells
 
-    def _cell(self, leaf: Node, sides: Sides) -> Cell | None:
+    def _cell(self, leaf: CellNode, sides: InterfaceSides) -> Cell | None:
         draw = self.draw
         if self.extent.whole(leaf.bounds, sides):
             points = leaf.bounds.mean(axis=1) + 0.5 * leaf.lengths * draw.grid[0]
@@ -153,7 +155,9 @@ class MeshBuilder:
 
     # ----------------------------------------------------------------------------------------------------- joints
 
-    def _joints(self, face: Face, shift: float, leaves: list[Node], sides: Sides, inner: bool) -> list[Joint]:
+    def _joints(
+        self, face: Face, shift: float, leaves: list[CellNode], sides: InterfaceSides, inner: bool
+    ) -> list[Joint]:
         """Usually one; where the boundary crosses a face in two dimensions, one for each part inside."""
         length = float(min(leaf.lengths[face.axis] for leaf in leaves))
         # coefficients may differ at the two ends of a period, whatever they do inside
@@ -174,7 +178,7 @@ class MeshBuilder:
         return found
 
     def _curve(
-        self, bounds: Array, length: float, interface: Interface, cells: tuple[int, int], sides: Sides
+        self, bounds: Array, length: float, interface: Interface, cells: tuple[int, int], sides: InterfaceSides
     ) -> list[Joint]:
         """The part of an interface between two cells, in what their boxes share."""
         count = 2 * self.draw.nodes if len(bounds) == 2 else self.draw.nodes
@@ -208,7 +212,7 @@ def _common(one: Array, other: Array) -> Array:
     return np.stack([np.maximum(one[:, 0], other[:, 0]), np.minimum(one[:, 1], other[:, 1])], axis=1)
 
 
-def _all_faces(tree: Node, periodic: tuple[int, ...]) -> Iterator[tuple[Node, Face, float]]:
+def _all_faces(tree: CellNode, periodic: tuple[int, ...]) -> Iterator[tuple[CellNode, Face, float]]:
     """Every face with the node in whose plane it lies and the shift to its other side; periodic ones are the root's."""
     for node, first in _inner_nodes(tree):
         yield from ((node, face, 0.0) for face in faces_of(node, first))
@@ -219,7 +223,7 @@ def _all_faces(tree: Node, periodic: tuple[int, ...]) -> Iterator[tuple[Node, Fa
         yield from ((tree, face, lowest - highest) for face in touching(below, above, axis))
 
 
-def _all_levels(tree: Node) -> Iterator[tuple[Node, Interface, tuple[int, int]]]:
+def _all_levels(tree: CellNode) -> Iterator[tuple[CellNode, Interface, tuple[int, int]]]:
     """Every node that is divided along an interface, and the numbers of two leaves on its two sides."""
     for node, first in _inner_nodes(tree):
         if isinstance(node.level, Interface) and node.children is not None:
@@ -229,7 +233,7 @@ def _all_levels(tree: Node) -> Iterator[tuple[Node, Interface, tuple[int, int]]]
                     yield node, node.level, (one, other)
 
 
-def _inner_nodes(tree: Node) -> Iterator[tuple[Node, int]]:
+def _inner_nodes(tree: CellNode) -> Iterator[tuple[CellNode, int]]:
     """Every node that is no leaf, with the number of its first leaf."""
     stack = [(tree, 0)]
     while stack:

@@ -12,7 +12,7 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.marching import Marching, march_obstacles
-from rannpde.pde.cells.passes import CellsPass, Found, Passes
+from rannpde.pde.cells.passes import CellsFound, CellsPass, CellsPasses
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
@@ -95,12 +95,12 @@ class Cells:
             found = self._found(problem, tol, rng, watch)
         return self._solution(problem, found, tol, watch, why)
 
-    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch) -> Found:
+    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch) -> CellsFound:
         if self._marches(problem):
             marching = Marching(problem, tol, watch, self.tuning, self.weights)
-            passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
+            passes = CellsPasses(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
             return passes.run(Zero(len(problem.fields)), marching.first_tree(passes.draw()))
-        passes = Passes(problem, tol, watch, rng, self.tuning, self.degree, self.weights)
+        passes = CellsPasses(problem, tol, watch, rng, self.tuning, self.degree, self.weights)
         plain = problem.linear and self.guess is None  # any state will do
         return passes.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, watch))
 
@@ -117,7 +117,9 @@ class Cells:
         if linearises(problem, guess):
             return guess
         if not isinstance(problem.domain, SpaceTime):
-            tried = [Passes(one, LOOSE, watch, rng, self.tuning).run(guess).best.network for one in membranes(problem)]
+            tried = [
+                CellsPasses(one, LOOSE, watch, rng, self.tuning).run(guess).best.network for one in membranes(problem)
+            ]
             usable = [network for network in tried if linearises(problem, network)]
             if usable:
                 return min(usable, key=lambda network: max(held_out_residual(problem, network).values()))
@@ -126,7 +128,7 @@ class Cells:
             "all derivatives vanish); pass rp.Cells(guess={…}) with a formula for each field"
         )
 
-    def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:
+    def _solution(self, problem: Problem, found: CellsFound, tol: float, watch: Watch, why: str) -> Solution:
         best, network = found.best, found.best.network
         held_out = held_out_residual(problem, network)
         ending, detail = found.ending, found.detail

@@ -17,7 +17,7 @@ from rannpde.network.storage import floats
 from rannpde.pde.cells.basis import turned, waves
 from rannpde.pde.cells.interfaces import Interface
 from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.tree import Node, packed_tree, unpacked_tree
+from rannpde.pde.cells.tree import CellNode, packed_tree, unpacked_tree
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -35,7 +35,7 @@ class CellNetwork:
     interfaces : along which leaves are divided
     """
 
-    tree: Node
+    tree: CellNode
     features: FourierFeatures
     boxes: Array
     coefficients: Array

@@ -13,7 +13,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.network import Weights, cell_network
-from rannpde.pde.cells.system import System
+from rannpde.pde.cells.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.residual import apart
@@ -36,7 +36,7 @@ class Newton:
         """κ, as far as seen."""
 
     def solve(
-        self, system: System, state: State, number: int, first: bool, pause: Callable[[], None]
+        self, system: CellsSystem, state: State, number: int, first: bool, pause: Callable[[], None]
     ) -> tuple[Weights, int, Ending, bool]:
         """Weights, steps, how it ended, and whether something is left free.
 

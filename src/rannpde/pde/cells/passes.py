@@ -20,8 +20,8 @@ from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import cell_network
 from rannpde.pde.cells.newton import Newton
-from rannpde.pde.cells.system import System
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.system import CellsSystem
+from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
@@ -55,7 +55,7 @@ class CellsPass:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class CellsFound:
     """What the passes amount to."""
 
     best: Solved
@@ -66,14 +66,14 @@ class Found:
 
 
 class Solver(Protocol):
-    """What solves in the place of ``Passes.solve``, in coordinates of its own."""
+    """What solves in the place of ``CellsPasses.solve``, in coordinates of its own."""
 
     @property
     def dim(self) -> int: ...
 
     def solve(
         self,
-        tree: Node,
+        tree: CellNode,
         draw: Draw,
         sizes: Array,
         last: Solved | None,
@@ -87,7 +87,7 @@ class _TimeIsUp(Exception):
     """The time allowed was used up in the middle of a solve."""
 
 
-class Passes:
+class CellsPasses:
     """Draw, solve, compare, cut."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Passes:
 
     # ------------------------------------------------------------------------------------------------------- loop
 
-    def run(self, state: State, tree: Node | None = None) -> Found:
+    def run(self, state: State, tree: CellNode | None = None) -> CellsFound:
         """Passes until two of them agree, or time, cells or hope are used up."""
         graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
         tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
@@ -144,7 +144,7 @@ class Passes:
                 ending = Ending.BUDGET
                 if self.last is None:  # something to look at, from one cell
                     self.rushed = True
-                    self._pass(Node(tree.bounds), state)
+                    self._pass(CellNode(tree.bounds), state)
             except KeyboardInterrupt:
                 if self.last is None:
                     raise
@@ -168,9 +168,9 @@ class Passes:
             ending = Ending.NEWTON
         elif ending is Ending.STALLED and self._undetermined():
             ending = Ending.UNDETERMINED
-        return Found(best, tuple(self.passes), estimate, ending, self._detail(ending, estimate))
+        return CellsFound(best, tuple(self.passes), estimate, ending, self._detail(ending, estimate))
 
-    def _pass(self, tree: Node, state: State) -> Ending | None:
+    def _pass(self, tree: CellNode, state: State) -> Ending | None:
         number, begin = len(self.passes) + 1, self.watch.elapsed
         solved = self.solve(tree, state, number)
         volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
@@ -231,7 +231,7 @@ class Passes:
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
 
-    def _unlike(self, before: Node, tree: Node) -> Node:
+    def _unlike(self, before: CellNode, tree: CellNode) -> CellNode:
         """The next cells: where they would be nearly those of the pass before, something else has to differ.
 
         What both passes lack does not show in their difference: so the degree is another, and at corners, where the
@@ -245,7 +245,7 @@ class Passes:
             tree = towards_corners(tree, self.problem.domain, self.interfaces)
         return tree
 
-    def _graded(self, tree: Node) -> Node:
+    def _graded(self, tree: CellNode) -> CellNode:
         """Cells small enough at corners for the error wanted."""
         return at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
@@ -278,7 +278,7 @@ class Passes:
 
     # ------------------------------------------------------------------------------------------------- one solve
 
-    def solve(self, tree: Node, state: State, number: int) -> Solved:
+    def solve(self, tree: CellNode, state: State, number: int) -> Solved:
         """The problem on the leaves of a tree, from a state."""
         tree = tree.shaken(self.tuning.shake[len(tree.bounds) - 1], self.rng, together=len(tree.bounds) > 2)
         draw = self.draw()
@@ -290,7 +290,7 @@ class Passes:
         mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._pause)
         loose = self._loose(mesh.tree)
         seed = int(self.rng.integers(2**31))
-        system = System(self.problem, mesh, self.sizes, loose, self.factors, seed, pause=self._pause)
+        system = CellsSystem(self.problem, mesh, self.sizes, loose, self.factors, seed, pause=self._pause)
         if self.newton is None:
             weights, free = system.solve(state, self._pause)
             steps, ending = 1, Ending.CONVERGED
@@ -306,7 +306,7 @@ class Passes:
         """New functions."""
         return Draw.sample(self.dim, self.degree, self.tuning, self.rng)
 
-    def _loose(self, tree: Node) -> Array:
+    def _loose(self, tree: CellNode) -> Array:
         """Leaves in which the pass before missed the values prescribed there, or all."""
         if self.last is None:
             return np.ones(len(tree.leaves), dtype=bool)

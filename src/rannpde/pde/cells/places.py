@@ -14,7 +14,7 @@ from rannpde.domains.domain import Domain
 from rannpde.domains.sides import FlatSide, Side
 from rannpde.pde.cells.basis import Cell, gauss_grid
 from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.tree import Node
+from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Jet
@@ -82,7 +82,7 @@ def _beside(problem: Problem, mesh: Mesh, rims: Rims, number: int, cell: Cell) -
 class Rims:
     """Sides cut up by the leaves of a tree; nodes : along an axis of a cell."""
 
-    def __init__(self, tree: Node, nodes: int, rng: np.random.Generator) -> None:
+    def __init__(self, tree: CellNode, nodes: int, rng: np.random.Generator) -> None:
         self.tree, self.nodes, self.rng = tree, nodes, rng
         self.extents: dict[Side, tuple[Array, Array]] = {}
         self.known: dict[tuple[Side, int, bool], tuple[Array, Array]] = {}
@@ -168,7 +168,7 @@ def note_flow(flows: Flows, place: Place, partials: Sequence[Array]) -> None:
             flows[name] = (diffusion, velocity)
 
 
-def calm(tree: Node, domain: Domain, power: float) -> Array:
+def calm(tree: CellNode, domain: Domain, power: float) -> Array:
     """Weights (leaves,) of the rows of cells: (r/R)^power at the distance r < R of a leaf from a corner, else 1.
 
     For re-entrant corners where a field is unbounded, as the pressure of a flow. No cell that touches such a corner

@@ -29,7 +29,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
-Coefficients = dict[tuple[int, MultiIndex], Array]
+CoefficientTable = dict[tuple[int, MultiIndex], Array]
 """(field, derivative in space) → what it is multiplied by, at all points of a term."""
 
 
@@ -47,7 +47,7 @@ class StageFactor:
     """Triangles for one eigenvalue, with what A was made of: coefficients and factors (N,) of the rows, by term."""
 
     triangles: SeminormalFactor
-    coefficients: tuple[Coefficients, ...]
+    coefficients: tuple[CoefficientTable, ...]
     roots: tuple[Array, ...]
 
 
@@ -214,14 +214,14 @@ class SpaceSystem:
         for rows, own in zip(self.rows, partials, strict=True):
             natural = self.natural(rows, own, abs(shift))
             root = np.sqrt(rows.weights) * (self.weight(rows) / natural)
-            table: Coefficients = {}
+            table: CoefficientTable = {}
             for jet, partial in zip(rows.term.expression.jets, own, strict=True):
                 key = (self.problem.fields.index(jet.field), jet.index[1:])
                 table[key] = table.get(key, 0.0) + root * partial * shift ** jet.index[0]
             roots.append(root)
             coefficients.append(table)
         kind = np.result_type(type(shift), float)
-        homes: list[list[tuple[SpaceRows, Coefficients, CellPoints]]] = [[] for _ in self.mesh.cells]
+        homes: list[list[tuple[SpaceRows, CoefficientTable, CellPoints]]] = [[] for _ in self.mesh.cells]
         for rows, table in zip(self.rows, coefficients, strict=True):
             for stretch in rows.stretches:
                 homes[stretch.cell].append((rows, table, stretch))

@@ -49,7 +49,7 @@ class Given(Protocol):
         ...
 
 
-class System:
+class CellsSystem:
     """Rows of a problem on a mesh.
 
     sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow

@@ -27,7 +27,7 @@ class Divider(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class CellNode:
     """A box (n, 2); a leaf, or cut across ``axis`` into a lower and an upper box, or divided along a level.
 
     share : of the length that the lower box gets; None where the cut is at a place that must stay
@@ -36,12 +36,12 @@ class Node:
 
     bounds: Array
     axis: int = -1
-    children: tuple[Node, Node] | None = None
+    children: tuple[CellNode, CellNode] | None = None
     share: float | None = 0.5
     level: Divider | None = None
 
     @cached_property
-    def leaves(self) -> tuple[Node, ...]:
+    def leaves(self) -> tuple[CellNode, ...]:
         if self.children is None:
             return (self,)
         lower, upper = self.children
@@ -51,18 +51,20 @@ class Node:
     def lengths(self) -> Array:
         return self.bounds[:, 1] - self.bounds[:, 0]
 
-    def split(self, axis: int, share: float = 0.5, at: float | None = None) -> Node:
+    def split(self, axis: int, share: float = 0.5, at: float | None = None) -> CellNode:
         """The box cut across an axis, in the middle unless a share of its length, or a place, is given."""
         place = float(self.bounds[axis] @ (1 - share, share)) if at is None else at
         lower, upper = self.bounds.copy(), self.bounds.copy()
         lower[axis, 1] = upper[axis, 0] = place
-        return Node(self.bounds, axis, (Node(lower), Node(upper)), share if at is None else None)
+        return CellNode(self.bounds, axis, (CellNode(lower), CellNode(upper)), share if at is None else None)
 
-    def divided(self, level: Divider) -> Node:
+    def divided(self, level: Divider) -> CellNode:
         """The box divided along a level."""
-        return Node(self.bounds, -1, (Node(self.bounds), Node(self.bounds)), None, level)
+        return CellNode(self.bounds, -1, (CellNode(self.bounds), CellNode(self.bounds)), None, level)
 
-    def refined(self, cuts: Mapping[Node, tuple[int, ...]], shares: Mapping[Node, Array] | None = None) -> Node:
+    def refined(
+        self, cuts: Mapping[CellNode, tuple[int, ...]], shares: Mapping[CellNode, Array] | None = None
+    ) -> CellNode:
         """A tree in which these leaves are cut across their axes, one axis after the other.
 
         shares : of a leaf's lengths that the lower boxes get, (n,); a half otherwise
@@ -78,11 +80,11 @@ class Node:
         rest = dict.fromkeys(tree.leaves, axes[1:])
         return tree.refined(rest, dict.fromkeys(tree.leaves, own)) if axes[1:] else tree
 
-    def refined_leaves(self, axes: tuple[int, ...]) -> Node:
+    def refined_leaves(self, axes: tuple[int, ...]) -> CellNode:
         """All leaves cut across these axes."""
         return self.refined(dict.fromkeys(self.leaves, axes)) if axes else self
 
-    def cut_at(self, axis: int, at: float) -> Node:
+    def cut_at(self, axis: int, at: float) -> CellNode:
         """A tree whose leaves nowhere reach across the plane of that place."""
         if not self.bounds[axis, 0] < at < self.bounds[axis, 1]:
             return self
@@ -91,7 +93,7 @@ class Node:
         lower, upper = (child.cut_at(axis, at) for child in self.children)
         return replace(self, children=(lower, upper))
 
-    def cut_near(self, point: Array, axis: int, slack: float) -> Node:
+    def cut_near(self, point: Array, axis: int, slack: float) -> CellNode:
         """A tree in which leaves that hold a point, up to some slack, are cut across the axis where it lies in them."""
         lower, upper = self.bounds.T
         if not ((lower - slack <= point) & (point <= upper + slack)).all():
@@ -103,7 +105,7 @@ class Node:
             self.split(axis, at=float(point[axis])) if lower[axis] + slack < point[axis] < upper[axis] - slack else self
         )
 
-    def shaken(self, amount: float, rng: np.random.Generator, together: bool = False) -> Node:
+    def shaken(self, amount: float, rng: np.random.Generator, together: bool = False) -> CellNode:
         """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay.
 
         together : whether cuts in one plane move alike, and all stay where one must: faces of one size stay that
@@ -119,7 +121,7 @@ class Node:
         moves = {key: amount * length * rng.uniform(-1, 1) if length else 0.0 for key, length in room.items()}
         return self._moved(self.bounds, moves, together)
 
-    def _inner(self) -> Iterator[Node]:
+    def _inner(self) -> Iterator[CellNode]:
         """Every node that is no leaf, each before its children."""
         if self.children is not None:
             yield self
@@ -132,15 +134,15 @@ class Node:
         place = float(self.children[1].bounds[self.axis, 0])
         return place, (self.axis, place) if together else self
 
-    def _moved(self, box: Array, moves: Mapping[Hashable, float], together: bool) -> Node:
+    def _moved(self, box: Array, moves: Mapping[Hashable, float], together: bool) -> CellNode:
         if self.children is None:
-            return Node(box)
+            return CellNode(box)
         place, key = self._plane(together)
-        cut = Node(box).split(self.axis, at=place + moves[key])
+        cut = CellNode(box).split(self.axis, at=place + moves[key])
         assert cut.children is not None
         pairs = zip(self.children, cut.children, strict=True)
         one, other = (old._moved(new.bounds, moves, together) for old, new in pairs)
-        return Node(box, self.axis, (one, other), self.share)
+        return CellNode(box, self.axis, (one, other), self.share)
 
     def locate(self, points: Array) -> Array:
         """The number of the leaf of each point (M,): on a cut the upper one, outside the nearest."""
@@ -170,7 +172,7 @@ class Face:
     bounds: Array
 
 
-def faces_of(node: Node, first: int = 0) -> Iterator[Face]:
+def faces_of(node: CellNode, first: int = 0) -> Iterator[Face]:
     """The faces in the plane of an inner node whose leaves are numbered from ``first``."""
     if node.children is None or node.level is not None:
         return
@@ -181,7 +183,7 @@ def faces_of(node: Node, first: int = 0) -> Iterator[Face]:
     yield from touching(below, above, axis)
 
 
-def touching(below: list[tuple[int, Node]], above: list[tuple[int, Node]], axis: int) -> Iterator[Face]:
+def touching(below: list[tuple[int, CellNode]], above: list[tuple[int, CellNode]], axis: int) -> Iterator[Face]:
     """Pairs of boxes whose projections along the axis overlap; the face lies on the upper side of the first."""
     for one, left in below:
         for other, right in above:
@@ -194,7 +196,7 @@ def touching(below: list[tuple[int, Node]], above: list[tuple[int, Node]], axis:
                 yield Face((one, other), axis, bounds)
 
 
-def packed_tree(tree: Node, levels: Sequence[Divider] = ()) -> tuple[Array, Array]:
+def packed_tree(tree: CellNode, levels: Sequence[Divider] = ()) -> tuple[Array, Array]:
     """Axis and place of every cut, depth first; a leaf has the axis -1, level k of n coordinates the axis n + k."""
     if tree.children is None:
         return np.array([-1.0]), np.zeros(1)
@@ -207,7 +209,7 @@ def packed_tree(tree: Node, levels: Sequence[Divider] = ()) -> tuple[Array, Arra
     return axes, np.concatenate([[place], parts[0][1], parts[1][1]])
 
 
-def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Divider] = ()) -> Node:
+def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Divider] = ()) -> CellNode:
     """The inverse of ``packed_tree``; FileError for arrays that are no tree.
 
     >>> tree = Node(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
@@ -218,15 +220,15 @@ def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Di
         raise FileError("the tree of the cells is damaged")
     rest = iter(zip(axes.tolist(), places.tolist(), strict=True))
 
-    def build(box: Array, depth: int) -> Node:
+    def build(box: Array, depth: int) -> CellNode:
         number, place = next(rest, (np.nan, 0.0))
         if number == -1:
-            return Node(box)
+            return CellNode(box)
         axis = int(number) if number in range(len(box) + len(levels)) else -1
         flat = axis < len(box)
         if axis < 0 or (flat and not box[axis, 0] < place < box[axis, 1]) or depth > DEEPEST:
             raise FileError("the tree of the cells is damaged")
-        cut = Node(box).split(axis, at=place) if flat else Node(box).divided(levels[axis - len(box)])
+        cut = CellNode(box).split(axis, at=place) if flat else CellNode(box).divided(levels[axis - len(box)])
         assert cut.children is not None
         lower, upper = (build(child.bounds, depth + 1) for child in cut.children)
         return replace(cut, children=(lower, upper))

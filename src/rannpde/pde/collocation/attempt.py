@@ -17,7 +17,7 @@ from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.collocation.newton import Descent, GaussNewton, Iteration
 from rannpde.pde.collocation.pieces import BoxFeatures, Density, Piece, PiecewiseNetwork, PointDraw, Scales
-from rannpde.pde.collocation.system import Matching, Rows, System, assemble
+from rannpde.pde.collocation.system import CollocationSystem, Matching, Rows, assemble
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.problem.problem import Problem
@@ -88,7 +88,7 @@ def attempt(
     return Attempt(network, descent, system.sums(descent.vector), held_out, perf_counter() - begin, label)
 
 
-def _iterate(system: System, state: State, recipe: Recipe) -> tuple[System, Descent]:
+def _iterate(system: CollocationSystem, state: State, recipe: Recipe) -> tuple[CollocationSystem, Descent]:
     """The balanced system; the full Newton step from the state, then Gauss–Newton unless the system is linear."""
     newton = recipe.newton
     if system.linear:
@@ -117,7 +117,7 @@ def _iterate(system: System, state: State, recipe: Recipe) -> tuple[System, Desc
     return system, replace(rest, solve_seconds=seconds + rest.solve_seconds)
 
 
-def _state_norm(system: System, state: State) -> float:
+def _state_norm(system: CollocationSystem, state: State) -> float:
     """The weighted residual norm of the state itself."""
     total = 0.0
     for rows in system.rows:
@@ -127,7 +127,7 @@ def _state_norm(system: System, state: State) -> float:
     return total**0.5
 
 
-def _project(system: System, state: State, cutoff: float) -> Array:
+def _project(system: CollocationSystem, state: State, cutoff: float) -> Array:
     """The coefficients whose values are nearest to the state's at the interior points, field by field."""
     vector = np.zeros(system.size)
     starts = system.starts()

@@ -21,7 +21,7 @@ from rannpde.network.storage import floats
 Curved = PolynomialFeatures | ProductFeatures
 """Layers that are no ridges: a derivative is more than a profile times a factor."""
 
-Layer = Features | Curved
+PieceLayer = Features | Curved
 
 ONE = np.asarray(1.0)
 
@@ -30,7 +30,7 @@ ONE = np.asarray(1.0)
 class Jets:
     """Every derivative of the features at fixed points (M, n), from one profile evaluation per order."""
 
-    features: Layer
+    features: PieceLayer
     points: Array
     _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
 
@@ -77,7 +77,7 @@ class Jets:
         return self._ridges[order]
 
 
-def pack_layer(layer: Layer) -> tuple[dict[str, Any], dict[str, Array]]:
+def pack_layer(layer: PieceLayer) -> tuple[dict[str, Any], dict[str, Array]]:
     """A layer as a JSON header and named arrays."""
     if not isinstance(layer, Curved):
         return pack_features(layer)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def pack_layer(layer: Layer) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays | parts
 
 
-def unpack_layer(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Layer:
+def unpack_layer(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> PieceLayer:
     """The inverse of ``pack_layer``."""
     if header["kind"] not in ("product", "polynomial"):
         return unpack_features(header, arrays)

@@ -15,7 +15,7 @@ from rannpde.pde.residual import distance
 from rannpde.pde.watch import Ending
 
 if TYPE_CHECKING:
-    from rannpde.pde.collocation.passes import Passes
+    from rannpde.pde.collocation.passes import CollocationPasses
 
 CLOSE = 1e-2
 """Draws that differ by less are two approximations of one solution."""
@@ -38,7 +38,7 @@ class CollocationPass:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class CollocationFound:
     """What the passes found: the best attempt, all others, the estimate and how it ended."""
 
     best: Attempt
@@ -62,7 +62,7 @@ class Drawer(Protocol):
 class Loop:
     """The story of passes: answers one after the other, their differences, and what they amount to."""
 
-    def __init__(self, owner: Passes) -> None:
+    def __init__(self, owner: CollocationPasses) -> None:
         self.owner = owner
         self.answers: list[Attempt] = []
         self.others: list[Attempt] = []
@@ -147,7 +147,7 @@ class Loop:
     def _distance(self, one: Attempt, other: Attempt) -> float:
         return distance(one.network, other.network, self.owner.points)
 
-    def found(self) -> Found:
+    def found(self) -> CollocationFound:
         """What the passes amount to."""
         tuning, difference = self.owner.tuning, self.difference
         ill = difference > tuning.ill_conditioned * self.best.score
@@ -155,7 +155,7 @@ class Loop:
         ending, detail = self._judged(estimate)
         best = self.best
         tried = tuple(one for one in (*self.answers, *self.others) if one is not best)
-        return Found(best, tried, tuple(self.passes), estimate, ending, detail)
+        return CollocationFound(best, tried, tuple(self.passes), estimate, ending, detail)
 
     def _judged(self, estimate: float) -> tuple[Ending, str]:
         owner, best = self.owner, self.best

@@ -17,9 +17,9 @@ from rannpde.errors import choose, positive_integer, positive_number, reject, re
 from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
-from rannpde.pde.collocation.loop import CollocationPass, Found
+from rannpde.pde.collocation.loop import CollocationFound, CollocationPass
 from rannpde.pde.collocation.newton import GaussNewton, Iteration
-from rannpde.pde.collocation.passes import Passes, by_slabs
+from rannpde.pde.collocation.passes import CollocationPasses, by_slabs
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
@@ -39,7 +39,7 @@ class Collocation:
     slabs : time slabs, solved one after the other; pieces : {"x": 4} cuts the domain, joined by continuity
     features : your own hidden layer
     guess : field → formula or callable with derivatives, or a Solution
-    weights : factor of the rows of an equation or condition by name, beside the balance (see ``System.first_step``)
+    weights : factor of the rows of an equation or condition by name, beside the balance (see ``first_step``)
     points_per_column : collocation points inside per column
     newton : settings of the iteration; tuning : the empirical numbers behind all this
 
@@ -112,7 +112,9 @@ class Collocation:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
         self._refuse_for(problem)
         found = (
-            by_slabs(problem, self, tol, watch, rng) if self.slabs > 1 else Passes(problem, self, tol, watch, rng).run()
+            by_slabs(problem, self, tol, watch, rng)
+            if self.slabs > 1
+            else CollocationPasses(problem, self, tol, watch, rng).run()
         )
         return self._solution(problem, found, tol, watch, why)
 
@@ -128,7 +130,7 @@ class Collocation:
             require(same, "features of dim", self.features.dim, f"{problem.domain.dim}, as the domain")
         check_weights(problem, self.weights)
 
-    def _solution(self, problem: Problem, found: Found, tol: float, watch: Watch, why: str) -> Solution:
+    def _solution(self, problem: Problem, found: CollocationFound, tol: float, watch: Watch, why: str) -> Solution:
         best = found.best
         losses = {name: total / count for name, (total, count) in best.losses.items()}
         measures: dict[str, float] = {}

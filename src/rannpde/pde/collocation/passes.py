@@ -20,7 +20,7 @@ from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.pde.collocation.attempt import Attempt, Recipe, ScaleSearch, attempt, first_scales, first_width
 from rannpde.pde.collocation.guess import GrowingWindow
 from rannpde.pde.collocation.learned import Lesson, Teacher
-from rannpde.pde.collocation.loop import Drawer, Found, Loop
+from rannpde.pde.collocation.loop import CollocationFound, Drawer, Loop
 from rannpde.pde.collocation.newton import GaussNewton
 from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales, scales_of
 from rannpde.pde.functions import State
@@ -36,7 +36,7 @@ CHECK_POINTS = 2000
 """Fresh points at which two draws are compared."""
 
 
-class Passes:
+class CollocationPasses:
     """Draw, solve, compare, widen."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Passes:
         self.watch.tell(self.number, step, width=columns, estimate=self.estimate)
         return Ending.BUDGET if self.watch.over else None
 
-    def run(self) -> Found:
+    def run(self) -> CollocationFound:
         method = self.method
         state = as_state(method.guess, self.problem) or first_guess(self.problem)
         if method.features is not None:
@@ -148,7 +148,7 @@ class Passes:
         pieces = (Piece(self.problem.domain.bounds, features),)
         return [attempt(self.problem, pieces, state, self.rng, self.recipe, label="given features")]
 
-    def _placed(self, state: State | None) -> Found:
+    def _placed(self, state: State | None) -> CollocationFound:
         """Neurons placed for the state before, on a growing time window first."""
         growing = self.tuning.growing
         width = self.method.width or growing.width
@@ -158,7 +158,7 @@ class Passes:
 
     # ------------------------------------------------------------------------------------------------------- loops
 
-    def _pair(self, state: State, width: int) -> Found:
+    def _pair(self, state: State, width: int) -> CollocationFound:
         """Two draws of a given width."""
         loop = Loop(self)
         ended = loop.step(self._uniform, width, state) or loop.step(self._again, width, loop.best.network)
@@ -166,7 +166,7 @@ class Passes:
             loop.step(self._again, width, loop.best.network)
         return loop.found()
 
-    def _repeat(self, draw: Drawer, state: State, width: int, most: int = 2) -> Found:
+    def _repeat(self, draw: Drawer, state: State, width: int, most: int = 2) -> CollocationFound:
         """Passes of one kind and width, at least two, until they agree."""
         loop = Loop(self)
         for _ in range(most):
@@ -175,7 +175,7 @@ class Passes:
             state = loop.best.network
         return loop.found()
 
-    def _widen(self, state: State) -> Found:
+    def _widen(self, state: State) -> CollocationFound:
         """Pairs of draws of doubling width until one agrees, or neither agreement nor residual gets better."""
         loop, tuning = Loop(self), self.tuning
         most = self._most
@@ -192,7 +192,7 @@ class Passes:
             state, width = loop.best.network, min(2 * width, most)
         return loop.found()
 
-    def _learn(self, state: State) -> Found:
+    def _learn(self, state: State) -> CollocationFound:
         """As ``_widen``, but after each draw of ridges with laws learned from the best solution so far."""
         loop, tuning = Loop(self), self.tuning
         most = self._most
@@ -239,15 +239,17 @@ class Passes:
         return min(tuning.last_width, max(tuning.first_width, tuning.most_columns // len(self.problem.fields)))
 
 
-def by_slabs(problem: Problem, method: Collocation, tol: float, watch: Watch, rng: np.random.Generator) -> Found:
+def by_slabs(
+    problem: Problem, method: Collocation, tol: float, watch: Watch, rng: np.random.Generator
+) -> CollocationFound:
     """Slabs one after the other; the pieces of all of them make one solution, judged by the sum of the estimates."""
     assert isinstance(problem.domain, SpaceTime)
     cuts, one = np.linspace(*problem.domain.time, method.slabs + 1).tolist(), replace(method, slabs=1)
-    found: list[Found] = []
+    found: list[CollocationFound] = []
     for start, end in pairwise(cuts):
         before = found[-1].best.network if found else None
         part = restrict_time(problem, (start, end), before)
-        found.append(Passes(part, one, tol / method.slabs, watch, rng).run())
+        found.append(CollocationPasses(part, one, tol / method.slabs, watch, rng).run())
         if found[-1].ending.by_caller:
             break
     worst = max(found, key=lambda one: (not one.ending.converged, one.best.score))
@@ -260,7 +262,7 @@ def by_slabs(problem: Problem, method: Collocation, tol: float, watch: Watch, rn
     tried = tuple(attempt for one in found for attempt in one.tried)
     told = tuple(row for one in found for row in one.passes)
     ending = worst.ending if not worst.ending.converged and estimate > tol else Ending.CONVERGED
-    return Found(best, tried, told, estimate, ending, "" if ending.converged else worst.detail)
+    return CollocationFound(best, tried, told, estimate, ending, "" if ending.converged else worst.detail)
 
 
 def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generator) -> RandomFeatures | FourierFeatures:

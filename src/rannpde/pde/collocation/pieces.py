@@ -16,7 +16,7 @@ from rannpde.errors import FileError, InputError, positive_integer, reject, requ
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
 from rannpde.network.storage import floats
-from rannpde.pde.collocation.layers import Curved, Layer, pack_layer, unpack_layer
+from rannpde.pde.collocation.layers import Curved, PieceLayer, pack_layer, unpack_layer
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
@@ -32,7 +32,7 @@ class Piece:
     """A box (n, 2) and the features that live on it."""
 
     bounds: Array
-    features: Layer
+    features: PieceLayer
 
 
 def locate(pieces: tuple[Piece, ...], points: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.collocation.layers import Jets, Layer
+from rannpde.pde.collocation.layers import Jets, PieceLayer
 from rannpde.pde.collocation.pieces import Piece, PointDraw, locate
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
@@ -141,14 +141,14 @@ def _squares(blocks: list[Block], rows: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class CollocationSystem:
     """All rows of a problem for features on one piece or several; unknowns are the output weights, one vector.
 
     The vector holds piece after piece, in a piece field after field, in a field column after column.
     """
 
     fields: tuple[str, ...]
-    features: tuple[Layer, ...]
+    features: tuple[PieceLayer, ...]
     rows: tuple[Rows | Matching, ...]
 
     @property
@@ -187,7 +187,7 @@ class System:
 
     def first_step(
         self, state: State, weights: Mapping[str, float], condition_weight: float
-    ) -> tuple[System, Array, Array]:
+    ) -> tuple[CollocationSystem, Array, Array]:
         """The balanced system, and Jacobian and right-hand side of the full Newton step from any state,
 
             F'(u₀) u₁ = F'(u₀) u₀ - F(u₀) .
@@ -219,7 +219,9 @@ class System:
             top = bottom
         return vector, matrix, energies
 
-    def _balanced(self, energies: list[Array], weights: Mapping[str, float], condition_weight: float) -> System:
+    def _balanced(
+        self, energies: list[Array], weights: Mapping[str, float], condition_weight: float
+    ) -> CollocationSystem:
         """energies: sums of squared lengths of Jacobian rows. Terms of one name on different sides are one group."""
         groups: dict[str, tuple[float, int]] = {}
         for rows, energy in zip(self.rows, energies, strict=True):
@@ -256,7 +258,7 @@ class System:
 # --------------------------------------------------------------------------------------------- from a problem
 
 
-def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> System:
+def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> CollocationSystem:
     """All rows of the problem, unweighted. Points of one piece go to the features of that piece."""
     words = problem.vocabulary
     rows: list[Rows | Matching] = []
@@ -279,7 +281,9 @@ def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) ->
                 rows.append(Rows(term, number, Jets(piece.features, here), term.known(here, words, data)))
     rows += _periodic_rows(problem, pieces, sampler)
     rows += _interface_rows(problem, pieces, sampler)
-    return System(problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r)))
+    return CollocationSystem(
+        problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r))
+    )
 
 
 def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> list[Matching]:

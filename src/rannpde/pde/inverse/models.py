@@ -20,7 +20,7 @@ from rannpde.pde.cells.marching import Marching
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.method import along_a_line
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
-from rannpde.pde.cells.system import System
+from rannpde.pde.cells.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate
@@ -112,7 +112,7 @@ class CellsModel:
         sizes = np.maximum(np.sqrt(np.mean(values**2, axis=0)), 1e-300)
         self.present = Present(unknowns, unknowns.guess)
         tight = np.zeros(len(start.tree.leaves), dtype=bool)
-        self.system = System(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
+        self.system = CellsSystem(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
         self.start: State | Weights = start
         self.problem, self.initial = problem, along_a_line(problem.at({})) is not None
         self.linear = _linear_in_fields(problem)

@@ -30,8 +30,6 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form, space_side_rule
 
-Space = Domain
-
 NEAR = 1e-2
 """A field within this share of its range of a declared bound touches it; half and twice as much do the same."""
 
@@ -46,7 +44,7 @@ class Resolution:
     limit : the largest 1/ℓ worth following; data with jumps and kinks have none of their own
     """
 
-    space: Space
+    space: Domain
     inverse: Array
     tuning: LinesTuning = field(default_factory=LinesTuning)
     limit: float = np.inf
@@ -129,7 +127,7 @@ class Resolution:
         return ends
 
 
-def grid_places(space: Space, grid: int) -> Array:
+def grid_places(space: Domain, grid: int) -> Array:
     """The places (G, d) of a regular grid over the bounding box."""
     return combinations(np.linspace(lower, upper, grid) for lower, upper in space.bounds)
 
@@ -140,7 +138,7 @@ def from_data(evolution: Evolution, tuning: LinesTuning) -> Resolution:
     return from_grid(space, space_fields(evolution, grid_places(space, _fine(space, tuning))), tuning)
 
 
-def from_grid(space: Space, fields: Iterable[Array], tuning: LinesTuning) -> Resolution:
+def from_grid(space: Domain, fields: Iterable[Array], tuning: LinesTuning) -> Resolution:
     """From fields (F,) on the fine grid of ``from_data``: the shortest length near each place."""
     size, grid, fine = _size(space), tuning.grid[space.dim - 1], _fine(space, tuning)
     found, limit = np.full(grid**space.dim, 4.0 / size), np.inf
@@ -172,11 +170,11 @@ def _largest_near(inverse: Array, dim: int, every: int) -> Array:
     return maximum_filter(inverse, size=finer + 1, mode="nearest")[(slice(None, None, finer),) * dim].ravel()
 
 
-def _fine(space: Space, tuning: LinesTuning) -> int:
+def _fine(space: Domain, tuning: LinesTuning) -> int:
     return FINER[space.dim] * (tuning.grid[space.dim - 1] - 1) + 1
 
 
-def _size(space: Space) -> float:
+def _size(space: Domain) -> float:
     return float(np.ptp(space.bounds, axis=1).max())
 
 
@@ -185,7 +183,7 @@ def _gradient(values: Array, steps: list[float]) -> list[Array]:
     return list(result) if values.ndim > 1 else [result]
 
 
-def from_nodes(space: Space, points: Array, inverse: Array, tuning: LinesTuning) -> Resolution:
+def from_nodes(space: Domain, points: Array, inverse: Array, tuning: LinesTuning) -> Resolution:
     """From 1/ℓ (M,) at scattered points (M, d)."""
     places = grid_places(space, tuning.grid[space.dim - 1])
     if space.dim == 1:
@@ -194,7 +192,7 @@ def from_nodes(space: Space, points: Array, inverse: Array, tuning: LinesTuning)
     return smoothed(space, griddata(points, inverse, places, method="nearest"), tuning)
 
 
-def smoothed(space: Space, inverse: Array, tuning: LinesTuning) -> Resolution:
+def smoothed(space: Domain, inverse: Array, tuning: LinesTuning) -> Resolution:
     """An envelope without dents: the largest of the neighbourhood, then a moving mean of the same width."""
     grid = tuning.grid[space.dim - 1]
     reach = max(1, grid // 200)

@@ -17,7 +17,7 @@ from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
 from rannpde.pde.lines.evolved import Evolved, ProjectedSystem, Stretch
 from rannpde.pde.lines.galerkin import Basis, Galerkin, Rule
-from rannpde.pde.lines.march import Step, Trajectory
+from rannpde.pde.lines.march import MarchStep, Trajectory
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.kept import KeptStep
 from rannpde.pde.lines.periodic.modes import Modes
@@ -244,7 +244,7 @@ def _polynomials(arrays: Mapping[str, Array]) -> tuple[Polynomial, ...]:
     return tuple(Polynomial(*row) for row in rows)
 
 
-def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array], steps: tuple[Step, ...]) -> Trajectory:
+def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array], steps: tuple[MarchStep, ...]) -> Trajectory:
     times, end = floats(arrays, "times", (None,)), float(about["end"])
     if not ((np.diff(times) > 0).all() and times[-2] < end <= times[-1]):
         raise FileError("the times of the file are not in order")

@@ -21,7 +21,7 @@ from rannpde.pde.watch import Ending
 SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
 INTEGRATORS = ("RadauIIA", "ETDRK4", *SCIPY)
 
-Step = Polynomial | KeptStep
+MarchStep = Polynomial | KeptStep
 Event = Callable[[float, Array], float]
 
 
@@ -34,7 +34,7 @@ class Trajectory:
     """
 
     times: tuple[float, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[MarchStep, ...]
     ending: Ending | None = None
     detail: str = ""
     found: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Trajectory:
             values[:, rows] = part
         return np.empty((0, 0)) if values is None else values
 
-    def by_step(self, times: Array) -> Iterator[tuple[Step, Any]]:
+    def by_step(self, times: Array) -> Iterator[tuple[MarchStep, Any]]:
         """Each step that some of the times (M,) fall in, and which of them."""
         place = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
         ordered = bool((np.diff(place) >= 0).all())
@@ -106,7 +106,7 @@ class March:
     caution: float = 1.0
     grown: Callable[[float], float] | None = None
     over: Callable[[], bool] = lambda: False
-    keep: Callable[[Polynomial], Step] = lambda step: step
+    keep: Callable[[Polynomial], MarchStep] = lambda step: step
     most_evaluations: float = np.inf
 
     def run(
@@ -119,7 +119,7 @@ class March:
         first_step: float | None = None,
     ) -> Trajectory:
         """From the state at time[0] to time[1], or until ``stop``, an event, a blow-up or the caller ends it."""
-        times, steps = [time[0]], list[Step]()
+        times, steps = [time[0]], list[MarchStep]()
         found: dict[str, list[float]] = {name: [] for name in self.events}
         values = {name: event(time[0], state) for name, event in self.events.items()}
         ending: Ending | None = None
@@ -180,7 +180,9 @@ class March:
             options["jac"] = lambda t, y: _matrix(system.jacobian(t, y))
         return SCIPY[self.integrator](fun, time[0], state, time[1], **options)
 
-    def _events(self, step: Step, found: dict[str, list[float]], values: dict[str, float]) -> tuple[Ending | None, str]:
+    def _events(
+        self, step: MarchStep, found: dict[str, list[float]], values: dict[str, float]
+    ) -> tuple[Ending | None, str]:
         """Zeros of the events in the last step; the reason to end, if one of them is terminal."""
         ended: tuple[Ending | None, str] = (None, "")
         for name, event in self.events.items():

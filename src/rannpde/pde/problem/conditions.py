@@ -222,10 +222,10 @@ def _data_term(name: str, condition: Data, domain: Domain, vocabulary: Vocabular
     return Term(name, "data", expression, None, points, values, condition.weight)
 
 
-Where = str | tuple[str, ...] | list[str] | Callable[[Array], Any]
+SideChoice = str | tuple[str, ...] | list[str] | Callable[[Array], Any]
 
 
-def places(where: Where, domain: Domain, parameters: Mapping[str, float], name: str = "part") -> list[Side]:
+def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], name: str = "part") -> list[Side]:
     """The sides and slices that a condition names; ``name`` is that of a part given by a function of points."""
     if callable(where):
         return [domain.part(where, name)]

@@ -25,14 +25,14 @@ from rannpde.domains.formed import Curve, Implicit
 from rannpde.domains.moved import Moved, Similarity, moved
 from rannpde.domains.polygon import Polygon
 from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
-from rannpde.domains.solids import Operation
+from rannpde.domains.solids import SetOperation
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import naming
 from rannpde.pde.problem.entries import ENTRIES_LIMIT, constants, interval, known, table_of, text, texts
 
 Parameters = Mapping[str, float]
 Reader = Callable[[str, Any, Parameters], Domain]
-OPERATIONS: tuple[Operation, ...] = ("union", "intersection", "difference")
+OPERATIONS: tuple[SetOperation, ...] = ("union", "intersection", "difference")
 
 
 def domain_from_table(table: Any, parameters: Parameters) -> Domain:
@@ -204,7 +204,7 @@ def _moved(key: str, table: Any, parameters: Parameters) -> Domain:
         return moved(shape, Similarity(factor, tuple(tuple(row) for row in rotation), tuple(shift)))
 
 
-def _operation(operation: Operation) -> Reader:
+def _operation(operation: SetOperation) -> Reader:
     def read(key: str, value: Any, parameters: Parameters) -> Domain:
         listed = isinstance(value, (list, tuple)) and 2 <= len(value) <= ENTRIES_LIMIT
         require(listed, key, value, f"a list of 2 to {ENTRIES_LIMIT} shapes")

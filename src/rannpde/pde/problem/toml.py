@@ -53,7 +53,7 @@ from rannpde.pde.problem.shapes import domain_from_table, domain_table
 from rannpde.pde.problem.unknown import AnyUnknown, Unknown, UnknownFunction
 from rannpde.pde.statement.build import number
 
-Settings = dict[str, Any]
+SettingsTable = dict[str, Any]
 """Plain values: numbers, text, booleans, lists and tables of them."""
 
 VALUES_LIMIT = 100_000
@@ -73,7 +73,7 @@ _KINDS = {
 }
 
 
-def read_problem(path: PathLike) -> tuple[Problem, Settings]:
+def read_problem(path: PathLike) -> tuple[Problem, SettingsTable]:
     """The problem in a TOML file, and its table ``solve`` as it stands there, for the solver to judge.
 
     An InputError says what is wrong and, where it can be found, in which line and column.

@@ -196,21 +196,21 @@ def evaluate(
 
 
 Functions = Mapping[str, Callable[..., Any]]
-Operation = Callable[[list[Array], Functions], Any]
+ArrayOperation = Callable[[list[Array], Functions], Any]
 """What a node makes of the values below it."""
 
 
 @lru_cache(maxsize=512)
 def _program(
     expressions: tuple[sympy.Expr, ...], given: tuple[sympy.Symbol, ...]
-) -> tuple[tuple[Array, ...], tuple[tuple[Operation, tuple[int, ...]], ...], tuple[int, ...]]:
+) -> tuple[tuple[Array, ...], tuple[tuple[ArrayOperation, tuple[int, ...]], ...], tuple[int, ...]]:
     """The trees as a list of steps: marches evaluate the same formulas a thousand times, at few points.
 
     Values lie in one row: those given, then constants (larger ones by floats, not by digits), then one for each step,
     an operation and where what it needs lies. Last, where the expressions themselves lie.
     """
     constants: dict[sympy.Expr, Array] = {}
-    steps: dict[sympy.Expr, tuple[Operation, tuple[sympy.Expr, ...]]] = {}
+    steps: dict[sympy.Expr, tuple[ArrayOperation, tuple[sympy.Expr, ...]]] = {}
     outside = set(given)
 
     def visit(node: sympy.Expr) -> None:
@@ -236,7 +236,7 @@ def _program(
     return tuple(constants.values()), ordered, tuple(place[expression] for expression in expressions)
 
 
-def _operation(node: sympy.Expr) -> Operation:
+def _operation(node: sympy.Expr) -> ArrayOperation:
     if node.is_Add:
         return lambda below, _: sum(below[1:], below[0])
     if node.is_Mul:

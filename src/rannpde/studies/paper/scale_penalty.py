@@ -27,7 +27,7 @@ ROWS: tuple[float | str, ...] = (*(10.0**k for k in range(-11, 0, 2)), *PENALTY_
 """Penalties, then the rules that choose one."""
 PAPER = (10.0, 1e-5)
 """The paper's choice."""
-Choice = tuple[float, float | str]
+ScaleAndPenalty = tuple[float, float | str]
 """Frequency scale, and penalty or rule."""
 DEVIATIONS = (
     "Not in the paper, which uses scale 10 and λ = 10⁻⁵ unexplained. 'held-out' chooses λ from powers of ten by "
@@ -95,11 +95,11 @@ def _heat_map(figure: Figure, axes: Axes, scales: Sequence[float], errors: Array
     log_scale(bar.ax, "y")
 
 
-def _by_choice(series: Sequence[Series], d: int) -> dict[Choice, Series]:
+def _by_choice(series: Sequence[Series], d: int) -> dict[ScaleAndPenalty, Series]:
     return {(one.first_fit.features.scale, one.first_fit.penalty): one for one in series if one.space_dim == d}
 
 
-def _error(found: dict[Choice, Series], choice: Choice, quantity: str = "error") -> float:
+def _error(found: dict[ScaleAndPenalty, Series], choice: ScaleAndPenalty, quantity: str = "error") -> float:
     return float(found[choice].mean(quantity)[0]) if choice in found else np.nan
 
 
@@ -116,8 +116,8 @@ def _tables(series: Sequence[Series]) -> list[Table]:
     return [Table("The paper's choice, automatic ones, and the best of the map.", head, tuple(rows))]
 
 
-def _choices(found: dict[Choice, Series]) -> list[tuple[str, Choice]]:
-    choices: list[tuple[str, Choice]] = [("as in the paper", PAPER)]
+def _choices(found: dict[ScaleAndPenalty, Series]) -> list[tuple[str, ScaleAndPenalty]]:
+    choices: list[tuple[str, ScaleAndPenalty]] = [("as in the paper", PAPER)]
     choices += [(f"λ by {rule}", (PAPER[0], rule)) for rule in PENALTY_RULES]
     held_out = [choice for choice in found if choice[1] == "held-out"]
     if held_out:

@@ -8,14 +8,14 @@ from dataclasses import asdict
 from rannpde.errors import InputError, choose
 from rannpde.studies.run.fit import FitResult, run_fit
 from rannpde.studies.run.unbiased import UnbiasedResult, run_unbiased
-from rannpde.studies.study import Cell, Fit, Unbiased
+from rannpde.studies.study import Fit, StudyCell, Unbiased
 
 Result = FitResult | UnbiasedResult
 
 _KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (FitResult, UnbiasedResult)}
 
 
-def run_cell(cell: Cell) -> Result:
+def run_cell(cell: StudyCell) -> Result:
     """The result of a cell, which depends on the cell alone."""
     match cell:
         case Fit():

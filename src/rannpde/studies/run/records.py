@@ -20,7 +20,7 @@ from typing import Any
 
 from rannpde.errors import FileError, InputError
 from rannpde.studies.run.cell import Result, result_from, result_text
-from rannpde.studies.study import Cell
+from rannpde.studies.study import StudyCell
 
 APPLICATION_ID = 0x52414E4E
 """'RANN' in the header of our files: how a foreign SQLite file is recognised."""
@@ -83,7 +83,7 @@ class Records:
     ) -> None:
         self._connection.close()
 
-    def add(self, cell: Cell, result: Result, environment: Mapping[str, Any]) -> None:
+    def add(self, cell: StudyCell, result: Result, environment: Mapping[str, Any]) -> None:
         """Keep a finished cell, in one transaction: it is there whole or not at all, and never twice."""
         facts = json.dumps(environment, sort_keys=True)
         row = (
@@ -108,7 +108,7 @@ class Records:
         """Keys of all finished cells whose rows are sound."""
         return {key for _, _, key, record in self._rows() if record is not None}
 
-    def find(self, cells: Iterable[Cell]) -> dict[str, Record]:
+    def find(self, cells: Iterable[StudyCell]) -> dict[str, Record]:
         """The sound records of those cells that are finished, by key."""
         wanted = {cell.key for cell in cells}
         return {key: record for _, _, key, record in self._rows() if record is not None and key in wanted}

@@ -31,7 +31,7 @@ from rannpde.studies.run.cell import Result, run_cell
 from rannpde.studies.run.environment import facts, limit_threads, limited_threads
 from rannpde.studies.run.fit import warm_up
 from rannpde.studies.run.records import Records
-from rannpde.studies.study import Cell
+from rannpde.studies.study import StudyCell
 
 
 @dataclass(frozen=True)
@@ -41,28 +41,28 @@ class Failure:
     reason: str
 
 
-Finished = tuple[Cell, Result | Failure]
+Finished = tuple[StudyCell, Result | Failure]
 RESERVE = 2
 """Cells sent for each thread of the workers: one that runs, and one so that it need not wait for the next."""
 CENSUS_SECONDS = 5.0
 """How often the workers are counted: some join late, some go."""
 
 
-def missing_cells(cells: Sequence[Cell], records: Records) -> list[Cell]:
+def missing_cells(cells: Sequence[StudyCell], records: Records) -> list[StudyCell]:
     """Those without a record, each once."""
     finished = records.keys()
     return list({cell.key: cell for cell in cells if cell.key not in finished}.values())
 
 
 def run_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[StudyCell],
     records: Records,
     *,
     workers: int = 1,
     threads: int = 1,
     scheduler: str | None = None,
-    notice: Callable[[Cell, Result | Failure], None] | None = None,
-) -> list[tuple[Cell, Failure]]:
+    notice: Callable[[StudyCell, Result | Failure], None] | None = None,
+) -> list[tuple[StudyCell, Failure]]:
     """Run the missing cells and record each as soon as it is done; failures are returned, the others go on.
 
     scheduler : address of a Dask scheduler, whose workers run the cells instead of ``workers`` processes here
@@ -82,8 +82,8 @@ def run_cells(
 
 
 def _outcomes(
-    work: Sequence[Cell], workers: int, threads: int, scheduler: str | None
-) -> Iterator[tuple[Cell, Result | Failure, dict[str, Any]]]:
+    work: Sequence[StudyCell], workers: int, threads: int, scheduler: str | None
+) -> Iterator[tuple[StudyCell, Result | Failure, dict[str, Any]]]:
     """Cells with what came of them and the facts of the machine that ran them."""
     if scheduler is not None and work:
         yield from _on_cluster(work, scheduler, threads)
@@ -94,7 +94,7 @@ def _outcomes(
         yield cell, outcome, environment
 
 
-def attempt(cell: Cell) -> Result | Failure:
+def attempt(cell: StudyCell) -> Result | Failure:
     """Run a cell; an exception becomes a Failure that names it and the place."""
     try:
         return run_cell(cell)
@@ -105,7 +105,7 @@ def attempt(cell: Cell) -> Result | Failure:
         return Failure(f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})")
 
 
-def _in_this_process(work: Sequence[Cell], threads: int) -> Iterator[Finished]:
+def _in_this_process(work: Sequence[StudyCell], threads: int) -> Iterator[Finished]:
     with limited_threads(threads):
         if work:
             warm_up()
@@ -113,14 +113,14 @@ def _in_this_process(work: Sequence[Cell], threads: int) -> Iterator[Finished]:
             yield cell, attempt(cell)
 
 
-def _in_processes(work: Sequence[Cell], workers: int, threads: int) -> Iterator[Finished]:
+def _in_processes(work: Sequence[StudyCell], workers: int, threads: int) -> Iterator[Finished]:
     """Feed a pool of processes; cells in flight when a process dies are tried again, each alone in a new one."""
     queue = deque(work)
     while queue:
-        lost: list[Cell] = []
+        lost: list[StudyCell] = []
         yield from _one_pool(queue, workers, threads, lost)
         for cell in lost:
-            alone: list[Cell] = []
+            alone: list[StudyCell] = []
             yield from _one_pool(deque([cell]), 1, threads, alone)
             if alone:
                 yield (
@@ -129,9 +129,9 @@ def _in_processes(work: Sequence[Cell], workers: int, threads: int) -> Iterator[
                 )
 
 
-def _one_pool(queue: deque[Cell], workers: int, threads: int, lost: list[Cell]) -> Iterator[Finished]:
+def _one_pool(queue: deque[StudyCell], workers: int, threads: int, lost: list[StudyCell]) -> Iterator[Finished]:
     """Outcomes until the queue is empty or the pool breaks; then ``lost`` holds what was in flight."""
-    flight: dict[Future[Result | Failure], Cell] = {}
+    flight: dict[Future[Result | Failure], StudyCell] = {}
     with _pool(workers, threads) as pool:
         try:
             while queue or flight:
@@ -146,13 +146,13 @@ def _one_pool(queue: deque[Cell], workers: int, threads: int, lost: list[Cell]) 
 
 
 def _on_cluster(
-    work: Sequence[Cell], scheduler: str, threads: int
-) -> Iterator[tuple[Cell, Result | Failure, dict[str, Any]]]:
+    work: Sequence[StudyCell], scheduler: str, threads: int
+) -> Iterator[tuple[StudyCell, Result | Failure, dict[str, Any]]]:
     """Feed the workers of a scheduler, a few cells ahead; a cell whose workers die again and again has failed."""
     client = connect(scheduler)
     from distributed import as_completed
 
-    queue, flight = deque(work), dict[Any, Cell]()
+    queue, flight = deque(work), dict[Any, StudyCell]()
     completed = as_completed(loop=client.loop, with_results=True, raise_errors=False)  # fetched while others are kept
     room, asked = 1, -inf
     try:
@@ -184,7 +184,7 @@ def _trouble(future: Any) -> tuple[Failure, dict[str, Any]]:
     raise AssertionError("a future that failed has an exception")
 
 
-def _on_worker(cell: Cell, threads: int) -> tuple[Result | Failure, dict[str, Any]]:
+def _on_worker(cell: StudyCell, threads: int) -> tuple[Result | Failure, dict[str, Any]]:
     """Run a cell as a task. More threads than one are for workers that run one task at a time: --nthreads 1."""
     with one_core() if threads == 1 else limited_threads(threads):
         environment = _warm_facts()

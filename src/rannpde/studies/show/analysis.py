@@ -20,7 +20,7 @@ from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
-from rannpde.studies.study import Cell, Fit, FittedCurve, Study, UnbiasedCurve
+from rannpde.studies.study import Fit, FittedCurve, Study, StudyCell, UnbiasedCurve
 
 Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""
@@ -56,7 +56,7 @@ class Series:
     """The finished cells of one curve."""
 
     curve: FittedCurve | UnbiasedCurve
-    cells: tuple[Cell, ...]
+    cells: tuple[StudyCell, ...]
     results: Mapping[str, Result]
     """By the key of the cell; cells that failed are missing."""
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.runner import Failure
-from rannpde.studies.study import Cell
+from rannpde.studies.study import StudyCell
 
 PLAIN_INTERVAL = 15.0
 """Seconds between lines when the output is not a terminal."""
@@ -26,7 +26,7 @@ class Display:
     The time left is the time so far, times the ratio of the guessed costs of what is left and what is done.
     """
 
-    def __init__(self, total: int, work: Sequence[Cell], console: Console) -> None:
+    def __init__(self, total: int, work: Sequence[StudyCell], console: Console) -> None:
         self._console, self._live = console, console.is_terminal
         self._total, self._kept, self._done, self._failed = total, total - len(work), 0, 0
         self._cost, self._spent = sum(cell.cost for cell in work), 0.0
@@ -48,7 +48,7 @@ class Display:
     ) -> None:
         self._bar.stop()
 
-    def notice(self, cell: Cell, outcome: Result | Failure) -> None:
+    def notice(self, cell: StudyCell, outcome: Result | Failure) -> None:
         """A cell is done."""
         self._done += 1
         self._spent += cell.cost
@@ -65,7 +65,7 @@ class Display:
             line = f"{self._kept + self._done}/{self._total}, {text}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def _status(self, cell: Cell, outcome: Result | Failure) -> str:
+    def _status(self, cell: StudyCell, outcome: Result | Failure) -> str:
         """What matters most first: a narrow terminal cuts the end."""
         left = (time.monotonic() - self._started) * (self._cost - self._spent) / max(self._spent, 1.0)
         parts = [f"about {duration(left)} left"]
@@ -78,7 +78,7 @@ class Display:
             parts.append(f"slope {slope:+.2f}")
         return ", ".join([*parts, title(cell)])
 
-    def _slope(self, cell: Cell) -> float | None:
+    def _slope(self, cell: StudyCell) -> float | None:
         """Of the current curve, from the cells of this run."""
         pairs = self._errors[cell.study, cell.curve]
         if len({width for width, _ in pairs}) < 3:
@@ -87,7 +87,7 @@ class Display:
         return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
 
 
-def title(cell: Cell) -> str:
+def title(cell: StudyCell) -> str:
     """Which cell, in words."""
     return f"{cell.study}, {cell.curve}, N = {cell.widths[-1]}, seed {cell.seed}"
 

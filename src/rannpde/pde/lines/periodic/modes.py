@@ -24,12 +24,12 @@ from scipy import fft
 from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.pde.problem.evolution import Parity
 
-Bounds = tuple[tuple[float, float], ...]
+AxisBounds = tuple[tuple[float, float], ...]
 EXACT = 3.0
 """Points over highest modes that make the projection of quadratic terms exact."""
 
 
-def periodic_grid(bounds: Bounds, shape: Sequence[int]) -> Array:
+def periodic_grid(bounds: AxisBounds, shape: Sequence[int]) -> Array:
     """(points, d): equidistant points, the last end of every axis left out."""
     pairs = zip(bounds, shape, strict=True)
     return combinations(lower + (upper - lower) * np.arange(count) / count for (lower, upper), count in pairs)
@@ -66,7 +66,7 @@ class Modes:
     ((7, 3), (10, 8))
     """
 
-    bounds: Bounds
+    bounds: AxisBounds
     highest: tuple[int, ...]
     padding: float = EXACT
     parities: tuple[Parity, ...] = ()

@@ -23,7 +23,7 @@ from rannpde.pde.lines.march import March, stages_of
 from rannpde.pde.lines.passes import Grown, Setting, first_scales
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.kept import KeptStep
-from rannpde.pde.lines.periodic.modes import EXACT, Bounds, Modes, periodic_grid
+from rannpde.pde.lines.periodic.modes import EXACT, AxisBounds, Modes, periodic_grid
 from rannpde.pde.lines.periodic.spectral import HIGH, Spectral
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.problem.data import space_fields
@@ -184,7 +184,7 @@ class FourierModes:
         """Points per axis of the grid on which the data are looked at: between mirrors, of twice the box."""
         return FINE_MODES[self.dim] * (2 if self.parities and self.dim < 3 else 1)
 
-    def _of_data(self) -> tuple[Bounds, tuple[int, ...], bool]:
+    def _of_data(self) -> tuple[AxisBounds, tuple[int, ...], bool]:
         """The box that the data repeat, the highest modes that they hold there, and whether no grid resolves them.
 
         Data: initial values, sources and coefficients.
@@ -207,7 +207,9 @@ class FourierModes:
         rough = max(highest) >= fine // 2
         return *self._repeated(bounds, highest, repeats), rough
 
-    def _repeated(self, bounds: Bounds, highest: list[int], repeats: list[int]) -> tuple[Bounds, tuple[int, ...]]:
+    def _repeated(
+        self, bounds: AxisBounds, highest: list[int], repeats: list[int]
+    ) -> tuple[AxisBounds, tuple[int, ...]]:
         """The part of the box that the data repeat, if they do at places that are on no grid too."""
         points = self.evolution.domain.space.sample(200, rng=7)
         here = list(space_fields(self.evolution, points))
@@ -236,7 +238,7 @@ def with_speeds(system: Spectral) -> dict[Component, float]:
     return scales
 
 
-def whole_period(evolution: Evolution) -> Bounds:
+def whole_period(evolution: Evolution) -> AxisBounds:
     """The box, or twice the box where its walls are mirrors."""
     pairs = ((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
     return tuple((a, a + 2.0 * (b - a)) if evolution.mirrors is not None else (a, b) for a, b in pairs)
