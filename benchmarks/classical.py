@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import fft
 
 from rannpde.bench.rivals import chebyshev
 from rannpde.bench.rivals.chebyshev import grid, interpolation, tensor
 from rannpde.bench.rivals.chebyshev import points_of as chebyshev_points
-from rannpde.bench.rivals.fourier import etd_coefficients
 from rannpde.bench.rivals.steady import navier_stokes
 
 __all__ = ["chebyshev_points", "interpolation", "navier_stokes"]  # for the benchmarks beside this one
@@ -116,46 +114,6 @@ def burgers_square(nodes: int, steps: int, viscosity: float, exact: Function, ti
             tables = [interpolation(x, weights, points[rows, k]) for k in (1, 2)]
             nearest = min(kept, key=lambda one: abs(one - time))
             found[rows] = np.stack([tensor(tables, field) for field in kept[nearest]], axis=1)
-        return found
-
-    return evaluate
-
-
-def fourier_square(
-    lower: float, length: float, size: int, steps: int, times: Array, linear: Function, rate: Callable, start: Function
-) -> Function:
-    """û' = linear(k²) û + rate(…) on a periodic square by ETDRK4 with fixed steps; ``start`` is (fields, n, n).
-
-    linear : (n, n/2 + 1) to (fields, n, n/2 + 1)
-    rate : of the transforms and the factors ik, il of both derivatives; aliases are its own
-    """
-    k, half = (2j * np.pi / length * frequencies(size, 1 / size) for frequencies in (fft.fftfreq, fft.rfftfreq))
-    k[size // 2] = half[-1] = 0.0
-    kx, ky = k[:, None], half[None, :]
-    h = (times[-1] - times[0]) / steps
-    E, E2, Q, f1, f2, f3 = etd_coefficients(h * linear(-(kx**2 + ky**2).real))
-    x = lower + length * np.arange(size) / size
-    w = fft.rfft2(start(*np.meshgrid(x, x, indexing="ij")))
-    kept, every = [w], steps // (len(times) - 1)
-    for step in range(1, steps + 1):
-        n = rate(w, kx, ky)
-        a = E2 * w + h * Q * n
-        na = rate(a, kx, ky)
-        b = E2 * w + h * Q * na
-        nb = rate(b, kx, ky)
-        c = E2 * a + h * Q * (2 * nb - n)
-        w = E * w + h * (n * f1 + 2 * (na + nb) * f2 + rate(c, kx, ky) * f3)
-        if step % every == 0:
-            kept.append(w)
-    twice = np.where((np.arange(size // 2 + 1) % (size // 2)) == 0, 1.0, 2.0)
-
-    def evaluate(points: Array) -> Array:
-        found = np.empty((len(points), len(w)))
-        number = np.rint((points[:, 0] - times[0]) / (times[-1] - times[0]) * (len(times) - 1)).astype(int)
-        for one in np.unique(number):
-            rows = number == one
-            left, right = (np.exp(np.outer(points[rows, a] - lower, q)) / size for a, q in ((1, k), (2, half)))
-            found[rows] = np.stack([tensor([left, right * twice], table).real for table in kept[one]], axis=1)
         return found
 
     return evaluate

@@ -22,13 +22,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import fft
 from scipy.integrate import solve_ivp
 from scipy.sparse import diags_array
 
 import classical
 import rannpde as rp
 from classical import Array, Function, barycentric, chebyshev_points
+from rannpde.bench.rivals.fourier import Waves, carried, gray_scott_rate
+from rannpde.bench.rivals.fourier import square as fourier_square
 from rannpde.pde.zoo import zoo
 
 TIMES = 1000
@@ -407,17 +408,16 @@ def taylor_green() -> Case:
     domain = rp.SpaceTime(t=(0, 1), x=(0, 2 * np.pi), y=(0, 2 * np.pi))
     problem = rp.Problem(equations, domain, conditions, {"nu": 0.02}, fields=("u", "v", "p"), exact=exact)
 
-    def rate(w: Array, kx: Array, ky: Array) -> Array:
+    def rate(w: Array, waves: Waves) -> Array:
         """-(u·∇)u without its gradient part."""
-        u, v = fft.irfft2(w)
-        f = -fft.rfft2([u * q + v * r for q, r in fft.irfft2([[kx * s, ky * s] for s in w])])
-        square = kx**2 + ky**2
-        pressure = (kx * f[0] + ky * f[1]) / np.where(square == 0, 1.0, square)
-        return np.stack([f[0] - kx * pressure, f[1] - ky * pressure])
+        (ik, il), f = waves.factors, carried(w, waves)
+        square = ik**2 + il**2
+        pressure = (ik * f[0] + il * f[1]) / np.where(square == 0, 1.0, square)
+        return np.stack([f[0] - ik * pressure, f[1] - il * pressure])
 
     def run() -> Function:
-        return classical.fourier_square(
-            0.0, 2 * np.pi, 16, 200, times_of(problem), lambda square: -0.02 * np.stack([square] * 2), rate,
+        return fourier_square(
+            (0.0, 2 * np.pi), 16, 200, times_of(problem)[1:], lambda square: -0.02 * np.stack([square] * 2), rate,
             lambda x, y: np.stack([np.cos(x) * np.sin(y), -np.sin(x) * np.cos(y)]),
         )  # fmt: skip
 
@@ -433,20 +433,13 @@ def gray_scott() -> Case:
     domain = rp.SpaceTime(t=(0, 200), x=(-1, 1), y=(-1, 1))
     problem = rp.Problem(equations, domain, conditions, fields=("u", "v"))
 
-    def rate(w: Array, kx: Array, ky: Array) -> Array:
-        u, v = fft.irfft2(w)
-        eaten = fft.rfft2(u * v**2)
-        fed = np.zeros(eaten.shape)
-        fed[0, 0] = 0.04 * u.size
-        return np.stack([fed - eaten, eaten])
-
     def run(size: int, steps: int) -> Function:
         def first(x: Array, y: Array) -> Array:
             squares = [(x + s) ** 2 + (y + 0.4 * s) ** 2 for s in (0.05, -0.05)]
             return np.stack([1 - np.exp(-80 * squares[0]), np.exp(-80 * squares[1])])
 
         linear = lambda square: np.stack([-1e-5 * square - 0.04, -5e-6 * square - 0.1])  # noqa: E731
-        return classical.fourier_square(-1.0, 2.0, size, steps, times_of(problem), linear, rate, first)
+        return fourier_square((-1.0, 1.0), size, steps, times_of(problem)[1:], linear, gray_scott_rate, first)
 
     return Case(problem, 1e-4, 1e-4, 120.0, run(448, 600), lambda: run(384, 320), "Fourier ETDRK4, 384²")
 

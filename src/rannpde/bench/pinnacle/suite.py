@@ -47,14 +47,17 @@ def run_suite(
     again: bool = False,
     tell: Callable[[BenchRecord, bool], None] = lambda record, kept: None,
 ) -> BenchPages:
-    """Run the missing cases and write ``report.html`` and ``table.md``; Ctrl-C writes them of what is done."""
+    """Run the missing cases and write ``report.html`` and ``table.md``; Ctrl-C writes them of what is done.
+
+    The pages tell of every case that the folder has with these settings, also of those not named now.
+    """
     cases, folder = chosen(names), prepare_folder(folder)
     for case in cases:  # wrong settings are refused before any work
         settings_for(case, tol, seconds, small)
     try:
         run_cases(cases, folder, tol=tol, seconds=seconds, small=small, again=again, tell=tell)
     finally:
-        found = [(case, known(case, settings_for(case, tol, seconds, small), folder)) for case in cases]
+        found = [(case, known(case, settings_for(case, tol, seconds, small), folder)) for case in CASES.values()]
         done = [(case, record) for case, record in found if record is not None]
         product = _written([case for case, _ in done], [record for _, record in done], folder, command)
     return product

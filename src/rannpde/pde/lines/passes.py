@@ -127,6 +127,16 @@ def first_scales(evolution: Evolution) -> dict[Component, float]:
     return found
 
 
+def with_speeds(scales: Mapping[Component, float], pulls: Mapping[Component, float]) -> dict[Component, float]:
+    """Scales for the first pass: a field that begins at rest will move as fast as its acceleration and size allow."""
+    found = dict(scales)
+    for component, pull in pulls.items():
+        if component.level:
+            speed = float(np.sqrt(pull * scales[Component(component.field, 0)]))
+            found[component] = max(found[component], speed if np.isfinite(speed) else 0.0)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Grown:
     """How large a solution has been so far, as a share of its largest size: what is small and grows has small errors.

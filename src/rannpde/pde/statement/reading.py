@@ -35,9 +35,8 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
     if isinstance(statement, sympy.Equality):
         statement = statement.lhs - statement.rhs
     if not isinstance(statement, sympy.Expr):
-        raise InputError(
-            f"an equation is a {type(statement).__name__}, but must be text, a SymPy expression or sympy.Eq"
-        )
+        kind = type(statement).__name__
+        raise InputError(f"an equation must be text, a SymPy expression or sympy.Eq, not {statement!r} ({kind})")
     _check_numbers(statement)
     table: dict[sympy.Basic, sympy.Basic] = {}
     for node in statement.atoms(AppliedUndef):

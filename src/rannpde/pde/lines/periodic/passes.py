@@ -20,7 +20,7 @@ from scipy import fft
 from rannpde.arrays import Array
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.march import March, stages_of
-from rannpde.pde.lines.passes import Grown, Setting, first_scales
+from rannpde.pde.lines.passes import Grown, Setting, first_scales, with_speeds
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.kept import KeptStep
 from rannpde.pde.lines.periodic.modes import EXACT, AxisBounds, Modes, periodic_grid
@@ -90,7 +90,7 @@ class FourierModes:
         start, end = self.evolution.domain.time
         system = self._system(self.highest)
         if number == 1:
-            self.scales = with_speeds(system)
+            self.scales = with_speeds(system.scales, pulls(system))
             system = replace(system, scales=self.scales)
         state, first_step = system.initial_state(), None
         stretches: list[Stretch] = []
@@ -226,16 +226,11 @@ class FourierModes:
         return tuple(found), tuple(highest)
 
 
-def with_speeds(system: Spectral) -> dict[Component, float]:
-    """Scales for the first pass: a field that begins at rest will move as fast as its acceleration and size allow."""
+def pulls(system: Spectral) -> dict[Component, float]:
+    """The root mean square of each rate at the start."""
     time, state = np.array([system.evolution.domain.time[0]]), system.initial_state()
-    pulls = system.modes.norms(system.rates(time, state[:, None])[:, 0].reshape(-1, *system.modes.shape))
-    scales = dict(system.scales)
-    for component, pull in zip(system.evolution.components, pulls, strict=True):
-        if component.level:
-            speed = float(np.sqrt(pull * scales[Component(component.field, 0)]))
-            scales[component] = max(scales[component], speed if np.isfinite(speed) else 0.0)
-    return scales
+    sizes = system.modes.norms(system.rates(time, state[:, None])[:, 0].reshape(-1, *system.modes.shape))
+    return dict(zip(system.evolution.components, sizes, strict=True))
 
 
 def whole_period(evolution: Evolution) -> AxisBounds:

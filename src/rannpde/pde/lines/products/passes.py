@@ -12,7 +12,7 @@ from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import Rule
 from rannpde.pde.lines.march import March, Trajectory
-from rannpde.pde.lines.passes import Grown, Setting, first_scales
+from rannpde.pde.lines.passes import Grown, Setting, first_scales, with_speeds
 from rannpde.pde.lines.products.axis import Axis, along, periodic_axis, random_axis
 from rannpde.pde.lines.products.flow import StokesModes
 from rannpde.pde.lines.products.incompressible import IncompressibleFlow
@@ -51,7 +51,7 @@ class AdaptedProducts:
         while True:
             system = self.system(max(tol, self.setting.tol))
             if number == 1 and not stretches:
-                system = replace(system, scales=with_speeds(system))
+                system = replace(system, scales=with_speeds(system.scales, pulls(system)))
             march = self.setting.march(tol, number, system, self.grown)
             try:
                 stretches.append(self._marched(march, system, stretches, left > 0, number == 1 and not stretches))
@@ -213,14 +213,9 @@ def unresolved(system: Products, times: Array, states: Array) -> bool:
     return False
 
 
-def with_speeds(system: Products) -> dict[Component, float]:
-    """Scales for the first pass: a field that begins at rest will move as fast as its acceleration and size allow."""
-    state = system.initial_state()
+def pulls(system: Products) -> dict[Component, float]:
+    """The root mean square of each rate at the start."""
     start = np.array([system.evolution.domain.time[0]])
-    rate, scales = system.rates(start, state[:, None])[:, 0], dict(system.scales)
-    for component, block in system.slices.items():
-        if component.level:
-            pull = np.linalg.norm(rate[block]) / np.sqrt(system.evolution.domain.space.volume)
-            speed = float(np.sqrt(pull * scales[Component(component.field, 0)]))
-            scales[component] = max(scales[component], speed if np.isfinite(speed) else 0.0)
-    return scales
+    rate = system.rates(start, system.initial_state()[:, None])[:, 0]
+    root = np.sqrt(system.evolution.domain.space.volume)
+    return {component: float(np.linalg.norm(rate[block]) / root) for component, block in system.slices.items()}
