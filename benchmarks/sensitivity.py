@@ -3,6 +3,7 @@
     python benchmarks/sensitivity.py                        all fields, about an hour
     python benchmarks/sensitivity.py finer placement.flat   these fields, by name or with the group before it
     python benchmarks/sensitivity.py --used                 only which fields change anything at all
+    python benchmarks/sensitivity.py --off                  what each rule is worth: all without it
     python benchmarks/sensitivity.py --list                 the fields and their values
     python benchmarks/sensitivity.py --problems heat wave   on these problems of the set
 
@@ -10,7 +11,8 @@ Tuples are changed as a whole, whole numbers stay whole and at least 1. Factors 
 and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems; with the
 worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where both
 changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise`` marks
-those that change no more than another seed does. Both are candidates for deletion.
+those that change no more than another seed does. Both are candidates for deletion: ``--off`` tells whether the rule
+that a number belongs to is needed at all.
 """
 
 from __future__ import annotations
@@ -115,12 +117,73 @@ def lid() -> rp.Problem:
     return rp.Problem([*equations, "u_x + v_y = 0"], rp.SpaceTime(t=(0, 0.5), x=(0, 1), y=(0, 1)), walls | lid)
 
 
+def blobs() -> rp.Problem:
+    """Two that react in a periodic square, fronts that grow finer."""
+    start = {"u": "1 - exp(-10*(x**2 + y**2))", "v": "exp(-10*((x - 0.1)**2 + y**2))"}
+    equations = ["u_t = 2e-3*laplace(u) + 0.04*(1 - u) - u*v**2", "v_t = 1e-3*laplace(v) - 0.1*v + u*v**2"]
+    domain = rp.SpaceTime(t=(0, 5), x=(-1, 1), y=(-1, 1))
+    periodic = {"x": "periodic", "y": "periodic"}
+    return rp.Problem(equations, domain, {"t=0": [f"{name} = {text}" for name, text in start.items()]} | periodic)
+
+
+def front() -> rp.Problem:
+    """A front across a square with walls, which the start does not show."""
+    exact = "1/(1 + exp((x + y - t)/0.1))"
+    conditions = {"t=0": f"u = {exact}", "boundary": f"u = {exact}"}
+    square = rp.SpaceTime(t=(0, 0.5), x=(0, 1), y=(0, 1))
+    return rp.Problem("u_t + u*(u_x + u_y) = 0.05*laplace(u)", square, conditions, exact={"u": exact})
+
+
+def growing() -> rp.Problem:
+    """Small for half of the time, a million times larger in the middle of it."""
+    exact = "exp(60*(t - t**2))*sin(pi*x)"
+    conditions = {"t=0": f"u = {exact}", "boundary": "u = 0"}
+    equation = "u_t = u_xx + (pi**2 + 60*(1 - 2*t))*u"
+    return rp.Problem(equation, rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions, exact={"u": exact})
+
+
+def step() -> rp.Problem:
+    """Slow flow over a backward step: a system round a re-entrant corner."""
+    domain = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2))
+    conditions = {
+        "x=0": ["u = 4*y*(1 - y)", "v = 0"],
+        "boundary except x=0, x=4": ["u = 0", "v = 0"],
+        "x=4": ["p = u_x", "v_x = 0"],
+    }
+    return rp.Problem(["p_x = laplace(u)", "p_y = laplace(v)", "u_x + v_y = 0"], domain, conditions)
+
+
+def outflow() -> rp.Problem:
+    """A flow through a square that leaves through a layer of width 1e-3."""
+    return rp.Problem("u_x = 1e-3*laplace(u) + 1", SQUARE, {"x=0": "u = 0", "x=1": "u = 0", "rest": SIDES})
+
+
+def inclusion() -> rp.Problem:
+    """A square that conducts a hundred times better, with corners."""
+    equation = "div(where(max(abs(x), abs(y)) < 0.3, 100, 1)*grad(u)) = -1"
+    return rp.Problem(equation, rp.Box(x=(-1, 1), y=(-1, 1)), {"boundary": "u = 0"})
+
+
+def hollow() -> rp.Problem:
+    """A cube around a ball."""
+    domain = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.4, 0.5, 0.5), 0.2, ("x", "y", "z"))
+    return stated("laplace(u) = 3*exp(x + y - z)", domain, "exp(x + y - z)")
+
+
+def plate() -> rp.Problem:
+    """Heat round a hole, suddenly warm."""
+    domain = rp.SpaceTime(t=(0, 1), x=SQUARE - rp.Ball((0.4, 0.5), 0.2, name="hole"))
+    conditions = {"t=0": "u = 0", "hole": "dn(u) = 1 - u", "boundary except hole": "dn(u) = 0"}
+    return rp.Problem("u_t = laplace(u)", domain, conditions)
+
+
 def stated(equation: str, domain: Any, exact: str, *others: str) -> rp.Problem:
     """A problem with a known solution, given on the whole boundary."""
     return rp.Problem(equation, domain, {"boundary": [f"u = {exact}", *others]}, exact={"u": exact})
 
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
+SIDES = rp.On(("y=0", "y=1"), "dn(u) = 0")
 CORNER = rp.Box(x=(-1, 1), y=(-1, 1)) - rp.Box(x=(0, 1), y=(-1, 0))
 
 
@@ -173,6 +236,9 @@ LINES = (
     Case("waves", waves, 1e-8),
     Case("vortices", vortices, 1e-6),
     Case("lid", lid, 1e-3),
+    Case("blobs", blobs, 1e-4),
+    Case("front", front, 1e-5),
+    Case("growing", growing, 1e-6),
 )
 COLLOCATION = (
     Case("poisson", lambda: zoo("poisson"), 1e-8),
@@ -198,6 +264,11 @@ CELLS = (
     Case("cavity", cavity, 1e-1),
     Case("oscillator", oscillator, 1e-8),
     Case("disc", disc, 1e-6),
+    Case("step", step, 1e-2),
+    Case("outflow", outflow, 1e-4),
+    Case("inclusion", inclusion, 1e-2),
+    Case("hollow", hollow, 1e-6),
+    Case("plate", plate, 1e-3),
 )
 
 
@@ -222,8 +293,11 @@ class Field:
 
     def changed(self, factor: float) -> Tuning:
         """The whole tuning with this one number changed."""
+        return self.set(scaled(self.name, self.value, factor))
+
+    def set(self, value: Any) -> Tuning:
+        """The whole tuning with another value of this one."""
         tuning: Any = TUNINGS[self.method]()
-        value = scaled(self.name, self.value, factor)
         if not self.group:
             return replace(tuning, **{self.name: value})
         return replace(tuning, **{self.group: replace(getattr(tuning, self.group), **{self.name: value})})
@@ -259,6 +333,76 @@ def scaled(name: str, value: Any, factor: float) -> Any:
     if name in GROWTH:
         return 1 + (value - 1) * factor
     return (1 + value) / 2 if factor > 1 and 0.5 <= value < 1 else value * factor
+
+
+OFF: dict[str, Any] = {
+    "lines.early": (),
+    "lines.early_width": 1.0,
+    "lines.tighter": 1.0,
+    "lines.least_share": 1.0,
+    "lines.foreign_share": 0.3,
+    "lines.finer": 1.0,
+    "lines.rough_ratio": np.inf,
+    "lines.hopeless": np.inf,
+    "lines.uniform_share": 0.0,
+    "lines.loose_nodes": 1.0,
+    "lines.stretches": (1.0,),
+    "lines.product_density": 1.0,
+    "lines.unresolved": np.inf,
+    "lines.much_finer": 1.0,
+    "lines.least_axis": 1.0,
+    "lines.felt": 0.0,
+    "lines.slow_newton": np.inf,
+    "lines.tail_share": np.inf,
+    "lines.resolved_step": 1.3,
+    "lines.scouting": 0,
+    "lines.exponential_from": np.inf,
+    "lines.exponential_share": 1.0,
+    "lines.resolved_padding": 3.0,
+    "lines.kept_share": 0.0,
+    "lines.growth_work": np.inf,
+    "lines.window_counts": (),
+    "steps.reuse_rate": 1.0,
+    "steps.lengths_per_step": np.inf,
+    "collocation.ill_share": 1.0,
+    "collocation.alike": np.inf,
+    "collocation.few_coordinates_from": 99,
+    "collocation.condition_weight": 1.0,
+    "collocation.focus_share": 0.0,
+    "collocation.rough": np.inf,
+    "placement.free": 0.0,
+    "placement.uniform": 0.0,
+    "placement.flat": 0.0,
+    "learning.free": 0.0,
+    "learning.freer": 0.2,
+    "learning.idle": 0,
+    "cells.spread": (1.0, 1.0),
+    "cells.shake": (0.0, 0.0, 0.0),
+    "cells.first_cuts": (0, 0, 0),
+    "cells.face_weight": (1.0, 1.0, 1.0),
+    "cells.condition_weight": (1.0, 1.0, 1.0),
+    "cells.corner": 0.0,
+    "cells.coarser": (0, 0, 0),
+    "cells.trace_cutoff": 1e-13,
+    "cells.curve_cutoff": 1e-13,
+    "cells.strongest": 1.0,
+    "cells.leaving": 0.0,
+    "cells.loose": np.inf,
+    "cells.alike": 1.0,
+    "cells.per_cell": np.inf,
+    "cells.worst": 0.0,
+    "cells.cornered": 0.7,
+    "cells.least": 1.0,
+    "cells.direction": 0.0,
+    "cells.bend": 0.0,
+    "cells.slow": 1.0,
+    "cells.vain": np.inf,
+    "cells.worth": 0,
+    "cells.many_stages": 0.0,
+    "cells.first_level": 0,
+    "cells.tighter": 1.0,
+}
+"""Values with which a rule does nothing."""
 
 
 # -------------------------------------------------------------------------------------------------------- the runs
@@ -377,6 +521,31 @@ def used(method: str, cases: list[Case], chosen: list[Field]) -> list[str]:
     return idle
 
 
+def without(method: str, cases: list[Case], chosen: list[Field]) -> list[str]:
+    """Print what changes without each rule, problem by problem; the labels of the rules that nothing needs."""
+    base = [run(case, method, TUNINGS[method]()) for case in cases]
+    head = f"{'error':>8} {'(worst)':>9}{'time':>7}{'conv':>5}"
+    print(f"\n{method}: {', '.join(case.name for case in cases)}")
+    print(f"{'without':<34}{'value':<20}{head}   {sum(one.converged for one in base)} converged before", flush=True)
+    idle = []
+    for field in (one for one in chosen if one.label in OFF):
+        runs = [run(case, method, field.set(OFF[field.label])) for case in cases]
+        told = [told_apart(case.name, a, b) for case, a, b in zip(cases, base, runs, strict=True) if a.mark != b.mark]
+        idle += [] if told else [f"{field.label} (same)"]
+        shares = ", ".join(one for one in told if one)
+        print(f"{field.label:<34}{shown(OFF[field.label]):<20}{Comparison.of(base, runs)}   {shares}", flush=True)
+    return idle
+
+
+def told_apart(name: str, before: Result, after: Result) -> str:
+    """A problem whose result is another one by more than a third."""
+    error = after.error / before.error if 0 < before.error < np.inf else 1.0
+    seconds = after.seconds / before.seconds
+    lost = "" if after.converged == before.converged else " converges" if after.converged else " no longer converges"
+    parts = [f"{ratio:.2g} {what}" for ratio, what in ((error, "error"), (seconds, "s")) if abs(np.log(ratio)) > 0.3]
+    return f"{name}{lost} {', '.join(parts)}".rstrip() if lost or parts else ""
+
+
 def shown(value: Any) -> str:
     """A short text of a number or a tuple."""
     return ", ".join(f"{part:.3g}" for part in (value if isinstance(value, tuple) else (value,)))
@@ -387,6 +556,7 @@ def main() -> None:
     parser.add_argument("fields", nargs="*", help="names, such as finer or placement.flat; all unless given")
     parser.add_argument("--problems", nargs="*", default=[], help="names of problems; all unless given")
     parser.add_argument("--used", action="store_true", help="only tell which fields change anything at all")
+    parser.add_argument("--off", action="store_true", help="only tell what changes without each rule")
     parser.add_argument("--list", action="store_true", help="only list the fields")
     options = parser.parse_args()
     known = all_fields()
@@ -402,7 +572,7 @@ def main() -> None:
         own = [one for one in chosen if one.method == method]
         some = [one for one in cases if not options.problems or one.name in options.problems]
         if own and some:
-            idle += (used if options.used else compare)(method, some, own)
+            idle += (used if options.used else without if options.off else compare)(method, some, own)
     print(f"\nNothing changes with: {', '.join(idle) or 'none of them'}")
 
 

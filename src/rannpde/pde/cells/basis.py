@@ -37,7 +37,7 @@ class Draw:
     def sample(cls, dim: int, degree: int, tuning: CellsTuning, rng: np.random.Generator) -> Draw:
         """Frequencies uniform in a cube, phases uniform."""
         count = round(0.5 * tuning.columns * comb(degree + dim, dim)) + 1
-        scale = tuning.frequency * degree * rng.uniform(*tuning.spread)
+        scale = tuning.frequency[dim - 1] * degree * rng.uniform(*tuning.spread)
         weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
         return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, tuning)
 
