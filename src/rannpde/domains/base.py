@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array, Rng
+from rannpde.domains.creases import NONE, Creases
 from rannpde.domains.region import Region
 from rannpde.domains.sides import Side, checked_bounds, find_side
 from rannpde.domains.streams import unit_stream
@@ -73,6 +74,11 @@ class Domain(Region):
     @abstractmethod
     def corners(self) -> tuple[Corner, ...]:
         """Re-entrant corners, where the domain opens by more than π; known in the plane."""
+
+    @property
+    def creases(self) -> Creases:
+        """Re-entrant edges of a solid."""
+        return NONE
 
     @abstractmethod
     def level(self, points: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, combinations
 from rannpde.domains.base import Domain
+from rannpde.domains.creases import NONE, Creases, reentrant_creases
 from rannpde.domains.cut import planar_rule
 from rannpde.domains.naming import side_names
 from rannpde.domains.pieces import SLACK, Border, Curves, CutSide
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 LEAST = 1e-12
 """Area or volume, relative to that of the bounds, below which a set is called empty."""
+
+SEEN, LEAST_SEEN = 4000, 50
+"""Points of the boundary, and of each side, among which the edges of a solid are found."""
 
 NEAR = 1e-7
 """How far beside a point of the rim points inside are looked for, as a share of the size of the shape."""
@@ -161,3 +165,12 @@ class Cut(Domain):
             for v in self.engine.vertices
             if v.angle > np.pi + SMOOTH
         )
+
+    @cached_property
+    def creases(self) -> Creases:
+        if self.dim != 3:
+            return NONE
+        sides, whole = self.sides.values(), sum(side.measure for side in self.sides.values())
+        points = [side.sample(max(LEAST_SEEN, round(SEEN * side.measure / whole)), rng=0) for side in sides]
+        normals = [side.normals(own) for side, own in zip(sides, points, strict=True)]
+        return reentrant_creases(self.level, np.concatenate(points), np.concatenate(normals), self.size)

@@ -13,6 +13,7 @@ from rannpde.arrays import Array
 from rannpde.domains.base import SPACE_ONLY, Domain, box_level
 from rannpde.domains.boxes import Ball, Box, Interval, listing
 from rannpde.domains.coordinates import Pair, checked_names, pair
+from rannpde.domains.creases import Creases
 from rannpde.domains.region import Linear, Region, tensor_rule
 from rannpde.domains.sides import FlatSide, RoundSide, Side, find_side, side_name
 from rannpde.domains.streams import PointStream
@@ -104,6 +105,10 @@ class SpaceTime(Domain):
     @property
     def corners(self) -> tuple[Corner, ...]:
         return self.space.corners
+
+    @property
+    def creases(self) -> Creases:
+        return self.space.creases
 
     def with_names(self, names: Sequence[str]) -> SpaceTime:
         return SpaceTime(self.time, x=self.space.with_names(names[1:]))

@@ -25,6 +25,10 @@ FEW_NODES = 5
 """The same for surfaces with many small pieces, which need no more."""
 HALVINGS = 18
 """Times that cells are halved at most to fit a small box."""
+SLENDER = 64
+"""Cells of the parameters are no smaller than this part of a box, however thin it is."""
+HALVES = ((1, 1, 1, 1), (2, 2, 0, 0), (2, 0, 2, 0), (0, 0, 2, 2), (0, 2, 0, 2))
+"""Four times the weights of the corners in the middle of a flat cell and of its edges."""
 GIVE_UP = 2**15
 """Points that are tried in a box before the side is said not to meet it."""
 
@@ -41,6 +45,18 @@ def spheres(chart: Chart, piece: Array, lower: Array, width: Array) -> tuple[Arr
     corners = [lower + width[:, None] * np.array(c, dtype=float) for c in ((0, 0), (0, 1), (1, 0), (1, 1))]
     reach = [np.linalg.norm(chart.place(piece, corner) - centre, axis=1) for corner in corners]
     return centre, 1.2 * np.maximum.reduce(reach)
+
+
+def overlaps(chart: Chart, piece: Array, lower: Array, width: Array, bounds: Array) -> Array:
+    """Whether cells (C,) have more than a line in common with a box (3, 2); flat ones alone are looked at."""
+    shares = np.array([(0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5), (0, 0.5), (0.5, 0), (1, 0.5), (0.5, 1)])
+    places = np.stack([chart.place(piece, lower + width[:, None] * share) for share in shares], axis=1)
+    low, high = places.min(axis=1), places.max(axis=1)
+    slack = 1e-9 * (high - low).max(axis=1, keepdims=True, initial=0.0)
+    flat = np.abs(places[:, 4:] - 0.25 * np.array(HALVES) @ places[:, :4]).max(axis=(1, 2)) <= slack[:, 0]
+    common = np.minimum(high, bounds[:, 1]) - np.maximum(low, bounds[:, 0])
+    meets = (common >= -slack).all(axis=1) & ((common > slack).sum(axis=1) >= 2)
+    return np.asarray(meets | ~flat)
 
 
 def settled(rule: Callable[[int], tuple[float, float]], charts: list[Chart], doubled: bool = True) -> float:
@@ -83,12 +99,14 @@ class Patches:
 
     def fitted(self, bounds: Array) -> Patches:
         """Cells halved until they are small beside the box with bounds (3, 2), without those that do not meet it."""
-        aim = 0.25 * float((bounds[:, 1] - bounds[:, 0]).max())
+        lengths = bounds[:, 1] - bounds[:, 0]
+        aim = max(0.25 * float(lengths.min()), float(lengths.max()) / SLENDER)
         piece, lower, width, sure = self.piece, self.lower, self.width, self.sure
         for _ in range(HALVINGS):
             centre, radius = spheres(self.sheet.chart, piece, lower, width)
             beyond = np.maximum(np.maximum(bounds[:, 0] - centre, centre - bounds[:, 1]), 0.0)
             meets = np.linalg.norm(beyond, axis=1) <= radius
+            meets[meets] = overlaps(self.sheet.chart, piece[meets], lower[meets], width[meets], bounds)
             piece, lower, width, radius, sure = piece[meets], lower[meets], width[meets], radius[meets], sure[meets]
             large = radius > aim
             if not large.any():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
+from rannpde.domains.creases import NONE, Creases
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.extent import is_box
@@ -27,6 +28,9 @@ from rannpde.pde.watch import Ending
 
 GRADING = 0.25
 """Length of a cell over that of the next one away from a re-entrant corner."""
+ALONG, LEVELS = 0.9, 2
+"""Cosine of the angle to an axis above which an edge runs along it; how often cells at re-entrant edges of solids are
+cut for one pass: they are many, so only those that need it, as pass after pass shows."""
 MEETING, MOST_MEETING = 3 * pi, 600
 """The angle of a re-entrant corner like which those of interfaces are treated at first, and so many cells at most.
 What a last cell leaves is multiplied by the contrast: with 1.5 π one of 100 left 2e-3 at a tolerance of 1e-4, with 3 π
@@ -240,16 +244,41 @@ class Solved:
         return np.hypot(self.inside, np.linalg.norm(self.beside, axis=1))
 
 
-def refined(tree: CellNode, solved: Solved, mark: float, sizes: Array, tuning: CellsTuning) -> CellNode:
+def refined(
+    tree: CellNode, solved: Solved, mark: float, sizes: Array, tuning: CellsTuning, creases: Creases = NONE
+) -> CellNode:
     """The tree with the cells whose residual is above the mark cut; the same tree where there are none.
 
-    sizes (fields,) : of the fields
+    sizes (fields,) : of the fields; creases : re-entrant edges, towards which cells at them are cut
     """
     marks, homes = solved.marks, solved.mesh.homes
     chosen = np.flatnonzero(marks > max(mark, tuning.worst * float(marks.max())))
     chosen = chosen[np.argsort(marks[chosen], kind="stable")]  # of two parts of a box the worse one is heard
     cuts = {tree.leaves[homes[k]]: _axes(solved, int(k), sizes, tuning) for k in chosen}
-    return tree.refined(cuts) if cuts else tree
+    if not cuts:
+        return tree
+    shares = {leaf: np.full(len(leaf.bounds), 0.5) for leaf in cuts}
+    for level in range(LEVELS):
+        known = set(tree.leaves)
+        for leaf in cuts:
+            cuts[leaf], shares[leaf] = _at_creases(leaf, creases) or (() if level else cuts[leaf], shares[leaf])
+        tree = tree.refined(cuts, shares)
+        cuts = dict.fromkeys(set(tree.leaves) - known, ())
+        shares = dict.fromkeys(cuts, np.empty(0))
+    return tree
+
+
+def _at_creases(leaf: CellNode, creases: Creases) -> tuple[tuple[int, ...], Array] | None:
+    """The axes across the re-entrant edges at a leaf and the shares (n,) at which it is cut; None where it has none."""
+    if not len(creases):
+        return None
+    lower, upper = (leaf.bounds + FLAT * leaf.lengths[:, None] * np.array([-1.0, 1.0])).T
+    near = ((lower <= creases.points) & (creases.points <= upper)).all(axis=1)
+    if not near.any():
+        return None
+    across = np.abs(creases.directions[near]) < ALONG
+    place = np.average(creases.points[near], axis=0, weights=np.where(across.any(axis=0), across, 1.0))
+    return axes_of(across.any(axis=0)), _towards(leaf, place)
 
 
 def _axes(solved: Solved, number: int, sizes: Array, tuning: CellsTuning) -> tuple[int, ...]:

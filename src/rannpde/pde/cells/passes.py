@@ -112,7 +112,8 @@ class CellsPasses:
         self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
-        self.cornered = corners or bool(self.interfaces.corners)
+        self.cornered = corners or bool(self.interfaces.corners) or len(problem.domain.creases) > 0
+        self.creases = problem.domain.creases
         self.sizes = np.ones(len(problem.fields))
         self.mark = tuning.mark * tol  # in space cells are dear: the worst first
         if self.dim < 3:
@@ -152,7 +153,7 @@ class CellsPasses:
             if ending is None:
                 assert self.last is not None
                 before = tree
-                tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
+                tree = refined(before, self.last, self.mark, self.sizes, self.tuning, self.creases)
                 if (
                     len(tree.leaves) > self.tuning.most_cells[self.dim - 1]
                     or len(self.passes) >= self.tuning.most_passes

@@ -42,8 +42,9 @@ class CellsTuning:
     mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
         falls when nothing is left to cut and passes still differ, by ``boldest`` of the largest residual at most
     share : estimate over difference of two passes; two independent errors of a size differ by √2 of it
-    cornered : the same for flows and other systems round re-entrant corners, and where interfaces cross: behind a step
-        errors were three and four times the difference of the last two passes, at crossings up to seven times
+    cornered : the same for flows and other systems round re-entrant corners, for re-entrant edges of solids, and where
+        interfaces cross: behind a step errors were three and four times the difference of the last two passes, at
+        an edge twice, at crossings up to seven times
     trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
         ``trust`` times that ratio but by ``least`` at most
     lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
