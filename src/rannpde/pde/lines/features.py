@@ -247,8 +247,7 @@ class AdaptedFeatures:
         resolution = self.resolution.finer(self.boost)
         loose = form.weak and dim == 1 and self._carried(tol / 5)  # where its rounding is far below
         rule = resolution.rule(boundary=form.weak, density=tuning.loose_nodes if loose else 1.0)
-        early = tuning.early_width if tol > setting.tol else 1.0
-        wanted = max(early * resolution.wanted_width(tol), tuning.narrowest[dim - 1])
+        wanted = max(resolution.wanted_width(tol), tuning.narrowest[dim - 1])
         width = setting.width or int(min(wanted, tuning.widest[dim - 1], 0.7 * len(rule.points)))
         features = RandomFeatures.sample(
             width=width, dim=dim, law=resolution.law(), activation="tanh", rng=self.rng, constant=True

@@ -176,7 +176,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             if self.J is None:
                 self.J, self.factors, fresh = self.dynamics.jacobian(self.t, self.y), None, True
                 self.njev += 1
-            stages, rate, finite = self._newton(h)
+            stages, finite = self._newton(h)
             if stages is None:
                 if fresh or not finite:
                     self.h = h * (0.25 if finite else self.control.shrink)
@@ -191,8 +191,6 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
                 self.h = h * min(max(factor, self.control.shrink), 0.8)
                 continue
             self._accept(h, stages, series, min(factor, self.control.growth))
-            if rate > self.control.reuse_rate:
-                self.J = None
             return True, None
 
     def _accept(self, h: float, stages: Array, series: Array, factor: float) -> None:
@@ -211,12 +209,12 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         )
         return last * min(1.0, max(last / earlier if earlier > 0 else 1.0, 0.02))
 
-    def _newton(self, h: float) -> tuple[Array | None, float, bool]:
-        """Stages Z (n, s) of a step, the rate of convergence, and whether every number stayed finite."""
+    def _newton(self, h: float) -> tuple[Array | None, bool]:
+        """Stages Z (n, s) of a step and whether every number stayed finite."""
         table, step = self.table, self.direction * h
         times = self.t + step * table.nodes
         Z = self._guess(h)
-        previous, rate = np.inf, 1.0
+        previous = np.inf
         most, rounding, goal = self.control.iterations, self.control.rounding, self.control.newton_share * self.tol
         for iteration in range(most):
             if self.over():
@@ -224,24 +222,24 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             F = self.dynamics.rates(times, self.y[:, None] + Z)
             self.nfev += len(times)
             if not np.isfinite(F).all():
-                return None, rate, False
+                return None, False
             change = self._solve(step, F - (Z @ table.inverse.T) / step)
             Z = Z + change
             size = max(self.dynamics.size(change[:, k]) for k in range(change.shape[1]))
             if not np.isfinite(size):
-                return None, rate, False
+                return None, False
             if iteration:
                 rate = size / previous
                 if size <= rounding or (rate < 1 and rate / (1 - rate) * size < goal):
-                    return Z, rate, True
+                    return Z, True
                 if rate >= 1 and size <= 10 * rounding:
-                    return Z, rate, True
+                    return Z, True
                 if rate >= 1 or rate ** (most - 1 - iteration) * size > goal:
-                    return None, rate, True
+                    return None, True
             elif size <= rounding:
-                return Z, 0.0, True
+                return Z, True
             previous = size
-        return None, rate, True
+        return None, True
 
     def _guess(self, h: float) -> Array:
         """The last step's polynomial, continued; zero at first."""

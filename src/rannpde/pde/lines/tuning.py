@@ -17,19 +17,18 @@ class StepControl:
 
     iterations : of Newton in one step at most; a smaller step is better than more of them
     newton_share : Newton stops at this share of the tolerance, so that its error does not count
-    reuse_rate : a Jacobian is kept while an iteration gains more than this factor: a new one costs about four of them
     growth, shrink, safety : of step sizes, as usual (Hairer & Wanner, IV.8)
     rounding : corrections below this share of the state are rounding, which Newton cannot better
     blow_up, creeping : a solution this many times its scale is called a blow-up if steps are below that share of the
         time left; bounded sources make large solutions too, but not small steps
     most_steps, sure_after : ends a march that creeps, or after the second would need more than the first at its pace: a
         wave that grows at an outflow went on for minutes; layers in time take some dozen small steps, not a thousand
-    lengths_per_step : a step may not pass more of the data's own lengths in time, or a short pulse is stepped over
+    lengths_per_step : a step may not pass more of the data's own lengths in time, or a short pulse is stepped over (a
+        source of width 5e-4 that comes and goes)
     """
 
     iterations: int = 12
     newton_share: float = 0.05
-    reuse_rate: float = 0.02
     growth: float = 6.0
     shrink: float = 0.1
     safety: float = 0.85
@@ -46,7 +45,7 @@ class LinesTuning:
     """Passes, features and quadrature of the method of lines.
 
     early : tolerances of the first passes, which only find out how fine the solution is; skipped near the wanted one
-    early_width : share of the features for these: the lengths of a badly resolved solution are too short
+        (without them Burgers' shock of width 0.003 takes three times as long)
     most_passes : after which passes that do not agree are given up, as they are when ``patience`` comparable ones in a
         row each keep more than ``gain`` of the disagreement
     tighter : every pass after the first of the wanted tolerance marches with one this much smaller than the last, so
@@ -61,7 +60,8 @@ class LinesTuning:
         tests/honesty, steps and kinks of data among them; value and slope at both ends of a rod leave 0.9 and more
     estimate_share : error of the last pass over its difference to the one before (0.7 for equally good passes, 0.3 for
         one three times better; measured 0.4 to 2.8 times the true error over the zoo)
-    finer : lengths shrink by this factor with every pass that should have been the last: kinks have no length
+    finer : lengths shrink by this factor with every pass that should have been the last: kinks have no length, and
+        passes over Barenblatt's solution do not come together without it
 
     features_first, features_digit : features per length and per digit, 8 + 2 digits in 1-D (Burgers: 32 for twelve
         digits) and (4 + digits)²/12 per square of a length in 2-D (heat)
@@ -89,7 +89,6 @@ class LinesTuning:
     unresolved : a first or early pass stops where the last quarter of an axis' functions holds this share of the
         solution, and goes on from there with axes for what it saw, ``much_finer``, at most ``refinements`` times:
         fronts that 23 functions could not carry made Heat 2d-LT (bench/pinnacle) take 460 steps that showed nothing
-    least_axis : features of an axis
     product_looks : values at nodes and times, at most, when a pass looks at products
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
     most_flow : unknowns of each field of an incompressible flow, whose modes are a dense matrix
@@ -119,7 +118,6 @@ class LinesTuning:
     """
 
     early: tuple[float, ...] = (1e-3, 1e-6)
-    early_width: float = 0.5
     most_passes: int = 8
     patience: int = 3
     gain: float = 0.7
@@ -160,7 +158,6 @@ class LinesTuning:
     unresolved: float = 0.02
     refinements: int = 8
     much_finer: float = 1.3
-    least_axis: float = 20.0
     product_looks: int = 1_500_000
     most_unknowns: tuple[int, int] = (20_000, 40_000)
     most_nodes: int = 2_000_000

@@ -164,8 +164,7 @@ class AdaptedProducts:
         most = int(tuning.most_nodes ** (1 / len(self.lines)))
         density = min(tuning.product_density, most / (30.0 * resolution.lengths_across))
         rule = resolution.rule(boundary=False, density=density)
-        wanted = max(resolution.wanted_width(tol), tuning.least_axis)
-        width = setting.width or int(min(wanted, tuning.widest[0], len(rule.points)))
+        width = setting.width or int(min(resolution.wanted_width(tol), tuning.widest[0], len(rule.points)))
         features = RandomFeatures.sample(
             width=width, dim=1, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
