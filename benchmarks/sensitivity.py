@@ -368,7 +368,6 @@ OFF: dict[str, Any] = {
     "lines.felt": 0.0,
     "lines.slow_newton": np.inf,
     "lines.tail_share": np.inf,
-    "lines.resolved_step": 1.3,
     "lines.scouting": 0,
     "lines.exponential_from": np.inf,
     "lines.exponential_share": 1.0,

@@ -98,8 +98,7 @@ class LinesTuning:
 
     first_modes, most_modes : highest Fourier mode per axis; rough_modes : of data that no grid resolves
     tail_share : of the tolerance that the highest eighth of the modes may hold; mode_growth : factor where that is more
-    mode_step : factor from one pass to the next; resolved_step : the least of it in several dimensions, where the modes
-        resolve the solution
+    mode_step : factor from one pass to the next
     mode_tighter : every pass with Fourier modes marches with a tolerance this much smaller than the one before: two of
         one tolerance take the same steps, and of kinks carried around, whose error in time falls like √tol, a factor
         of 2 hid nine tenths
@@ -174,7 +173,6 @@ class LinesTuning:
     tail_share: float = 0.1
     mode_growth: float = 1.25
     mode_step: float = 1.3
-    resolved_step: float = 1.1
     mode_tighter: float = 4.0
     scouting: int = 2
     exponential_from: float = 1e-6

@@ -162,20 +162,10 @@ class FourierModes:
         last = solution.stretches[-1].system
         assert isinstance(last, Spectral)
         self.scales, self.grown = _scales(solution), Grown.of(solution, self.setting.tuning)
-        step = self._step()
+        step = self.setting.tuning.mode_step
         self.highest = tuple(min(int(np.ceil(step * high)), self.most) for high in last.modes.highest)
         again = self.rough and self.dim > 1 and self.tol <= self.setting.tol
         return not (again or (failed and max(last.modes.highest) >= self.most))
-
-    def _step(self) -> float:
-        """Modes of the next pass over those of this one: spectra fall exponentially, unless they are never resolved."""
-        tuning = self.setting.tuning
-        if self.dim == 1 or self.rough:
-            return tuning.mode_step
-        before, after = (np.log(tuning.tail_share * tol) for tol in (self.tol, self.tol / tuning.mode_tighter))
-        if self.tol > self.setting.tol:
-            after = np.log(tuning.tail_share * self.setting.tol)
-        return float(max(after / before, tuning.resolved_step))
 
     # ------------------------------------------------------------------------------------------------ the data
 
