@@ -201,7 +201,8 @@ class Evidence:
     def _beforehand(ladder: Ladder, grid: Array, size: float) -> Array:
         """log probability of strengths (G,) before anything is measured, per unit of log λ.
 
-        Half-Cauchy in the prior's standard deviation, with the size of the function as its scale.
+        Half-Cauchy in the standard deviation of the prior, its scale the size of the function. Flat in the logarithm,
+        bands of wavy functions would hold 85 % of them, not 93.
         """
         width = np.sqrt(ladder.unit / grid) / size
         return np.log(width) - np.log1p(width**2) + np.log(SMOOTHER) * ladder.order

@@ -1,9 +1,9 @@
 """All strengths of one smoothness prior at once: the posterior of a linearised model, and its evidence, for each.
 
-Of one unknown function with weights c, ∫ |∂^order f|² = |B c|². What is known of it beforehand holds exactly: c = c₀ + Z w
-with c₀ the smoothest function that meets it, and the prior is w ~ N(0, (λ ZᵀBᵀBZ + FᵀF)⁻¹), F so weak that polynomials
-below the order are free up to ten times the size of the function. With z for w and all other unknowns, rows A and right
-sides y of everything else, A and B are made diagonal together:
+Of one unknown function with weights c, ∫ |∂^order f|² = |B c|². What is known of it beforehand holds exactly:
+c = c₀ + Z w with c₀ the smoothest function that meets it. The prior is w ~ N(0, (λ ZᵀBᵀBZ + FᵀF)⁻¹), F so weak that
+polynomials below the order are free up to ten times the size of the function. With z for w and all other unknowns, rows
+A and right sides y of everything else, A and B are made diagonal together:
 
     AᵀA + FᵀF + λ ZᵀBᵀBZ = Rᵀ V diag(f(λ)) Vᵀ R ,    f(λ) = 1 - s² + (λ/λ₀) s² ,
 
