@@ -223,6 +223,27 @@ def test_a_solution_alone_is_that_with_derivatives(method):
         np.testing.assert_allclose(alone, both[:, 0], atol=1e-6)
 
 
+def test_a_number_in_a_boundary_condition_of_an_evolution(tmp_path):
+    """u = exp(-k w² t) cos(wx) with u_x = -h u at x = 1, h = w tan w: a march, whose sensitivities are those of cells."""
+    w, k = 0.8, 0.5
+    domain, h = rp.SpaceTime(t=(0, 1), x=(0, 1)), w * np.tan(w)
+    points = domain.sample(40, rng=1)
+    exact = np.exp(-k * w**2 * points[:, 0]) * np.cos(w * points[:, 1])
+    values = exact + 0.01 * np.random.default_rng(0).standard_normal(40)
+    conditions = {
+        "start": rp.On("t=0", f"u = cos({w}*x)"), "left": rp.On("x=0", "u_x = 0"), "right": rp.On("x=1", "u_x = -h*u"),
+        "sensors": rp.Data(points, values, "u", noise=0.01),
+    }  # fmt: skip
+    problem = rp.Problem(f"u_t = {k}*u_xx", domain, conditions, unknown={"h": rp.Unknown(0.5)})
+    solution = rp.solve(problem, tol=1e-6)
+    one = solution.parameters["h"]
+    assert solution.converged
+    assert one.interval[0] < h < one.interval[1]
+    assert 0.005 < one.std / h < 0.05
+    solution.save(tmp_path / "rod.npz")
+    np.testing.assert_allclose(rp.load(tmp_path / "rod.npz").std(points), solution.std(points), rtol=1e-12)
+
+
 def test_a_basis_that_cannot_meet_what_is_known_is_not_called_converged():
     """A source that is 0, 1, 0, 1, 0 at five places, sought among parabolas."""
     x = np.linspace(0.02, 0.98, 30)[:, None]
