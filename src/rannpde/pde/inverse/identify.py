@@ -95,6 +95,8 @@ class Rounds:
         self.rounds: Array | None = None
         """Where they ended, once other values are fitted."""
         self.influences: dict[tuple[int, bool], Influence] = {}
+        self.by_cells = True
+        """Whether cells in space and time have not failed yet."""
 
     # ------------------------------------------------------------------------------------------------------- rounds
 
@@ -210,11 +212,12 @@ class Rounds:
         fields and their sensitivities together would go by cells too, anew for every value.
         """
         method = Cells(march=False)
-        if problem.domain.dim > 2 or method.obstacles(problem):
+        if not self.by_cells or problem.domain.dim > 2 or method.obstacles(problem):
             return None
         left = None if self.watch.seconds is None else max(self.watch.seconds - self.watch.elapsed, 0.1)
         own = problem.at(self.unknowns.values(self.vector))
         found = method.solve(own, tol, self.rng, Watch(self.watch.progress, left), "sensitivities by cells")
+        self.by_cells = found.converged
         return found if found.converged else None
 
     def _influence(self, problem: Problem, function: Evolved) -> Influence:
