@@ -224,7 +224,7 @@ def test_a_solution_alone_is_that_with_derivatives(method):
 
 
 def test_a_number_in_a_boundary_condition_of_an_evolution(tmp_path):
-    """u = exp(-k w² t) cos(wx) with u_x = -h u at x = 1, h = w tan w: a march, whose sensitivities are those of cells."""
+    """u = exp(-k w² t) cos(wx) with u_x = -h u at x = 1, h = w tan w: a march with the sensitivities of cells."""
     w, k = 0.8, 0.5
     domain, h = rp.SpaceTime(t=(0, 1), x=(0, 1)), w * np.tan(w)
     points = domain.sample(40, rng=1)
