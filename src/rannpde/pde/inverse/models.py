@@ -132,9 +132,7 @@ class CellsModel:
 
         Where it does not converge, because the unknowns are too far from the last ones, there is no answer: NaN.
         """
-        self.present.vector = np.array(vector)
-        start = along_a_line(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
-        found = self._newton(self._begin(vector) if start is None else start)
+        found = self._found(vector, STEADY)
         if found is None:
             return Response(Unanswered(self.fields * (1 + self.present.count)), self.fields)
         self.start, self.last = found[0], (np.array(vector), found)
@@ -142,8 +140,15 @@ class CellsModel:
         return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
 
     def solution(self, vector: Array) -> State:
-        """Sensitivities cost little beside the factors, and the next solution begins from them."""
-        return self.respond(vector).function
+        """To the digits that a look needs, from the last that was asked for with its sensitivities, which stays."""
+        found = self._found(vector, ARRIVED)
+        return Unanswered(self.fields) if found is None else cell_network(self.system.mesh, found[0])
+
+    def _found(self, vector: Array, steady: float) -> list[Weights] | None:
+        """Weights with their changes where Newton's steps are that small; None where they do not become small."""
+        self.present.vector = np.array(vector)
+        start = along_a_line(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
+        return self._newton(self._begin(vector) if start is None else start, steady)
 
     def _begin(self, vector: Array) -> State | Weights:
         """The last solution, moved along its derivatives where the unknowns are near enough for that."""
@@ -156,11 +161,14 @@ class CellsModel:
                 moved = moved.plus(slope, float(change))
         return moved if first.distance(moved) < AHEAD else first
 
-    def _newton(self, start: State | Weights) -> list[Weights] | None:
-        """Weights with their changes; None where the steps do not become small."""
+    def _newton(self, start: State | Weights, steady: float) -> list[Weights] | None:
         found, _ = self.system.solve_all(start, _go_on)
-        change, steps = 0.0 if self.linear else np.inf, 1
-        while change > STEADY and steps < NEWTON_STEPS and not self.over():
+        change, steps = np.inf, 1
+        if self.linear:
+            change = 0.0
+        elif isinstance(start, Weights):
+            change = start.distance(found[0])
+        while change > steady and steps < NEWTON_STEPS and not self.over():
             before = found[0]
             try:
                 found, _ = self.system.solve_all(before, _go_on)
@@ -170,7 +178,7 @@ class CellsModel:
             lost = not np.isfinite(change) or (steps > LOST_AFTER and change > 1.0)
             if lost or (change < ARRIVED and change > 0.3 * last):
                 break
-            if change < SQUARED * last < np.inf and change * (change / last) ** 2 < STEADY:
+            if change < SQUARED * last < np.inf and change * (change / last) ** 2 < steady and change < ARRIVED:
                 break
         return found if change < ARRIVED or self.over() else None
 
