@@ -398,7 +398,7 @@ SMALL: dict[str, tuple[Callable[[], Case], float]] = {
     "burgers": (lambda: burgers(0.1, 60, 0), 0.02),
     "burgers manufactured": (lambda: manufactured(60), 0.02),
     "kdv": (lambda: kdv(0.01, 60, 48, 0.3), 0.02),
-    "navier-stokes": (lambda: cylinder(40), 0.02),
+    "navier-stokes": (lambda: cylinder(40), 0.005),
     "lorenz": (lambda: lorenz(1.0, 15), 0.01),
     "poisson a(x, y)": (lambda: poisson(15, 0.05), 0.05),
     "heat a(x, y)": (lambda: heat(400, 0.05), 0.05),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.inverse.evidence import Evidence, Prior, posterior
+from rannpde.pde.inverse.evidence import WIDTHS, Evidence, Prior, posterior
+from rannpde.pde.inverse.ladder import Known, Ladder
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import FunctionBasis, Unknowns
 
@@ -43,29 +44,74 @@ def test_the_noise_of_direct_measurements_is_found():
     assert np.mean(found) == pytest.approx(sigma, rel=4 / np.sqrt(2 * 80 * 10))
 
 
-def test_the_prior_is_that_of_the_largest_evidence():
-    """log p(values | λ) of a Gaussian with covariance Φ (K + λP)⁻¹ Φᵀ + 1, on a grid of λ, by its definition."""
+def by_definition(ladder, basis, table, size, rows, right, strength, pins=None, known=None):
+    """log evidence, mean and covariance of the weights: a Gaussian, conditioned on what is known and measured.
+
+    Polynomials below the order have the standard deviation of ten sizes.
+    """
+    bends = basis.bends(ladder.order)
+    _, _, vectors = np.linalg.svd(bends)
+    free = vectors[-basis.polynomials(ladder.order - 1) :]
+    flat = np.sqrt(np.mean((table @ free.T) ** 2, axis=0))[:, None] * free / (10 * size)
+    covariance, mean = np.linalg.inv(strength * bends.T @ bends + flat.T @ flat), np.zeros(basis.count)
+    if pins is not None:
+        gain = covariance @ pins.T @ np.linalg.inv(pins @ covariance @ pins.T)
+        mean, covariance = gain @ known, covariance - gain @ pins @ covariance
+    whole, left = rows @ covariance @ rows.T + np.eye(len(rows)), right - rows @ mean
+    evidence = -0.5 * (np.linalg.slogdet(whole)[1] + left @ np.linalg.solve(whole, left))
+    gain = covariance @ rows.T @ np.linalg.inv(whole)
+    return evidence, mean + gain @ left, covariance - gain @ rows @ covariance
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_ladder_is_the_gaussian_posterior_at_every_strength(pinned):
+    unknowns = source()
+    basis: FunctionBasis = unknowns.bases["f"]
+    rows, _ = direct(unknowns, lambda x: 1 + np.sin(6 * x), 0.1, np.random.default_rng(1), count=30)
+    matrix, right = 10 * rows.slopes[0], 10 * rows.residuals[0]
+    table, grid = basis.table(PLACES, (0,)), np.array([1e-6, 1e-4, 1e-2])
+    pins = basis.table(np.linspace(0, 1, 5)[:, None], (0,)) if pinned else np.empty((0, basis.count))
+    known = 1 + np.sin(6 * np.linspace(0, 1, 5)) if pinned else np.empty(0)
+    shift = []
+    for order in (2, 3, 4):
+        ladder = Ladder.of(
+            basis, order, table, 1.2, Known.of(pins, known), slice(0, basis.count), matrix, right, start=1e-4
+        )
+        for k, strength in enumerate(grid):
+            given = (pins, known) if pinned else (None, None)
+            wanted, mean, covariance = by_definition(ladder, basis, table, 1.2, matrix, right, strength, *given)
+            shift.append(ladder.evidence(grid)[k] - wanted)
+            found = ladder.covariance(grid, np.eye(3)[k])
+            # weak as they are, the free polynomials are held about the smoothest function, not about nothing
+            np.testing.assert_allclose(table @ ladder.means(grid)[k], table @ mean, atol=1e-4 if pinned else 1e-6)
+            spread = np.sqrt(np.einsum("ij,jk,ik->i", table, covariance, table).clip(0))
+            own = np.sqrt(np.einsum("ij,jk,ik->i", table, found, table).clip(0))
+            np.testing.assert_allclose(own, spread, atol=0.01 * spread.max())  # the definition subtracts
+    np.testing.assert_allclose(shift, shift[0], atol=0.05 if pinned else 1e-6)
+
+
+def test_unknowns_are_averaged_over_priors():
+    """Σ w (covariance + (mean - average)²), with weights from the evidence and the half-Cauchy prior of widths."""
     unknowns = source(smoothness=2)
-    rows, noise = direct(unknowns, lambda x: 1 + np.sin(6 * x), 0.1, np.random.default_rng(1))
-    noise = Noise((1.0,), noise.shapes, (False,))
-    rows = rows.scaled([10.0])
-    evidence = Evidence(unknowns, PLACES)
-    start = {"f": Prior(2, 1e-2)}
-    vector = np.zeros(unknowns.count)
-    _, priors, _ = evidence.learned(vector, rows, noise, start)
-    bends, table = unknowns.bases["f"].bends(2), rows.slopes[0]
-
-    def log_evidence(strength):
-        size = float(np.mean((evidence.tables["f"][0] + evidence.tables["f"][1] @ vector) ** 2)) or 1.0
-        precision = np.eye(unknowns.count) / (100 * size) + strength * bends.T @ bends
-        covariance = table @ np.linalg.solve(precision, table.T) + np.eye(len(table))
-        right = rows.residuals[0]
-        return -0.5 * (np.linalg.slogdet(covariance)[1] + right @ np.linalg.solve(covariance, right))
-
-    grid = 1e-2 * np.logspace(-2, 2, 81)
-    best = grid[np.argmax([log_evidence(strength) for strength in grid])]
-    # the weak bound on the function's size is no part of the fit, and the pseudo-observation moves it a little
-    assert priors["f"].strength == pytest.approx(best, rel=0.5)
+    basis: FunctionBasis = unknowns.bases["f"]
+    rows, _ = direct(unknowns, lambda x: 1 + np.sin(6 * x), 0.3, np.random.default_rng(1), count=25)
+    rows, evidence = rows.scaled([10.0]), Evidence(unknowns, PLACES)
+    matrix, right, vector = rows.slopes[0], rows.residuals[0], np.zeros(unknowns.count)
+    priors = {"f": Prior(2, 1e-2)}
+    covariance, _ = posterior(evidence.with_prior(vector, rows, priors)[1], np.ones(unknowns.count, dtype=bool))
+    change, whole = evidence.averaged(vector, rows, priors, covariance)
+    table = evidence.tables["f"][1]
+    nothing, part = Known.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
+    ladder = Ladder.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
+    every = [by_definition(ladder, basis, table, 1.0, matrix, right, ladder.unit / w**2) for w in WIDTHS]
+    weights = np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * WIDTHS / (1 + WIDTHS**2)
+    weights /= weights.sum()
+    mean = sum(w * m for w, (_, m, _) in zip(weights, every, strict=True))
+    wanted = sum(w * (c + np.outer(m - mean, m - mean)) for w, (_, m, c) in zip(weights, every, strict=True))
+    np.testing.assert_allclose(table @ change, table @ mean, atol=1e-5)
+    np.testing.assert_allclose(
+        np.einsum("ij,jk,ik->i", table, whole, table), np.einsum("ij,jk,ik->i", table, wanted, table), rtol=1e-3
+    )
 
 
 def test_a_stated_smoothness_stays_and_an_unstated_one_is_chosen():
@@ -85,8 +131,15 @@ def test_priors_are_integrals_of_squared_derivatives(order):
     nodes, shares = np.polynomial.legendre.leggauss(60)
     slope = basis.function(weights).derivative(0.5 * (nodes + 1)[:, None], (order,)) / 2**order
     wanted = 0.5 * shares @ slope**2
-    # polynomials below the order count as having none: what is cut is SMOOTH of the roughest
-    assert np.sum((basis.bends(order) @ weights) ** 2) == pytest.approx(wanted, rel=1e-3)
+    assert np.sum((basis.bends(order) @ weights) ** 2) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_parabola_of_fourth_degree_bends_beside_the_roughest_function():
+    """Of x⁴ on [-1, 1] the fourth derivative is 24; squares of those of the roughest function are 10¹⁵ times larger."""
+    basis = source().bases["f"]
+    nodes = np.linspace(0, 1, 200)[:, None]
+    weights = np.linalg.lstsq(basis.table(nodes, (0,)), (2 * nodes[:, 0] - 1) ** 4, rcond=None)[0]
+    assert np.sum((basis.bends(4) @ weights) ** 2) == pytest.approx(24**2, rel=1e-4)
 
 
 def test_what_nothing_determines_is_left_out_of_the_covariance():

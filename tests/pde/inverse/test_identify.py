@@ -7,6 +7,9 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.inverse.estimates import Parameter, factor_of
+from rannpde.pde.inverse.identify import Rounds
+from rannpde.pde.inverse.regression import Regression
+from rannpde.pde.watch import Watch
 
 TIMES = np.linspace(0.1, 2.0, 20)[:, None]
 
@@ -191,6 +194,54 @@ def test_a_search_that_was_cut_short_claims_nothing():
     for name, truth in (("k", 1.3), ("A", 3.0)):
         lower, upper = solution.parameters[name].interval
         assert lower <= truth <= upper
+
+
+def test_a_step_of_no_finite_size_is_not_called_settled(monkeypatch):
+    values = 3 * np.exp(-1.3 * TIMES[:, 0])
+    monkeypatch.setattr(Regression, "_step", lambda self, vector, *_: np.full(len(vector), np.nan))
+    with pytest.warns(rp.ConvergenceWarning, match="did not settle"):
+        solution = rp.solve(decay(values, noise=0.02), tol=1e-6)
+    assert solution.ending is rp.Ending.NEWTON
+    assert not np.isfinite(solution.parameters["k"].std)
+
+
+@pytest.mark.parametrize("method", [rp.Cells(march=False), rp.Lines()], ids=["cells", "lines"])
+def test_a_solution_alone_is_that_with_derivatives(method):
+    """u_t = k u_xx + u(1 - u): what a check for bending asks is what a fit asked."""
+    points = np.array([[0.3, 0.2], [0.5, 0.7]])
+    conditions = {"start": rp.On("t=0", "u = sin(pi*x)"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
+    data = {"s": rp.Data(points, [0.1, 0.1], "u", noise=0.1)}
+    domain, unknown = rp.SpaceTime(t=(0, 0.5), x=(0, 1)), {"k": rp.Unknown(0.1), "r": rp.Unknown(1.0)}
+    problem = rp.Problem("u_t = k*u_xx + r*u*(1 - u)", domain, conditions | data, unknown=unknown)
+    watch = Watch()
+    forward = rp.Identify(forward=method).solver([problem], watch)
+    search = Rounds([problem], 1e-6, forward, np.random.default_rng(0), watch)
+    model = search.model(problem, forward(problem.at({}), 1e-6, np.random.default_rng(0)), 1e-6)
+    for vector in (np.array([0.1, 1.0]), np.array([0.11, 1.2]), np.array([0.3, 0.2])):
+        alone = model.solution(vector)(points)[:, 0]
+        both, _ = model.respond(vector).jets(points, (0, 0))
+        np.testing.assert_allclose(alone, both[:, 0], atol=1e-6)
+
+
+def test_a_number_in_a_boundary_condition_of_an_evolution(tmp_path):
+    """u = exp(-k w² t) cos(wx) with u_x = -h u at x = 1, h = w tan w: a march with the sensitivities of cells."""
+    w, k = 0.8, 0.5
+    domain, h = rp.SpaceTime(t=(0, 1), x=(0, 1)), w * np.tan(w)
+    points = domain.sample(40, rng=1)
+    exact = np.exp(-k * w**2 * points[:, 0]) * np.cos(w * points[:, 1])
+    values = exact + 0.01 * np.random.default_rng(0).standard_normal(40)
+    conditions = {
+        "start": rp.On("t=0", f"u = cos({w}*x)"), "left": rp.On("x=0", "u_x = 0"), "right": rp.On("x=1", "u_x = -h*u"),
+        "sensors": rp.Data(points, values, "u", noise=0.01),
+    }  # fmt: skip
+    problem = rp.Problem(f"u_t = {k}*u_xx", domain, conditions, unknown={"h": rp.Unknown(0.5)})
+    solution = rp.solve(problem, tol=1e-6)
+    one = solution.parameters["h"]
+    assert solution.converged
+    assert one.interval[0] < h < one.interval[1]
+    assert 0.005 < one.std / h < 0.05
+    solution.save(tmp_path / "rod.npz")
+    np.testing.assert_allclose(rp.load(tmp_path / "rod.npz").std(points), solution.std(points), rtol=1e-12)
 
 
 def test_a_basis_that_cannot_meet_what_is_known_is_not_called_converged():

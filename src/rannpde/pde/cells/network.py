@@ -125,6 +125,11 @@ class Weights:
         mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
         return Weights(*mixed)
 
+    def plus(self, other: Weights, factor: float) -> Weights:
+        """With that multiple of others added."""
+        pairs = ((self.cells, other.cells), (self.traces, other.traces))
+        return Weights(*(tuple(a + factor * b for a, b in zip(x, y, strict=True)) for x, y in pairs))
+
     def distance(self, other: Weights) -> float:
         """Of the functions, relative to the other, the largest over the fields."""
         gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)

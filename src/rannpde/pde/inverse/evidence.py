@@ -4,9 +4,11 @@ With residuals over the noise r, their derivative -J and a prior of precision Λ
 
     covariance  C = (JᵀJ + Λ)⁻¹ ,      what the data determine  γ = tr(J C Jᵀ) ,
 
-σ² = |d - q|²/(N - γ), and order and strength of a prior are those of the largest evidence. What is known beforehand of
-a function does not vote: an analytic rim would call the inside as smooth as itself. The model is linearised once for
-all of it: the rows of each set are first reduced to as many as there are unknowns (QR), which changes nothing.
+σ² = |d - q|²/(N - γ). A search takes order and strength of a prior where they are most probable; where it ends, the
+unknowns are averaged over all of them, for the evidence is often flat over a decade of strengths, and the most probable
+one alone would leave bands too narrow where a function is rough. What is known beforehand of a function does not vote:
+an analytic rim would call the inside as smooth as itself, a wavy one as rough. The model is linearised once for all of
+it: the rows of each set are first reduced to as many as there are unknowns (QR), which changes nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +18,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from rannpde.arrays import Array
+from rannpde.pde.inverse.ladder import Known, Ladder
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import Unknowns
 
-DOUBT = 1e-3
-"""Weight of the pseudo-observation that a function may be as rough as it is large; bands are a little wide with it."""
-FREE = 1e-4
-"""Share of the largest singular value of the pins below which they say nothing of a direction."""
 RIDGE = 1e-12
 """Share of the largest singular value below which the data say nothing, up to rounding."""
 PATIENCE, CLOSE = 20, 1e-3
@@ -70,7 +68,12 @@ class Prior(NamedTuple):
 
 
 ORDERS = (2, 3, 4)
-"""Of the smoothness priors among which the evidence chooses, where none was stated."""
+"""Of the smoothness priors, where none was stated."""
+SMOOTHER = 2.0
+"""How much more probable each order is than the one before, were nothing measured. Tried on 26 functions, smooth, rough
+and drawn at random: with 1 errors of the smooth are a tenth larger, with 10 bands of those drawn hold 91 %, not 93."""
+WIDTHS = np.logspace(-3.5, 1.5, 26)
+"""Standard deviations of a prior, relative to the size of the function, that are averaged over."""
 PLAIN = 1e-4
 """Strength of a prior before anything is known, for noise of size 1."""
 
@@ -131,37 +134,78 @@ class Evidence:
         return noise, found, rows.scaled(factors)
 
     def _prior(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior], begin: Prior) -> Prior:
-        """The prior of one function with the largest evidence, the others as they are.
-
-        With H the rows' normal matrix, P the roughness and b the right side, all but λ is found once, in the vectors
-        that make H + λ₀P and P diagonal: log evidence = ½ (log |K + λP| - log |H + λP| + bᵀ(H + λP)⁻¹b), where K is
-        what is known of the function beforehand: its conditions, and that it is not ten times larger than it seems.
-        """
-        part, basis = self.unknowns.slices[name], self.unknowns.bases[name]
-        others = {key: prior if key != name else Prior(prior.order, 0.0) for key, prior in priors.items()}
-        right, matrix = self.with_prior(np.zeros_like(vector), rows, others)
-        right[: len(right) - len(self.roots(others))] += rows.stacked()[1] @ vector  # for the unknowns themselves
-        scale = typical(np.concatenate([matrix, self.roots(priors)]))
-        normal, target = (matrix * scale).T @ (matrix * scale), scale * (matrix.T @ right)
-        guess, table = self.tables[name]
-        size = float(np.mean(np.square(guess + table @ vector[part]))) or 1.0
-        pins = rows.pins[:, part]
-        known = pins.T @ pins + np.eye(basis.count) / (100.0 * size)
+        """The most probable prior of one function, the others as they are."""
         grid = begin.strength * np.logspace(-np.log10(AT_ONCE), np.log10(AT_ONCE), LEVELS)
         best, chosen = -np.inf, begin
-        for order in (basis.unknown.smoothness,) if basis.unknown.smoothness else ORDERS:
-            bends = basis.bends(order)
-            rough = bends.T @ bends
-            whole = np.zeros_like(normal)
-            whole[part, part] = rough * np.outer(scale[part], scale[part])
-            told = _logs(known, rough, grid)[0]
-            logs, quadratic = _logs(normal, whole, grid, target)
-            doubt = DOUBT * (np.log(grid) - grid / _widest(pins, rough, size))
-            evidence = 0.5 * (told - logs + quadratic + doubt)
-            top = int(np.argmax(evidence))
-            if evidence[top] > best:
-                best, chosen = float(evidence[top]), Prior(order, float(grid[top]))
+        for ladder in self._ladders(name, vector, rows, priors):
+            likely = ladder.evidence(grid) + self._beforehand(ladder, grid, self._size(name, vector))
+            top = int(np.argmax(likely))
+            if likely[top] > best:
+                best, chosen = float(likely[top]), Prior(ladder.order, float(grid[top]))
         return chosen
+
+    def averaged(
+        self, vector: Array, rows: DataRows, priors: Mapping[str, Prior], covariance: Array
+    ) -> tuple[Array, Array]:
+        """Change (p,) of the unknowns and their covariance (p, p) when averaged over all priors; rows as linearised.
+
+        covariance : with the priors given. Of several functions each is averaged over with the others' as they are.
+        """
+        small, total, whole = _reduced(rows), np.zeros(len(vector)), covariance.copy()
+        right, matrix = self.with_prior(vector, small, priors)
+        single = vector + covariance @ (matrix.T @ right)
+        for name in priors:
+            size, tried = self._size(name, vector), []
+            for ladder in self._ladders(name, vector, small, priors):
+                grid = ladder.unit / np.square(WIDTHS * size)
+                tried.append((ladder, grid, ladder.evidence(grid) + self._beforehand(ladder, grid, size)))
+            top = max(float(likely.max()) for _, _, likely in tried)
+            weights = [np.exp(likely - top) for _, _, likely in tried]
+            shares = np.concatenate(weights) / sum(float(w.sum()) for w in weights)
+            means = np.concatenate([ladder.means(grid) for ladder, grid, _ in tried])
+            mean = shares @ means
+            apart = np.sqrt(shares)[:, None] * (means - mean)
+            own = apart.T @ apart
+            for (ladder, grid, _), part in zip(tried, np.split(shares, len(tried)), strict=True):
+                own += ladder.covariance(grid, part)
+            total += mean - single
+            whole += own - covariance
+        if len(priors) > 1:  # what is left of a sum of differences may lack a direction
+            values, vectors = np.linalg.eigh(whole)
+            whole = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        return single + total - vector, whole
+
+    def _size(self, name: str, vector: Array) -> float:
+        """Root mean square of a function over the domain; 1 where it is still nothing."""
+        guess, table = self.tables[name]
+        return float(np.sqrt(np.mean(np.square(guess + table @ vector[self.unknowns.slices[name]])))) or 1.0
+
+    def _ladders(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> list[Ladder]:
+        """One for each order that the prior of a function may have."""
+        part, basis = self.unknowns.slices[name], self.unknowns.bases[name]
+        pins = rows.pins[:, part]
+        known = Known.of(pins, rows.pinned + pins @ vector[part])
+        others = self.roots({key: prior if key != name else Prior(prior.order, 0.0) for key, prior in priors.items()})
+        elsewhere = ~np.abs(pins).any(axis=1)
+        right, matrix = replace(rows, pinned=rows.pinned[elsewhere], pins=rows.pins[elsewhere]).stacked()
+        others = others[np.abs(others).any(axis=1)]
+        right = np.append(right + matrix @ vector, np.zeros(len(others)))  # for the unknowns, not for their change
+        matrix = np.concatenate([matrix, others])
+        rising = [order for order in ORDERS if basis.count > basis.polynomials(order - 1)]  # of a small degree fewer
+        orders = [basis.unknown.smoothness] if basis.unknown.smoothness else rising or [basis.order]
+        size, table = self._size(name, vector), self.tables[name][1]
+        start = priors[name].strength
+        return [Ladder.of(basis, order, table, size, known, part, matrix, right, start) for order in orders]
+
+    @staticmethod
+    def _beforehand(ladder: Ladder, grid: Array, size: float) -> Array:
+        """log probability of strengths (G,) before anything is measured, per unit of log λ.
+
+        Half-Cauchy in the standard deviation of the prior, its scale the size of the function. Flat in the logarithm,
+        bands of wavy functions would hold 85 % of them, not 93.
+        """
+        width = np.sqrt(ladder.unit / grid) / size
+        return np.log(width) - np.log1p(width**2) + np.log(SMOOTHER) * ladder.order
 
     @staticmethod
     def _scales(rows: DataRows, noise: Noise, covariance: Array) -> list[float]:
@@ -193,25 +237,3 @@ def _reduced(rows: DataRows) -> DataRows:
     triangle = np.linalg.qr(np.column_stack([rows.pins, rows.pinned]), mode="r")  # type: ignore[assignment]
     plain = ("squares",) * len(rows.losses)
     return DataRows(tuple(residuals), tuple(slopes), triangle[:, -1], triangle[:, :-1], plain, rows.responses)
-
-
-def _logs(fixed: Array, rough: Array, grid: Array, target: Array | None = None) -> tuple[Array, Array]:
-    """log |fixed + λ rough| and targetᵀ(fixed + λ rough)⁻¹ target for every λ of a grid, (G,) each."""
-    middle = float(np.median(grid))
-    whole = fixed + middle * rough
-    whole += 1e-15 * np.trace(whole) / len(whole) * np.eye(len(whole))
-    values, vectors = eigh(rough, whole)  # vectorsᵀ whole vectors = 1
-    factors = 1.0 + (grid[:, None] - middle) * np.clip(values, 0.0, 1.0 / middle)
-    factors = np.maximum(factors, 1e-12)
-    logs = np.log(factors).sum(axis=1) - 2.0 * np.linalg.slogdet(vectors)[1]
-    along = np.zeros(len(values)) if target is None else vectors.T @ target
-    return logs, (along**2 / factors).sum(axis=1)
-
-
-def _widest(pins: Array, rough: Array, size: float) -> float:
-    """λ at which a prior is as wide as the function is large, where no pin holds it; size : its mean square."""
-    _, singular, right = np.linalg.svd(pins[np.abs(pins).any(axis=1)], full_matrices=True)
-    left = right[int((singular > FREE * singular.max(initial=0.0)).sum()) :]
-    values = np.linalg.eigvalsh(left @ rough @ left.T)
-    rises = values[values > FREE**2 * max(float(rough.max()), 1e-300)]
-    return float((1.0 / rises).sum()) / size if len(rises) else 1.0

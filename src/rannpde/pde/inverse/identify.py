@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.method import CellsStory
+from rannpde.pde.cells.method import Cells, CellsStory
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
@@ -95,6 +95,8 @@ class Rounds:
         self.rounds: Array | None = None
         """Where they ended, once other values are fitted."""
         self.influences: dict[tuple[int, bool], Influence] = {}
+        self.by_cells = True
+        """Whether cells in space and time have not failed yet."""
 
     # ------------------------------------------------------------------------------------------------------- rounds
 
@@ -193,12 +195,30 @@ class Rounds:
             if influence.fits(function):
                 over = lambda: self.watch.over  # noqa: E731
                 return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
+            whole = self._at_once(problem, tol)
+            if whole is not None:
+                return self.model(problem, whole, tol)
         if self.unknowns.bases:
             raise InputError(
                 "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "
                 f"lines whose equations alone hold them, but the method is {solution.method.name}"
             )
         return SolvedModel(problem, self.unknowns, lambda both: self._solved(both, tol))
+
+    def _at_once(self, problem: Problem, tol: float) -> Solution | None:
+        """The solution by cells in space and time, whose sensitivities are further right sides; None if they fail.
+
+        For evolutions along a line whose marches have none, as with an unknown number in a boundary condition: the
+        fields and their sensitivities together would go by cells too, anew for every value.
+        """
+        method = Cells(march=False)
+        if not self.by_cells or problem.domain.dim > 2 or method.obstacles(problem):
+            return None
+        left = None if self.watch.seconds is None else max(self.watch.seconds - self.watch.elapsed, 0.1)
+        own = problem.at(self.unknowns.values(self.vector))
+        found = method.solve(own, tol, self.rng, Watch(self.watch.progress, left), "sensitivities by cells")
+        self.by_cells = found.converged
+        return found if found.converged else None
 
     def _influence(self, problem: Problem, function: Evolved) -> Influence:
         """How the equations depend on the unknowns: understood once for each form."""

@@ -45,6 +45,10 @@ STEADY, ARRIVED = 1e-13, 1e-6
 """Relative change by a Newton step that is rounding, and one that is followed by no larger ones."""
 LOST_AFTER = 8
 """Newton steps after which one that is still as large as the solution leads nowhere."""
+SQUARED = 0.1
+"""Ratio of two Newton steps below which the next ratio is its square, so that the next step need not be made."""
+AHEAD = 0.3
+"""Relative change of a solution up to which its derivatives by the unknowns say where the next one begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,10 @@ class Model(Protocol):
 
     def respond(self, vector: Array) -> Response:
         """The solution with sensitivities at these unknowns (p,)."""
+        ...
+
+    def solution(self, vector: Array) -> State:
+        """The solution alone; what it has beyond the fields is not looked at."""
         ...
 
 
@@ -114,6 +122,7 @@ class CellsModel:
         tight = np.zeros(len(start.tree.leaves), dtype=bool)
         self.system = CellsSystem(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
         self.start: State | Weights = start
+        self.last: tuple[Array, list[Weights]] | None = None
         self.problem, self.initial = problem, along_a_line(problem.at({})) is not None
         self.linear = _linear_in_fields(problem)
         self.fields = len(problem.fields)
@@ -123,20 +132,43 @@ class CellsModel:
 
         Where it does not converge, because the unknowns are too far from the last ones, there is no answer: NaN.
         """
-        self.present.vector = np.array(vector)
-        start = along_a_line(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
-        found = self._newton(self.start if start is None else start)
+        found = self._found(vector, STEADY)
         if found is None:
             return Response(Unanswered(self.fields * (1 + self.present.count)), self.fields)
-        self.start = found[0]
+        self.start, self.last = found[0], (np.array(vector), found)
         together = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in found), strict=True))
         return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
 
-    def _newton(self, start: State | Weights) -> list[Weights] | None:
-        """Weights with their changes; None where the steps do not become small."""
+    def solution(self, vector: Array) -> State:
+        """To the digits that a look needs, from the last that was asked for with its sensitivities, which stays."""
+        found = self._found(vector, ARRIVED)
+        return Unanswered(self.fields) if found is None else cell_network(self.system.mesh, found[0])
+
+    def _found(self, vector: Array, steady: float) -> list[Weights] | None:
+        """Weights with their changes where Newton's steps are that small; None where they do not become small."""
+        self.present.vector = np.array(vector)
+        start = along_a_line(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
+        return self._newton(self._begin(vector) if start is None else start, steady)
+
+    def _begin(self, vector: Array) -> State | Weights:
+        """The last solution, moved along its derivatives where the unknowns are near enough for that."""
+        if self.last is None or self.linear:
+            return self.start
+        step, (first, *slopes) = vector - self.last[0], self.last[1]
+        moved = first
+        for change, slope in zip(step, slopes, strict=True):
+            if change:
+                moved = moved.plus(slope, float(change))
+        return moved if first.distance(moved) < AHEAD else first
+
+    def _newton(self, start: State | Weights, steady: float) -> list[Weights] | None:
         found, _ = self.system.solve_all(start, _go_on)
-        change, steps = 0.0 if self.linear else np.inf, 1
-        while change > STEADY and steps < NEWTON_STEPS and not self.over():
+        change, steps = np.inf, 1
+        if self.linear:
+            change = 0.0
+        elif isinstance(start, Weights):
+            change = start.distance(found[0])
+        while change > steady and steps < NEWTON_STEPS and not self.over():
             before = found[0]
             try:
                 found, _ = self.system.solve_all(before, _go_on)
@@ -145,6 +177,8 @@ class CellsModel:
             last, change, steps = change, before.distance(found[0]), steps + 1
             lost = not np.isfinite(change) or (steps > LOST_AFTER and change > 1.0)
             if lost or (change < ARRIVED and change > 0.3 * last):
+                break
+            if change < SQUARED * last < np.inf and change * (change / last) ** 2 < steady and change < ARRIVED:
                 break
         return found if change < ARRIVED or self.over() else None
 
@@ -195,11 +229,15 @@ class LinesModel:
 
     def respond(self, vector: Array) -> Response:
         """One march, and its sensitivities along it."""
+        found = sensitive(self.solution(vector), self.influence, self.unknowns, vector, self.over)
+        return Response(found, len(self.problem.fields))
+
+    def solution(self, vector: Array) -> Evolved:
+        """One march."""
         if not np.array_equal(vector, self.vector):
             self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
         self.start = march_again(self.start, self.forward, SMOOTHLY * self.tol, self.over, self.influence.clock)
-        found = sensitive(self.start, self.influence, self.unknowns, vector, self.over)
-        return Response(found, len(self.problem.fields))
+        return self.start
 
 
 class MarchedModel:
@@ -231,11 +269,19 @@ class MarchedModel:
             change[k] = BESIDE * (abs(vector[k]) or abs(self.unknowns.guess[k]) or 1.0)
             change[k] *= 1.0 if vector[k] + change[k] <= self.unknowns.limits[1][k] else -1.0
             near.append((self.problem.at(self.unknowns.values(vector + change)), float(change[k])))
-        forward = self.problem.at(self.unknowns.values(vector))
+        return Response(self._march(vector, near), len(self.problem.fields))
+
+    def solution(self, vector: Array) -> State:
+        """One march."""
+        return self._march(vector, [])
+
+    def _march(self, vector: Array, near: list[tuple[Problem, float]]) -> State:
+        """A march with those beside it: outputs are the fields, then their changes."""
+        forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
         marching = Marching(forward, self.tol, self.watch, self.tuning, {})
-        found, fields = marching.with_changes(self.mesh, self.sizes, self.seed, near), len(self.problem.fields)
-        whole = len(found.orders) == fields * (1 + len(near)) and found.times[-1] >= found.end * (1 - 1e-9)
-        return Response(found if whole else Unanswered(fields * (1 + len(near))), fields)
+        found = marching.with_changes(self.mesh, self.sizes, self.seed, near)
+        whole = len(found.orders) == outputs and found.times[-1] >= found.end * (1 - 1e-9)
+        return found if whole else Unanswered(outputs)
 
 
 class SolvedModel:
@@ -248,6 +294,10 @@ class SolvedModel:
         """A solve of the problem with its sensitivities."""
         values: Mapping[str, float] = {n: float(vector[part][0]) for n, part in self.unknowns.slices.items()}
         return Response(self.forward(with_sensitivities(self.problem, values)), len(self.problem.fields))
+
+    def solution(self, vector: Array) -> State:
+        """A solve of the problem alone."""
+        return self.forward(self.problem.at(self.unknowns.values(vector)))
 
 
 @dataclass(eq=False)
@@ -262,6 +312,10 @@ class Remembered:
         if self.first is None:
             self.first = np.array(vector), self.model.respond(vector)
         return self.first[1] if np.array_equal(vector, self.first[0]) else self.model.respond(vector)
+
+    def solution(self, vector: Array) -> State:
+        """That of the model."""
+        return self.model.solution(vector)
 
 
 def restored(

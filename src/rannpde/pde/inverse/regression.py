@@ -17,7 +17,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.inverse.evidence import Evidence, Prior, determined, posterior, typical
 from rannpde.pde.inverse.models import Model
-from rannpde.pde.inverse.rows import DataRows, Noise, pinned, predict
+from rannpde.pde.inverse.rows import DataRows, Noise, pinned, predict, predicted
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
 
@@ -111,6 +111,14 @@ class Regression:
             np.concatenate([s for _, s in known]), losses, tuple(responses),
         )  # fmt: skip
 
+    def residuals(self, vector: Array, noise: Noise) -> list[Array]:
+        """Measured minus predicted over the noise (N,), set by set: solutions without their derivatives."""
+        solutions, found = [model.solution(vector) for model in self.models], []
+        known = lambda jet, points: self.unknowns.value(jet, points, vector)  # noqa: E731
+        for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
+            found.append((values - predicted(self.problems[k], one, solutions[k], known)) / (scale * shape))
+        return found
+
     # ------------------------------------------------------------------------------------------------------ search
 
     def fit(
@@ -147,8 +155,7 @@ class Regression:
             scale = self._scale(rows, matrix)
             change = self._step(vector, right, matrix, scale, damping, moving)
             size = self._size(change, vector + change, scale)
-            if not np.isfinite(size):
-                settled = True
+            if not np.isfinite(size):  # the derivatives lead nowhere: what there is was not found to be the best
                 break
             swift = size < tol or (size < SWIFT * last < np.inf and size * size / last < tol)
             if swift or (damping <= HELD_BACK and np.linalg.norm(matrix @ change) < NEGLIGIBLE):
@@ -167,12 +174,19 @@ class Regression:
         right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)
         effective = sum(determined(slopes, covariance) for slopes in rows.slopes)
+        if learn and settled and priors and fixed is None:
+            change, covariance = self.evidence.averaged(vector, rows, priors, covariance)
+            change = np.clip(vector + change, *self.unknowns.limits) - vector
+            change *= min((self.unknowns.least(n, self.inside, vector, change) for n in self.bounded), default=1.0)
+            vector, rows = vector + change, rows.moved(change)
         return Regressed(vector, covariance, rows, noise, priors, free, effective, step, settled)
 
     def shift(self, fit: Regressed, residuals: Sequence[Array]) -> Array:
         """How far the best unknowns (p,) move where another discretisation leaves these residuals at those of a fit."""
         rows = DataRows(tuple(residuals), fit.rows.slopes, fit.rows.pinned, fit.rows.pins, fit.rows.losses, ())
         right, matrix = self.evidence.with_prior(fit.vector, rows, fit.priors)
+        if fit.priors:  # an average over priors is the best for none of them
+            right = right - self.evidence.with_prior(fit.vector, fit.rows, fit.priors)[0]
         lower, upper = self.unknowns.limits
         covariance, _ = posterior(matrix, (fit.vector > lower) & (fit.vector < upper))  # a bound holds the others
         return covariance @ (matrix.T @ right)

@@ -50,7 +50,7 @@ def profile(regression: Regression, fit: Regressed, k: int, factor: float, alway
     certain = std <= CERTAIN * abs(value) or std == 0
     if regression.over() or (not always and (certain or _straight(regression, fit, k, factor))):
         return None
-    base = _cost(regression, fit, None, value)[0]
+    base = _cost(regression, fit, k if fit.priors else None, value)[0]  # averages over priors are the best for none
     lower, upper = (float(limit[k]) for limit in regression.unknowns.limits)
 
     def end(sign: float) -> float:
@@ -80,17 +80,15 @@ def _straight(regression: Regression, fit: Regressed, k: int, factor: float) -> 
     """Whether residuals at both ends of the interval, along the valley, are what the derivatives predict."""
     std = float(np.sqrt(fit.covariance[k, k]))
     along = fit.covariance[:, k] / std
-    right, matrix = fit.rows.stacked()
     for sign in (-1.0, 1.0):
-        step = sign * factor * along
-        clipped = np.clip(fit.vector + step, *regression.unknowns.limits) - fit.vector
-        predicted = matrix @ clipped
-        ahead = regression.rows(fit.vector + clipped, fit.noise)
-        if not ahead.finite:
-            return False
-        found, _ = ahead.stacked()
-        bend = float(np.linalg.norm(right - predicted - found))
-        if not bend <= BENT * float(np.linalg.norm(predicted)):
+        step = np.clip(fit.vector + sign * factor * along, *regression.unknowns.limits) - fit.vector
+        bend = length = 0.0
+        ahead = regression.residuals(fit.vector + step, fit.noise)
+        for number, (now, slope, then) in enumerate(zip(fit.rows.residuals, fit.rows.slopes, ahead, strict=True)):
+            root, predicted = fit.rows.weights(number), slope @ step
+            bend += float(np.square(root * (now - predicted - then)).sum())
+            length += float(np.square(root * predicted).sum())
+        if not bend <= BENT**2 * length:  # nor where there is no answer
             return False
     return True
 

@@ -74,17 +74,23 @@ class FunctionBasis:
         """Of the derivatives that ``roughness`` counts."""
         return self.unknown.smoothness or USUAL
 
+    def polynomials(self, degree: int) -> int:
+        """How many polynomials of that degree there are, those below included."""
+        return _polynomials(len(self.cell.bounds), degree)
+
     def bends(self, order: int) -> Array:
-        """Rows (k, count) with |rows · c|² = ∫ |∂^order f|², in coordinates scaled to [-1, 1]; kept."""
+        """Rows (count, count) with |rows · c|² = ∫ |∂^order f|², in coordinates scaled to [-1, 1]; kept.
+
+        By QR of the derivatives themselves: in their squares, which range over more digits than there are, those of
+        low degree would be lost beside the roughest.
+        """
         if order not in self._bends:
             nodes, weights = gauss_grid(self.cell.bounds, len(self.series))
-            rough = np.zeros((self.count, self.count))
-            for index, share in _derivatives(order, len(self.cell.bounds)):
-                table = self.table(nodes, index) / self.cell.factor(index)
-                rough += share * (table.T * weights) @ table
-            values, vectors = eigh(np.diag(self.roughness) if order == self.order else rough)
-            rises = values > SMOOTH * values[-1]
-            self._bends[order] = np.sqrt(values[rises])[:, None] * vectors[:, rises].T
+            found = [
+                np.sqrt(share * weights)[:, None] * self.table(nodes, index) / self.cell.factor(index)
+                for index, share in _derivatives(order, len(self.cell.bounds))
+            ]
+            self._bends[order] = np.linalg.qr(np.concatenate(found), mode="r")  # type: ignore[assignment]
         return self._bends[order]
 
     @cached_property
