@@ -5,7 +5,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.inverse.evidence import WIDTHS, Evidence, Prior, posterior
-from rannpde.pde.inverse.ladder import Known, Ladder
+from rannpde.pde.inverse.ladder import KnownWeights, Ladder
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import FunctionBasis, Unknowns
 
@@ -75,7 +75,7 @@ def test_a_ladder_is_the_gaussian_posterior_at_every_strength(pinned):
     shift = []
     for order in (2, 3, 4):
         ladder = Ladder.of(
-            basis, order, table, 1.2, Known.of(pins, known), slice(0, basis.count), matrix, right, start=1e-4
+            basis, order, table, 1.2, KnownWeights.of(pins, known), slice(0, basis.count), matrix, right, start=1e-4
         )
         for k, strength in enumerate(grid):
             given = (pins, known) if pinned else (None, None)
@@ -101,7 +101,7 @@ def test_unknowns_are_averaged_over_priors():
     covariance, _ = posterior(evidence.with_prior(vector, rows, priors)[1], np.ones(unknowns.count, dtype=bool))
     change, whole = evidence.averaged(vector, rows, priors, covariance)
     table = evidence.tables["f"][1]
-    nothing, part = Known.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
+    nothing, part = KnownWeights.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
     ladder = Ladder.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
     every = [by_definition(ladder, basis, table, 1.0, matrix, right, ladder.unit / w**2) for w in WIDTHS]
     weights = np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * WIDTHS / (1 + WIDTHS**2)

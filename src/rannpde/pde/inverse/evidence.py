@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.inverse.ladder import Known, Ladder
+from rannpde.pde.inverse.ladder import KnownWeights, Ladder
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import Unknowns
 
@@ -184,7 +184,7 @@ class Evidence:
         """One for each order that the prior of a function may have."""
         part, basis = self.unknowns.slices[name], self.unknowns.bases[name]
         pins = rows.pins[:, part]
-        known = Known.of(pins, rows.pinned + pins @ vector[part])
+        known = KnownWeights.of(pins, rows.pinned + pins @ vector[part])
         others = self.roots({key: prior if key != name else Prior(prior.order, 0.0) for key, prior in priors.items()})
         elsewhere = ~np.abs(pins).any(axis=1)
         right, matrix = replace(rows, pinned=rows.pinned[elsewhere], pins=rows.pins[elsewhere]).stacked()

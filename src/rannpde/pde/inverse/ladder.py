@@ -29,14 +29,14 @@ FAINT = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownWeights:
     """What is known of a function beforehand: its weights are first (count,) + basis (count, m) · anything."""
 
     first: Array
     basis: Array
 
     @classmethod
-    def of(cls, pins: Array, right: Array) -> Known:
+    def of(cls, pins: Array, right: Array) -> KnownWeights:
         """From rows (k, count) and their right sides."""
         touching = np.abs(pins).any(axis=1)
         if not touching.any():
@@ -67,7 +67,7 @@ class Ladder:
 
     @classmethod
     def of(
-        cls, basis: FunctionBasis, order: int, table: Array, size: float, known: Known,
+        cls, basis: FunctionBasis, order: int, table: Array, size: float, known: KnownWeights,
         part: slice, matrix: Array, right: Array, start: float,
     ) -> Ladder:  # fmt: skip
         """From rows (N, p) and right sides (N,) of all that counts beside the prior and what is known.
