@@ -5,8 +5,8 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.inverse.evidence import WIDTHS, Evidence, Prior, posterior
-from rannpde.pde.inverse.ladder import KnownWeights, Ladder
 from rannpde.pde.inverse.rows import DataRows, Noise
+from rannpde.pde.inverse.strengths import KnownWeights, Strengths
 from rannpde.pde.inverse.unknowns import FunctionBasis, Unknowns
 
 PLACES = np.linspace(0, 1, 200)[:, None]
@@ -44,14 +44,14 @@ def test_the_noise_of_direct_measurements_is_found():
     assert np.mean(found) == pytest.approx(sigma, rel=4 / np.sqrt(2 * 80 * 10))
 
 
-def by_definition(ladder, basis, table, size, rows, right, strength, pins=None, known=None):
+def by_definition(strengths, basis, table, size, rows, right, strength, pins=None, known=None):
     """log evidence, mean and covariance of the weights: a Gaussian, conditioned on what is known and measured.
 
     Polynomials below the order have the standard deviation of ten sizes.
     """
-    bends = basis.bends(ladder.order)
+    bends = basis.bends(strengths.order)
     _, _, vectors = np.linalg.svd(bends)
-    free = vectors[-basis.polynomials(ladder.order - 1) :]
+    free = vectors[-basis.polynomials(strengths.order - 1) :]
     flat = np.sqrt(np.mean((table @ free.T) ** 2, axis=0))[:, None] * free / (10 * size)
     covariance, mean = np.linalg.inv(strength * bends.T @ bends + flat.T @ flat), np.zeros(basis.count)
     if pins is not None:
@@ -74,16 +74,16 @@ def test_a_ladder_is_the_gaussian_posterior_at_every_strength(pinned):
     known = 1 + np.sin(6 * np.linspace(0, 1, 5)) if pinned else np.empty(0)
     shift = []
     for order in (2, 3, 4):
-        ladder = Ladder.of(
+        strengths = Strengths.of(
             basis, order, table, 1.2, KnownWeights.of(pins, known), slice(0, basis.count), matrix, right, start=1e-4
         )
         for k, strength in enumerate(grid):
             given = (pins, known) if pinned else (None, None)
-            wanted, mean, covariance = by_definition(ladder, basis, table, 1.2, matrix, right, strength, *given)
-            shift.append(ladder.evidence(grid)[k] - wanted)
-            found = ladder.covariance(grid, np.eye(3)[k])
+            wanted, mean, covariance = by_definition(strengths, basis, table, 1.2, matrix, right, strength, *given)
+            shift.append(strengths.evidence(grid)[k] - wanted)
+            found = strengths.covariance(grid, np.eye(3)[k])
             # weak as they are, the free polynomials are held about the smoothest function, not about nothing
-            np.testing.assert_allclose(table @ ladder.means(grid)[k], table @ mean, atol=1e-4 if pinned else 1e-6)
+            np.testing.assert_allclose(table @ strengths.means(grid)[k], table @ mean, atol=1e-4 if pinned else 1e-6)
             spread = np.sqrt(np.einsum("ij,jk,ik->i", table, covariance, table).clip(0))
             own = np.sqrt(np.einsum("ij,jk,ik->i", table, found, table).clip(0))
             np.testing.assert_allclose(own, spread, atol=0.01 * spread.max())  # the definition subtracts
@@ -102,8 +102,8 @@ def test_unknowns_are_averaged_over_priors():
     change, whole = evidence.averaged(vector, rows, priors, covariance)
     table = evidence.tables["f"][1]
     nothing, part = KnownWeights.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
-    ladder = Ladder.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
-    every = [by_definition(ladder, basis, table, 1.0, matrix, right, ladder.unit / w**2) for w in WIDTHS]
+    strengths = Strengths.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
+    every = [by_definition(strengths, basis, table, 1.0, matrix, right, strengths.unit / w**2) for w in WIDTHS]
     weights = np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * WIDTHS / (1 + WIDTHS**2)
     weights /= weights.sum()
     mean = sum(w * m for w, (_, m, _) in zip(weights, every, strict=True))

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.inverse.ladder import KnownWeights, Ladder
 from rannpde.pde.inverse.rows import DataRows, Noise
+from rannpde.pde.inverse.strengths import KnownWeights, Strengths
 from rannpde.pde.inverse.unknowns import Unknowns
 
 RIDGE = 1e-12
@@ -137,11 +137,11 @@ class Evidence:
         """The most probable prior of one function, the others as they are."""
         grid = begin.strength * np.logspace(-np.log10(AT_ONCE), np.log10(AT_ONCE), LEVELS)
         best, chosen = -np.inf, begin
-        for ladder in self._ladders(name, vector, rows, priors):
-            likely = ladder.evidence(grid) + self._beforehand(ladder, grid, self._size(name, vector))
+        for strengths in self._strengths(name, vector, rows, priors):
+            likely = strengths.evidence(grid) + self._beforehand(strengths, grid, self._size(name, vector))
             top = int(np.argmax(likely))
             if likely[top] > best:
-                best, chosen = float(likely[top]), Prior(ladder.order, float(grid[top]))
+                best, chosen = float(likely[top]), Prior(strengths.order, float(grid[top]))
         return chosen
 
     def averaged(
@@ -156,18 +156,18 @@ class Evidence:
         single = vector + covariance @ (matrix.T @ right)
         for name in priors:
             size, tried = self._size(name, vector), []
-            for ladder in self._ladders(name, vector, small, priors):
-                grid = ladder.unit / np.square(WIDTHS * size)
-                tried.append((ladder, grid, ladder.evidence(grid) + self._beforehand(ladder, grid, size)))
+            for strengths in self._strengths(name, vector, small, priors):
+                grid = strengths.unit / np.square(WIDTHS * size)
+                tried.append((strengths, grid, strengths.evidence(grid) + self._beforehand(strengths, grid, size)))
             top = max(float(likely.max()) for _, _, likely in tried)
             weights = [np.exp(likely - top) for _, _, likely in tried]
             shares = np.concatenate(weights) / sum(float(w.sum()) for w in weights)
-            means = np.concatenate([ladder.means(grid) for ladder, grid, _ in tried])
+            means = np.concatenate([strengths.means(grid) for strengths, grid, _ in tried])
             mean = shares @ means
             apart = np.sqrt(shares)[:, None] * (means - mean)
             own = apart.T @ apart
-            for (ladder, grid, _), part in zip(tried, np.split(shares, len(tried)), strict=True):
-                own += ladder.covariance(grid, part)
+            for (strengths, grid, _), part in zip(tried, np.split(shares, len(tried)), strict=True):
+                own += strengths.covariance(grid, part)
             total += mean - single
             whole += own - covariance
         if len(priors) > 1:  # what is left of a sum of differences may lack a direction
@@ -180,7 +180,7 @@ class Evidence:
         guess, table = self.tables[name]
         return float(np.sqrt(np.mean(np.square(guess + table @ vector[self.unknowns.slices[name]])))) or 1.0
 
-    def _ladders(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> list[Ladder]:
+    def _strengths(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> list[Strengths]:
         """One for each order that the prior of a function may have."""
         part, basis = self.unknowns.slices[name], self.unknowns.bases[name]
         pins = rows.pins[:, part]
@@ -195,17 +195,17 @@ class Evidence:
         orders = [basis.unknown.smoothness] if basis.unknown.smoothness else rising or [basis.order]
         size, table = self._size(name, vector), self.tables[name][1]
         start = priors[name].strength
-        return [Ladder.of(basis, order, table, size, known, part, matrix, right, start) for order in orders]
+        return [Strengths.of(basis, order, table, size, known, part, matrix, right, start) for order in orders]
 
     @staticmethod
-    def _beforehand(ladder: Ladder, grid: Array, size: float) -> Array:
+    def _beforehand(strengths: Strengths, grid: Array, size: float) -> Array:
         """log probability of strengths (G,) before anything is measured, per unit of log λ.
 
         Half-Cauchy in the standard deviation of the prior, its scale the size of the function. Flat in the logarithm,
         bands of wavy functions would hold 85 % of them, not 93.
         """
-        width = np.sqrt(ladder.unit / grid) / size
-        return np.log(width) - np.log1p(width**2) + np.log(SMOOTHER) * ladder.order
+        width = np.sqrt(strengths.unit / grid) / size
+        return np.log(width) - np.log1p(width**2) + np.log(SMOOTHER) * strengths.order
 
     @staticmethod
     def _scales(rows: DataRows, noise: Noise, covariance: Array) -> list[float]:

@@ -48,7 +48,7 @@ class KnownWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class Strengths:
     """Unknowns (p,) = centre + spread · v, v of mean pull / f(λ) and variance 1 / f(λ), for every λ.
 
     shares (q,) : s² of the posterior, before (m,) : of the prior; start : λ₀; unit : the prior's variance times λ,
@@ -69,7 +69,7 @@ class Ladder:
     def of(
         cls, basis: FunctionBasis, order: int, table: Array, size: float, known: KnownWeights,
         part: slice, matrix: Array, right: Array, start: float,
-    ) -> Ladder:  # fmt: skip
+    ) -> Strengths:  # fmt: skip
         """From rows (N, p) and right sides (N,) of all that counts beside the prior and what is known.
 
         table (M, count) : the functions at points of the domain; size : of the function, in the root mean square
