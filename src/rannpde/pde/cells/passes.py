@@ -32,6 +32,8 @@ CHECK_POINTS = 4000
 """Fresh points at which two passes are compared."""
 ROUNDING = 1e-9
 """Differences below are taken as they are: a smaller residual of the later pass need not mean a smaller error."""
+VAIN = 3
+"""Passes whose residuals are rounding, and which still differ, after which there is no hope."""
 CLOSE, FREE = 1e-2, 1e3
 """Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
 
@@ -183,9 +185,7 @@ class Passes:
         short = solved.ending.by_caller or solved.ending is Ending.INTEGRATOR
         again = self.last is not None and self.last.ending is solved.ending
         self.last = solved
-        reached = values[np.isfinite(values).all(axis=1)]
-        if len(reached):
-            self.sizes = field_sizes(np.sqrt(np.mean(reached**2, axis=0)))
+        self.sizes = self._sizes_of(values)
         estimate = self._estimate(change)
         if self.best is None or residual > self._lenient or estimate <= self.best[1]:
             self.best = (solved, estimate)
@@ -204,8 +204,14 @@ class Passes:
             self.mark = min(self.mark, self._lenient)
         return Ending.STALLED if self._hopeless(small) else None
 
+    def _rounded(self, residual: float) -> bool:
+        """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
+        return self.solver is None and residual < np.finfo(float).eps * self.degree**4
+
     def _hopeless(self, small: bool) -> bool:
         """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
+        if sum(self._rounded(one.residual) for one in self.passes) >= VAIN:
+            return True
         first = 0
         if small:  # what passes differ by counts from the first two that leave little
             large = [k for k, one in enumerate(self.passes) if one.residual > self._lenient]
@@ -223,10 +229,14 @@ class Passes:
         if len(self.residuals) < 2:
             return np.inf
         # residuals of space do not tell the error in time, nor how errors grow along a line where Newton was needed
-        if self.solver is not None or (self.dim == 1 and not self.problem.linear):
+        if self.solver is not None:
             return self.tuning.share * change
+        if self.dim == 1 and not self.problem.linear:  # one more pass is cheap
+            return change
         if self.cornered:  # what the corner spoils everywhere, passes that resolve it alike have in common
             return self.tuning.cornered * change
+        rounded = [one.difference for one in self.passes if self._rounded(one.residual)]
+        change = max([change, *(one for one in rounded if np.isfinite(one))])  # of which one may be small by chance
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
@@ -237,8 +247,8 @@ class Passes:
         What both passes lack does not show in their difference: so the degree is another, and at corners, where the
         degree matters little, cells are smaller.
         """
-        if tree is before:  # and if they do not agree then, finer
-            assert self.last is not None
+        assert self.last is not None
+        if tree is before and not self._rounded(float(self.last.marks.max())):  # if they do not agree then, finer
             self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
         if self.solver is None and len(tree.leaves) < self.tuning.alike * len(before.leaves):
             self.degree = sum(self.degrees) - self.degree
@@ -297,10 +307,16 @@ class Passes:
         else:
             first = self.last is None
             weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
+        network = cell_network(mesh, weights)
+        if self.last is None:  # residuals are relative to the sizes of fields, which are known now
+            system.sizes = self._sizes_of(network(self.points))
         inside, beside = system.residuals(weights)
-        return Solved(
-            cell_network(mesh, weights), mesh, weights, inside, beside, system.losses(weights), steps, ending, free
-        )
+        return Solved(network, mesh, weights, inside, beside, system.losses(weights), steps, ending, free)
+
+    def _sizes_of(self, values: Array) -> Array:
+        """Of the fields (fields,), from values (M, fields) at the points; as they were where nothing is known."""
+        reached = values[np.isfinite(values).all(axis=1)]
+        return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if len(reached) else self.sizes
 
     def draw(self) -> Draw:
         """New functions."""

@@ -19,7 +19,8 @@ class CellsTuning:
         the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at curved sides
     first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
     more_nodes : nodes per axis beyond the degree
-    cutoff : singular functions below it, relative to the first, are left out; 1e-12 costs a digit, 1e-14 is rounding
+    cutoff : singular functions below it, relative to 1, are left out: what they would add to a solution is lost, times the
+        fourth power of the degree in its second derivatives; 1e-13 costs a digit, 3e-16 is rounding
     face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
         differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
         could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
@@ -70,7 +71,7 @@ class CellsTuning:
     shake: tuple[float, float, float] = (0.2, 0.06, 0.06)
     first_cuts: tuple[int, int, int] = (1, 1, 0)
     more_nodes: int = 4
-    cutoff: float = 1e-13
+    cutoff: float = 1e-15
     face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     corner: float = 0.5
