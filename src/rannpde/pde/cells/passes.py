@@ -245,15 +245,24 @@ class Passes:
         """The next cells: where they would be nearly those of the pass before, something else has to differ.
 
         What both passes lack does not show in their difference: so the degree is another, and at corners, where the
-        degree matters little, cells are smaller.
+        degree matters little, cells are smaller. Where two passes did not agree on such cells, more of them are cut.
         """
         assert self.last is not None
-        if tree is before and not self._rounded(float(self.last.marks.max())):  # if they do not agree then, finer
-            self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
-        if self.solver is None and len(tree.leaves) < self.tuning.alike * len(before.leaves):
+        residual = float(self.last.marks.max())
+        if self._few(before, tree) and not self._rounded(residual):
+            known = self.best is not None and np.isfinite(self.best[1])
+            if known or tree is before:
+                self.mark = min(self.mark / 4, self._aim() * residual)
+            if known and self.dim < 3:
+                tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
+        if self.solver is None and self._few(before, tree):
             self.degree = sum(self.degrees) - self.degree
             tree = towards_corners(tree, self.problem.domain, self.interfaces)
         return tree
+
+    def _few(self, before: Node, tree: Node) -> bool:
+        """Whether hardly any cells were cut."""
+        return len(tree.leaves) < self.tuning.alike * len(before.leaves)
 
     def _graded(self, tree: Node) -> Node:
         """Cells small enough at corners for the error wanted."""
