@@ -228,9 +228,9 @@ class Passes:
         """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
         if len(self.residuals) < 2:
             return np.inf
-        # residuals of space do not tell the error in time, nor how errors grow along a line where Newton was needed
         if self.solver is not None:
-            return self.tuning.share * change
+            return self.tuning.share * change * self._march_gain(change)
+        # residuals do not tell how errors grow along a line where Newton was needed
         if self.dim == 1 and not self.problem.linear:  # one more pass is cheap
             return change
         if self.cornered:  # what the corner spoils everywhere, passes that resolve it alike have in common
@@ -240,6 +240,17 @@ class Passes:
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
+
+    def _march_gain(self, change: float) -> float:
+        """By how much the error of the last march is smaller than that of the one before, at least.
+
+        Residuals of space do not tell the error in time: what passes differ by must have fallen too.
+        """
+        before = self.passes[-2].difference
+        if not np.isfinite(before):
+            return 1.0
+        fallen = max(self.residuals[-1] / max(self.residuals[-2], 1e-300), change / max(before, 1e-300))
+        return float(np.clip(self.tuning.trust * fallen, self.tuning.least_march, 1.0))
 
     def _unlike(self, before: Node, tree: Node) -> Node:
         """The next cells: where they would be nearly those of the pass before, something else has to differ.

@@ -45,7 +45,7 @@ class CellsTuning:
     cornered : the same for flows and other systems round re-entrant corners, and where interfaces cross: behind a step
         errors were three and four times the difference of the last two passes, at crossings up to seven times
     trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
-        ``trust`` times that ratio but by ``least`` at most
+        ``trust`` times that ratio but by ``least`` at most, of a march by ``least_march``
     lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
     veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
     stall : what four times as many cells must gain
@@ -93,6 +93,7 @@ class CellsTuning:
     cornered: float = 3.0
     trust: float = 3.0
     least: float = 0.02
+    least_march: float = 0.3
     lenient: float = 1e-3
     veto: float = 1e-2
     veto_march: float = 0.1
