@@ -249,7 +249,7 @@ def _squared(
     kind = np.result_type(*(part.rows for part in parts))
     matrix = np.zeros((total + sides, total + sides), dtype=kind, order="F")
     for part in parts:
-        spans = [slice(starts[j], starts[j] + widths[j]) for j in part.joints] + [slice(total, total + sides)]
+        spans = _runs([(starts[j], starts[j] + widths[j]) for j in part.joints] + [(total, total + sides)])
         ends = list(pairwise(np.cumsum([0, *(span.stop - span.start for span in spans)])))
         for k, (row, (a, b)) in enumerate(zip(spans, ends, strict=True)):
             for column, (c, d) in zip(spans[k:], ends[k:], strict=True):
@@ -259,6 +259,21 @@ def _squared(
                 else:
                     matrix[column, row] += block.conj().T
     return schur(matrix, own, tuple(rest))
+
+
+def _runs(spans: Sequence[tuple[int, int]]) -> list[slice]:
+    """Spans as slices, those that follow each other as one: fewer and larger blocks to add.
+
+    >>> _runs([(4, 6), (6, 9), (0, 2)])
+    [slice(4, 9, None), slice(0, 2, None)]
+    """
+    found: list[slice] = []
+    for lower, upper in spans:
+        if found and found[-1].stop == lower:
+            found[-1] = slice(found[-1].start, upper)
+        else:
+            found.append(slice(lower, upper))
+    return found
 
 
 def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Remainder]:
