@@ -71,7 +71,7 @@ def combined(operation: Operation, one: Domain, other: Domain) -> Combined:
 
 
 def nearby(domain: Domain, bounds: Array) -> Domain:
-    """A domain that is the same set in a box (n, 2), without the shapes of a union or difference that stay away from it.
+    """The same set in a box (n, 2), without the shapes of a union or difference that stay away from it.
 
     >>> from rannpde.domains import Ball, Box
     >>> plate = Box(x=(0, 4), y=(0, 2)) - Ball((1, 1), 0.5) - Ball((3, 1), 0.2)

@@ -32,12 +32,12 @@ class Extent:
         self.domain, self.plain = domain, is_box(domain)
         self.thin = BESIDE * float(np.diff(domain.bounds, axis=1).min()) * 1e-3
         self.rims = [] if self.plain else [side.sample(RIM_POINTS, rng=0) for side in domain.sides.values()]
-        empty = np.empty((0, domain.dim))
-        self.lowest, self.highest = (np.array([end(rim, axis=0) for rim in self.rims] or empty) for end in (np.min, np.max))
+        ends = [(rim.min(axis=0), rim.max(axis=0)) for rim in self.rims]
+        self.ends = np.array(ends).reshape(-1, 2, domain.dim)
 
     def _rims(self, bounds: Array) -> list[Array]:
         """Points of the sides that may meet a box."""
-        met = ((self.lowest <= bounds[:, 1]) & (bounds[:, 0] <= self.highest)).all(axis=1)
+        met = ((self.ends[:, 0] <= bounds[:, 1]) & (bounds[:, 0] <= self.ends[:, 1])).all(axis=1)
         return [self.rims[k] for k in np.flatnonzero(met)]
 
     def _domain(self, points: Array) -> Domain:

@@ -210,7 +210,8 @@ class Passes:
 
     def _hopeless(self, small: bool) -> bool:
         """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
-        if sum(self._rounded(one.residual) for one in self.passes) >= VAIN:
+        agree = self.best is not None and self.best[1] <= self.tol
+        if not agree and sum(self._rounded(one.residual) for one in self.passes) >= VAIN:
             return True
         first = 0
         if small:  # what passes differ by counts from the first two that leave little
@@ -222,7 +223,8 @@ class Passes:
         later = len(cells) - early[-1] - 1 if len(early) else 0
         if len(self.passes) < 4 or not (later >= 2 if small else 0 < later <= 2):
             return False
-        return bool(told[early[-1] + 1 :].min() > self.tuning.stall * told[early].min())
+        gain = self.tuning.stall if small else self.tuning.stuck
+        return bool(told[early[-1] + 1 :].min() > gain * told[early].min())
 
     def _estimate(self, change: float) -> float:
         """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
@@ -261,15 +263,21 @@ class Passes:
         assert self.last is not None
         residual = float(self.last.marks.max())
         if self._few(before, tree) and not self._rounded(residual):
-            known = self.best is not None and np.isfinite(self.best[1])
-            if known or tree is before:
+            differ = self.best is not None and np.isfinite(self.best[1])
+            more = differ and self.dim < 3 and not self._singular  # in space cells are dear, at corners others help
+            if more or tree is before:
                 self.mark = min(self.mark / 4, self._aim() * residual)
-            if known and self.dim < 3:
+            if more:
                 tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
         if self.solver is None and self._few(before, tree):
             self.degree = sum(self.degrees) - self.degree
             tree = towards_corners(tree, self.problem.domain, self.interfaces)
         return tree
+
+    @property
+    def _singular(self) -> bool:
+        """Whether there are corners, where residuals fall slowly."""
+        return bool(self.problem.domain.corners or self.interfaces.corners)
 
     def _few(self, before: Node, tree: Node) -> bool:
         """Whether hardly any cells were cut."""

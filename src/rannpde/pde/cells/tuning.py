@@ -19,8 +19,8 @@ class CellsTuning:
         the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at curved sides
     first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
     more_nodes : nodes per axis beyond the degree
-    cutoff : singular functions below it, relative to 1, are left out: what they would add to a solution is lost, times the
-        fourth power of the degree in its second derivatives; 1e-13 costs a digit, 3e-16 is rounding
+    cutoff : singular functions below it, relative to 1, are left out, and what they would add to a solution is lost, in
+        its second derivatives times the fourth power of the degree; 1e-13 costs a digit or two, 3e-16 is rounding
     face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
         differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
         could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
@@ -48,7 +48,8 @@ class CellsTuning:
         ``trust`` times that ratio but by ``least`` at most, of a march by ``least_march``
     lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
     veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
-    stall : what four times as many cells must gain
+    stall, stuck : what four times as many cells must gain where residuals are small; what 16 times as many must gain of
+        residuals that are not: these fall with the size of cells even where there is no solution
     tail, direction : a cell is cut across an axis whose coefficients beyond ``tail`` of the degree hold at least
         ``direction`` of the largest such tail; one of space that the boundary cuts, across axes along which the second
         derivative is at least ``bend`` of the largest
@@ -98,6 +99,7 @@ class CellsTuning:
     veto: float = 1e-2
     veto_march: float = 0.1
     stall: float = 0.7
+    stuck: float = 0.4
     tail: float = 0.6
     direction: float = 0.1
     bend: float = 0.3
