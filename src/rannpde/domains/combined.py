@@ -40,7 +40,7 @@ class Combined(Cut):
         return self.parts[0].names
 
     @cached_property
-    def tree(self) -> Tree:  # type: ignore[override]
+    def tree(self) -> Tree:
         return Branch(self.operation, tuple(part.tree for part in self.parts))
 
     @cached_property
@@ -82,7 +82,8 @@ def nearby(domain: Domain, bounds: Array) -> Domain:
         return domain
     slack = ASIDE * domain.size
     reaches = domain._reaches
-    met = ((reaches[:, :, 0] <= bounds[:, 1] + slack) & (bounds[:, 0] - slack <= reaches[:, :, 1])).all(axis=1)
+    apart = (reaches[:, :, 0] > bounds[:, 1] + slack) | (bounds[:, 0] - slack > reaches[:, :, 1])
+    met = np.asarray(~apart.any(axis=1))
     met[0] |= domain.operation == "difference" or not met.any()
     parts = tuple(nearby(domain.parts[k], bounds) for k in np.flatnonzero(met))
     if len(parts) == len(met) and all(one is other for one, other in zip(parts, domain.parts, strict=True)):

@@ -206,7 +206,7 @@ class Passes:
 
     def _rounded(self, residual: float) -> bool:
         """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
-        return self.solver is None and residual < np.finfo(float).eps * self.degree**4
+        return self.solver is None and residual < float(np.finfo(float).eps) * self.degree**4
 
     def _hopeless(self, small: bool) -> bool:
         """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
@@ -263,7 +263,7 @@ class Passes:
         assert self.last is not None
         residual = float(self.last.marks.max())
         if self._few(before, tree) and not self._rounded(residual):
-            differ = self.best is not None and np.isfinite(self.best[1])
+            differ = self.best is not None and self.tol < self.best[1] < np.inf
             more = differ and self.dim < 3 and not self._singular  # in space cells are dear, at corners others help
             if more or tree is before:
                 self.mark = min(self.mark / 4, self._aim() * residual)
