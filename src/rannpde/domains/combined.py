@@ -76,7 +76,7 @@ def nearby(domain: Domain, bounds: Array) -> Domain:
     >>> from rannpde.domains import Ball, Box
     >>> plate = Box(x=(0, 4), y=(0, 2)) - Ball((1, 1), 0.5) - Ball((3, 1), 0.2)
     >>> nearby(plate, np.array([(0.0, 1.0), (0.0, 1.0)]))
-    (Box(x=(0.0, 4.0), y=(0.0, 2.0)) - Ball(centre=(1.0, 1.0), radius=0.5))
+    (Box(x=(0.0, 4.0), y=(0.0, 2.0)) - Ball(centre=(1.0, 1.0), radius=0.5, names=('x', 'y')))
     """
     if not isinstance(domain, Combined) or domain.operation == "intersection":
         return domain

@@ -264,7 +264,8 @@ class Passes:
         residual = float(self.last.marks.max())
         if self._few(before, tree) and not self._rounded(residual):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
-            more = differ and self.dim < 3 and not self._singular  # in space cells are dear, at corners others help
+            # of a march steps may differ, in space cells are dear, at corners others help
+            more = differ and self.solver is None and self.dim < 3 and not self._singular
             if more or tree is before:
                 self.mark = min(self.mark / 4, self._aim() * residual)
             if more:
