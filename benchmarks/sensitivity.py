@@ -370,7 +370,6 @@ OFF: dict[str, Any] = {
     "lines.tail_share": np.inf,
     "lines.scouting": 0,
     "lines.exponential_from": np.inf,
-    "lines.exponential_share": 1.0,
     "lines.resolved_padding": 3.0,
     "lines.kept_share": 0.0,
     "lines.growth_work": np.inf,

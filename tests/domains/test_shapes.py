@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from known_shapes import CUBE, FOUR, PLANE, PLATE, SPACE, SQUARE, plane, space
 from rannpde.domains import Ball, Box, Interval, SpaceTime, gauss_rule, integrate
+from rannpde.domains.combined import nearby
 from rannpde.domains.formed import Curve, Implicit
 from rannpde.domains.polygon import Polygon
 from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
@@ -431,3 +432,34 @@ def test_faces_that_two_shapes_share_bound_nothing():
     outside = [(0.27, -1), (1, -0.5), (1, -1)]
     assert corner.contains(np.array(inside)).all()
     assert not corner.contains(np.array(outside)).any()
+
+
+@pytest.mark.parametrize("half", [0.01, 0.03, 0.07, 1 / 3])
+@pytest.mark.parametrize("length", [1.0, 1e-3, 1e-6])
+def test_a_side_along_a_face_of_a_box_lies_in_it(half, length):
+    """Its points are off the face by rounding, to one side or the other, and belong to the boxes on both."""
+    slit = Box(x=(-1, 1), y=(-1, 1)) - Box(x=(-0.5, 0.5), y=(-half, half))
+    for sign in (-1, 1):
+        side = slit.side(f"y={sign * half:g}" if half != 1 / 3 else list(slit.sides)[6 if sign < 0 else 7])
+        for way in (-1, 1):
+            ends = sorted((sign * half, sign * half + way * length))
+            found = side.within([(0.1, 0.1 + 0.3 * length), ends], 20, rng=0)
+            assert found.shape == (20, 2)
+            assert np.abs(found[:, 1] - sign * half).max() <= 4 * EPS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_far_from_a_box_have_no_say_in_it(seed):
+    rng = np.random.default_rng(seed)
+    shape = Box(x=(0, 8), y=(0, 8)) | Ball((9, 4), 2, names=("x", "y"))
+    for place in rng.uniform(1, 7, (12, 2)):
+        shape = shape - Ball(tuple(place), float(rng.uniform(0.05, 0.4)), names=("x", "y"))
+    fewer = 0
+    for corner in rng.uniform(0, 9, (30, 2)):
+        bounds = np.stack([corner, corner + rng.uniform(0.1, 2.0, 2)], axis=1)
+        points = bounds[:, 0] + (bounds[:, 1] - bounds[:, 0]) * rng.random((200, 2))
+        near = nearby(shape, bounds)
+        fewer += near is not shape
+        assert np.array_equal(near.level(points) < 0, shape.level(points) < 0)
+        assert np.array_equal(near.contains(points), shape.contains(points))
+    assert fewer > 20

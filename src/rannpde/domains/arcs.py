@@ -192,10 +192,11 @@ def within_box(arcs: Arcs, bounds: Array) -> Arcs:
     if not len(arcs):
         return arcs
     size = float(np.linalg.norm(bounds[:, 1] - bounds[:, 0]))
+    rounding = 4 * np.finfo(float).eps * float(np.abs(bounds).max())
 
     def level(points: Array) -> Array:
         outside: Array = np.maximum(bounds[:, 0] - points, points - bounds[:, 1]).max(axis=1)
-        return outside
+        return np.where(np.abs(outside) <= rounding, 0.0, outside)  # an arc along a face lies in the box
 
     where, unit, _ = crossings(arcs.chart, arcs.piece, arcs.lower, arcs.upper, level, 1.0, size)
     parts = split(arcs, where, unit)

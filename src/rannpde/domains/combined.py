@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+
+from rannpde.arrays import Array
 from rannpde.domains.base import Domain
 from rannpde.domains.coordinates import DefaultNames
 from rannpde.domains.cutting import Cut
-from rannpde.domains.solids import Branch, SetOperation, Tree
+from rannpde.domains.solids import Branch, SetOperation, Tree, tree_bounds
 from rannpde.errors import InputError, reject, require
 
+ASIDE = 1e-5
+"""Distance from a box, relative to the size of a shape, beyond which parts of it have no say in the box."""
 SIGNS: dict[SetOperation, str] = {"union": " | ", "intersection": " & ", "difference": " - "}
 
 
@@ -33,9 +39,14 @@ class Combined(Cut):
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.parts[0].names
 
-    @property
+    @cached_property
     def tree(self) -> Tree:
         return Branch(self.operation, tuple(part.tree for part in self.parts))
+
+    @cached_property
+    def _reaches(self) -> Array:
+        """Bounds (parts, n, 2) of what was put together."""
+        return np.stack([tree_bounds(part.tree) for part in self.parts])
 
     def __repr__(self) -> str:
         return "(" + SIGNS[self.operation].join(repr(part) for part in self.parts) + ")"
@@ -57,6 +68,27 @@ def combined(operation: SetOperation, one: Domain, other: Domain) -> Combined:
     first = one.parts if isinstance(one, Combined) and one.operation == operation else (one,)
     last = other.parts if isinstance(other, Combined) and other.operation == operation != "difference" else (other,)
     return Combined(operation, first + last)
+
+
+def nearby(domain: Domain, bounds: Array) -> Domain:
+    """The same set in a box (n, 2), without the shapes of a union or difference that stay away from it.
+
+    >>> from rannpde.domains import Ball, Box
+    >>> plate = Box(x=(0, 4), y=(0, 2)) - Ball((1, 1), 0.5) - Ball((3, 1), 0.2)
+    >>> nearby(plate, np.array([(0.0, 1.0), (0.0, 1.0)]))
+    (Box(x=(0.0, 4.0), y=(0.0, 2.0)) - Ball(centre=(1.0, 1.0), radius=0.5, names=('x', 'y')))
+    """
+    if not isinstance(domain, Combined) or domain.operation == "intersection":
+        return domain
+    slack = ASIDE * domain.size
+    reaches = domain._reaches
+    apart = (reaches[:, :, 0] > bounds[:, 1] + slack) | (bounds[:, 0] - slack > reaches[:, :, 1])
+    met = np.asarray(~apart.any(axis=1))
+    met[0] |= domain.operation == "difference" or not met.any()
+    parts = tuple(nearby(domain.parts[k], bounds) for k in np.flatnonzero(met))
+    if len(parts) == len(met) and all(one is other for one, other in zip(parts, domain.parts, strict=True)):
+        return domain
+    return parts[0] if len(parts) == 1 else Combined(domain.operation, parts)
 
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:

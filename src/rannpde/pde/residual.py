@@ -147,7 +147,10 @@ def _measured(
     sizes: Mapping[str, float],
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Root mean squares of the residual and of Σ |summand|; of conditions at least the quantity's size inside."""
+    """Root mean squares of the residual and of Σ |summand|, which is at least what the partial derivatives tell.
+
+    These are multiplied by the sizes of their jets: of conditions by those that the same quantities have inside.
+    """
     expression, points = term.expression, interior
     jets: Mapping[Jet, Array] = everywhere
     if term.kind != "interior":
@@ -161,14 +164,14 @@ def _measured(
     parts = evaluate(list(sympy.Add.make_args(expression.formula)), values, expression.functions)
     zero = np.zeros(len(points))
     residual, size = root_mean_square(sum(parts, zero)), root_mean_square(sum((np.abs(part) for part in parts), zero))
-    if term.kind != "interior":
-        known = [root_mean_square(everywhere[jet]) for jet in expression.jets]
-        return residual, max(size, *known, *(sizes[jet.field] for jet in expression.jets if jet.order == 0))
     halfwidth = 0.5 * np.diff(problem.domain.bounds, axis=1)[:, 0]
     natural = 0.0
     for jet, partial in zip(expression.jets, evaluate(expression.partials, values, expression.functions), strict=True):
-        scale = float(np.prod(halfwidth ** np.array(jet.index)))
-        natural += root_mean_square(partial) * sizes[jet.field] / scale
+        if term.kind == "interior" or jet.order == 0:
+            own = sizes[jet.field] / float(np.prod(halfwidth ** np.array(jet.index)))
+        else:
+            own = root_mean_square(everywhere[jet])
+        natural += root_mean_square(partial) * own
     return residual, max(size, natural)
 
 

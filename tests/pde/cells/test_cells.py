@@ -189,3 +189,37 @@ def test_a_field_that_is_zero_is_no_scale():
     assert solution.converged
     points = channel.domain.sample(500, rng=0)
     assert np.abs(solution(points) - channel.exact_solution(points)).max() < 1e-8
+
+
+def pulled(modulus, length):
+    """A plate half as high as long under a cubic displacement: this on one side, tractions on the others."""
+    stiff, half = modulus / (1 - 0.09), length / 4
+    u, v = f"x*y**2/{length}**3", f"(x**3 - y**3/3)/{length}**3"
+    across, shear = f"{stiff}*(v_y + 0.3*u_x)", f"{stiff * 0.35}*(u_y + v_x)"
+    known = f"{stiff}*(-y**2 + 0.3*y**2)/{length}**3", f"{stiff * 0.35}*(2*x*y + 3*x**2)/{length}**3"
+    end, top = f"x={length:g}", (f"y=-{half:g}", f"y={half:g}")
+    conditions = {
+        "u": rp.On("x=0", f"u = {u}"),
+        "v": rp.On("x=0", f"v = {v}"),
+        "end": rp.On(end, f"{stiff}*(u_x + 0.3*v_y) = {stiff}*(y**2 - 0.3*y**2)/{length}**3"),
+        "end, shear": rp.On(end, f"{shear} = {known[1]}"),
+        "faces": rp.On(top, f"{across} = {known[0]}"),
+        "faces, shear": rp.On(top, f"{shear} = {known[1]}"),
+    }
+    equations = [
+        f"{stiff}*(u_xx + 0.35*u_yy + 0.65*v_xy) = {stiff * 0.7}*x/{length}**3",
+        f"{stiff}*(v_yy + 0.35*v_xx + 0.65*u_xy) = {stiff}*(2.1*x - 0.7*y)/{length}**3",
+    ]
+    domain = rp.Box(x=(0, length), y=(-half, half))
+    return rp.Problem(equations, domain, conditions, fields=("u", "v"), exact={"u": u, "v": v})
+
+
+def test_units_of_a_statement_do_not_matter():
+    """Steel in metres or a unit square: the same passes, and ten digits of a polynomial, which rounding allows."""
+    told = []
+    for modulus, length in ((1.0, 1.0), (2e11, 64.0)):
+        solution = rp.solve(pulled(modulus, length), tol=1e-10)
+        assert solution.converged, solution.report()
+        assert max(solution.errors().values()) < 1e-10
+        told.append([(one.cells, one.degree) for one in solution.story.passes])
+    assert told[0] == told[1]

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import rannpde as rp
 from rannpde.errors import FileError
 from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
+from rannpde.pde.cells.cuts import first_tree
 from rannpde.pde.cells.elimination import Kept, Remainder, added, eliminate, triangle_of
+from rannpde.pde.cells.interfaces import Interfaces
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.tree import CellNode, faces_of, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
@@ -296,3 +298,30 @@ def test_what_products_lose_is_found_again() -> None:
     (found,), free = eliminate(tree, {tree: [0]}, [6], parts, lambda: None)
     assert not free
     assert np.abs(found[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
+
+
+def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
+    """Condition 1e6 takes several corrections, 1e9 an orthogonal factorisation: both keep the digits there are."""
+    rng = np.random.default_rng(9)
+    tree = CellNode(np.array([(0.0, 1.0)])).split(0)
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    wanted = rng.normal(size=6)
+    for condition in (1e6, 1e9):
+        sizes = np.diag(np.geomspace(1, 1 / condition, 6))
+        blocks = [np.linalg.qr(rng.normal(size=(20, 6)))[0] @ sizes @ turn for _ in range(2)]
+        parts = [(Kept(0, (0,), np.empty((0, 7))), Remainder((0,), np.column_stack([b, b @ wanted]))) for b in blocks]
+        (found,), free = eliminate(tree, {tree: [0]}, [6], parts, lambda: None)
+        assert not free
+        assert np.abs(found[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
+
+
+def test_a_long_box_is_cut_across_first() -> None:
+    """A plane along it would hold the traces of all cells beside it, which are eliminated together."""
+    problem = rp.Problem("laplace(u) = 0", rp.Box(x=(0, 32), y=(0, 2)), {"sides": rp.On("boundary", "u = 0")})
+    tree = first_tree(problem, 8, 1e-4, CellsTuning(), Interfaces())
+    node, axes = tree, []
+    while node.children is not None:
+        axes.append(node.axis)
+        node = node.children[0]
+    assert axes == [0, 0, 0, 0, 1]
+    assert {tuple(leaf.lengths) for leaf in tree.leaves} == {(2.0, 1.0)}

@@ -64,8 +64,7 @@ def first_tree(
     for axis, place in _planes(interfaces, tuning.most_cells[len(bounds) - 1] // 4):
         tree = tree.cut_at(axis, place)
     if len(tree.leaves) == 1:
-        axes = range(len(bounds)) if tuning.first_cuts[len(bounds) - 1] else ()
-        tree = tree.refined_leaves(tuple(axes))
+        tree = _longest_first(tree, 0.5 ** tuning.first_cuts[len(bounds) - 1])
     tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
     tree = at_holes_and_corners(tree, domain, log2(1 / tol), interfaces)
     data, most = problem.variation, tuning.most_cells[len(bounds) - 1] // 4
@@ -77,6 +76,21 @@ def first_tree(
         return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.per_cell * degree
 
     return _until_none(tree, changes, most)
+
+
+def _longest_first(tree: CellNode, share: float) -> CellNode:
+    """A box cut into cells of at most that share of each length, the longest at most twice as long as the shortest.
+
+    Longest lengths are cut first: a plane along a long box would have the traces of all its cells, to be eliminated
+    together.
+    """
+    wanted = np.minimum(tree.lengths * share, 2 * share * tree.lengths.min())
+
+    def longest(leaf: CellNode) -> Array:
+        longer = leaf.lengths > wanted * (1 + FLAT)
+        return longer & (leaf.lengths > (1 - FLAT) * leaf.lengths[longer].max(initial=0.0))
+
+    return _until_none(tree, longest)
 
 
 def following(tree: CellNode, state: State, degree: int, most: int) -> CellNode:

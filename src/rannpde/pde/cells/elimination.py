@@ -25,8 +25,11 @@ SINGULAR = 1e-13
 """A triangle of smaller reciprocal condition leaves something free, up to rounding."""
 BLOCKS = 32
 """Columns that are turned together where rows are added to a triangle."""
-DELICATE = 1e-5
-"""A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost six digits of its rows."""
+DELICATE = 1e-7
+"""A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost all but two digits."""
+REFINED, SETTLED, CONTRACTION, ROUNDS = 1e-13, 1e-10, 0.1, 6
+"""Corrections of traces end where they are smaller, relative to these; or smaller than the second number and no longer
+falling, which is rounding; each is to be smaller than the one before by this factor; and so many are made at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +79,37 @@ def eliminate(
 ) -> tuple[list[Array], bool]:
     """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``.
 
-    Products square a condition. What the traces then leave of the rows themselves is solved for once more, after which
-    they are as good as by an orthogonal factorisation.
+    Products square a condition. What the traces then leave of the rows themselves is solved for again until it is
+    rounding, after which they are as good as by an orthogonal factorisation, which takes over where that fails.
     """
     order, squared = factorise(tree, owners, widths, leaves, pause)
     traces, free = _solved(order, widths)
     if squared and order:
-        further = _further(order, [leaf[1] for leaf in leaves if leaf is not None], traces)
-        traces = [one + more for one, more in zip(traces, further, strict=True)]
+        parts = [leaf[1] for leaf in leaves if leaf is not None]
+        try:
+            return _settled(order, parts, traces, pause), free
+        except Delicate:
+            return _solved(_along(tree, owners, widths, _rows(leaves), pause, _orthogonal), widths)
     return traces, free
+
+
+def _settled(
+    order: Order, parts: Sequence[Remainder], traces: Sequence[Array], pause: Callable[[], None]
+) -> list[Array]:
+    """The traces after corrections, until these are rounding; Delicate where they do not become smaller."""
+    found, before = list(traces), 1.0
+    for _ in range(ROUNDS):
+        pause()
+        further = _further(order, parts, found)
+        found = [one + more for one, more in zip(found, further, strict=True)]
+        gap, size = (np.sqrt(sum(np.square(np.abs(part)).sum(axis=0) for part in many)) for many in (further, found))
+        change = float((gap / np.maximum(size, 1e-300)).max(initial=0.0))
+        if change < REFINED or (change < SETTLED and change > CONTRACTION * before):
+            return found
+        if not change < CONTRACTION * before:
+            raise Delicate
+        before = change
+    return found
 
 
 def _solved(order: Order, widths: Sequence[int]) -> tuple[list[Array], bool]:
@@ -142,8 +167,12 @@ def factorise(
     try:
         return along_products(tree, owners, widths, _products(leaves), pause), True
     except Delicate:
-        plain = [None if leaf is None else leaf[1] for leaf in leaves]
-        return _along(tree, owners, widths, plain, pause, _orthogonal), False
+        return _along(tree, owners, widths, _rows(leaves), pause, _orthogonal), False
+
+
+def _rows(leaves: Sequence[tuple[Kept, Remainder] | None]) -> list[Remainder | None]:
+    """What the leaves have left."""
+    return [None if leaf is None else leaf[1] for leaf in leaves]
 
 
 def along_products(
@@ -220,7 +249,7 @@ def _squared(
     kind = np.result_type(*(part.rows for part in parts))
     matrix = np.zeros((total + sides, total + sides), dtype=kind, order="F")
     for part in parts:
-        spans = [slice(starts[j], starts[j] + widths[j]) for j in part.joints] + [slice(total, total + sides)]
+        spans = _runs([(starts[j], starts[j] + widths[j]) for j in part.joints] + [(total, total + sides)])
         ends = list(pairwise(np.cumsum([0, *(span.stop - span.start for span in spans)])))
         for k, (row, (a, b)) in enumerate(zip(spans, ends, strict=True)):
             for column, (c, d) in zip(spans[k:], ends[k:], strict=True):
@@ -230,6 +259,21 @@ def _squared(
                 else:
                     matrix[column, row] += block.conj().T
     return schur(matrix, own, tuple(rest))
+
+
+def _runs(spans: Sequence[tuple[int, int]]) -> list[slice]:
+    """Spans as slices, those that follow each other as one: fewer and larger blocks to add.
+
+    >>> _runs([(4, 6), (6, 9), (0, 2)])
+    [slice(4, 9, None), slice(0, 2, None)]
+    """
+    found: list[slice] = []
+    for lower, upper in spans:
+        if found and found[-1].stop == lower:
+            found[-1] = slice(found[-1].start, upper)
+        else:
+            found.append(slice(lower, upper))
+    return found
 
 
 def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Remainder]:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
+from rannpde.domains.combined import nearby
 from rannpde.domains.domain import Box, Domain, SpaceTime
 from rannpde.pde.cells.interfaces import Interface
 from rannpde.pde.cells.tree import Face
@@ -31,22 +32,42 @@ class Extent:
         self.domain, self.plain = domain, is_box(domain)
         self.thin = BESIDE * float(np.diff(domain.bounds, axis=1).min()) * 1e-3
         self.rims = [] if self.plain else [side.sample(RIM_POINTS, rng=0) for side in domain.sides.values()]
+        ends = [(rim.min(axis=0), rim.max(axis=0)) for rim in self.rims]
+        self.ends = np.array(ends).reshape(-1, 2, domain.dim)
+
+    def _rims(self, bounds: Array) -> list[Array]:
+        """Points of the sides that may meet a box."""
+        met = ((self.ends[:, 0] <= bounds[:, 1]) & (bounds[:, 0] <= self.ends[:, 1])).all(axis=1)
+        return [self.rims[k] for k in np.flatnonzero(met)]
+
+    def _domain(self, points: Array) -> Domain:
+        """The domain as points see it: without what is far from all of them, such as most of many holes."""
+        if not len(points):
+            return self.domain
+        around = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
+        if not isinstance(self.domain, SpaceTime):
+            return nearby(self.domain, around)
+        space = nearby(self.domain.space, around[1:])
+        return self.domain if space is self.domain.space else SpaceTime(self.domain.time, x=space)
 
     def _cut(self, bounds: Array) -> bool:
         """Whether a side of the domain runs through the inside of a box."""
         slack = 1e-9 * (bounds[:, 1] - bounds[:, 0])
         lower, upper = bounds[:, 0] + slack, bounds[:, 1] - slack
-        return any(bool(((rim > lower) & (rim < upper)).all(axis=1).any()) for rim in self.rims)
+        return any(bool(((rim > lower) & (rim < upper)).all(axis=1).any()) for rim in self._rims(bounds))
 
     def whole(self, bounds: Array, sides: InterfaceSides = ()) -> bool:
         """Whether a box lies in the closed domain."""
         if self.plain or sides:
             return not sides
-        return not self._cut(bounds) and bool(self.domain.contains(fine_grid(bounds)).all())
+        if self._cut(bounds):
+            return False
+        points = fine_grid(bounds)
+        return bool(self._domain(points).contains(points).all())
 
     def holds(self, points: Array, sides: InterfaceSides = ()) -> Array:
         """Which points lie inside, not on the boundary."""
-        inside = np.ones(len(points), dtype=bool) if self.plain else self.domain.level(points) < -self.thin
+        inside = np.ones(len(points), dtype=bool) if self.plain else self._domain(points).level(points) < -self.thin
         return inside & _beside(points, sides)
 
     def crossed(self, bounds: Array, interface: Interface, sides: InterfaceSides, points: Array) -> bool:
@@ -58,7 +79,7 @@ class Extent:
     def shrunk(self, bounds: Array, sides: InterfaceSides = ()) -> Array | None:
         """The smallest box around what a box holds, to a step of a fine grid; None for nothing."""
         points = fine_grid(bounds)
-        found = [points[self.holds(points, sides)], *(rim[_within(rim, bounds)] for rim in self.rims)]
+        found = [points[self.holds(points, sides)], *(rim[_within(rim, bounds)] for rim in self._rims(bounds))]
         inside = np.concatenate(found)
         if not len(found[0]):
             return None
@@ -74,7 +95,8 @@ class Extent:
             return _beside(points, sides)
         aside = np.zeros(points.shape[1])
         aside[axis] = BESIDE * length
-        return self.domain.contains(points - aside) & self.domain.contains(points + aside) & _beside(points, sides)
+        domain = self._domain(points)
+        return domain.contains(points - aside) & domain.contains(points + aside) & _beside(points, sides)
 
     def parts(self, face: Face, length: float, sides: InterfaceSides = ()) -> list[Array]:
         """Boxes of a face that hold what of it is inside."""
@@ -104,9 +126,11 @@ class Extent:
     def _edge(self, one: Array, other: Array, axis: int, length: float, sides: InterfaceSides) -> Array:
         """Where a segment leaves the domain: a root of the level, or by bisection where it runs along the boundary."""
 
+        domain = self._domain(np.stack([one, other]))
+
         def level(share: float) -> float:
             point = (one + share * (other - one))[None]
-            levels = [] if self.plain else [float(self.domain.level(point)[0])]
+            levels = [] if self.plain else [float(domain.level(point)[0])]
             return max(levels + [-sign * float(interface.value(point)[0]) for interface, sign in sides])
 
         if level(0.0) * level(1.0) < 0:

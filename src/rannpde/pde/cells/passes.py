@@ -32,6 +32,8 @@ CHECK_POINTS = 4000
 """Fresh points at which two passes are compared."""
 ROUNDING = 1e-9
 """Differences below are taken as they are: a smaller residual of the later pass need not mean a smaller error."""
+VAIN = 3
+"""Passes whose residuals are rounding, and which still differ, after which there is no hope."""
 CLOSE, FREE = 1e-2, 1e3
 """Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
 
@@ -184,9 +186,7 @@ class CellsPasses:
         short = solved.ending.by_caller or solved.ending is Ending.INTEGRATOR
         again = self.last is not None and self.last.ending is solved.ending
         self.last = solved
-        reached = values[np.isfinite(values).all(axis=1)]
-        if len(reached):
-            self.sizes = field_sizes(np.sqrt(np.mean(reached**2, axis=0)))
+        self.sizes = self._sizes_of(values)
         estimate = self._estimate(change)
         if self.best is None or residual > self._lenient or estimate <= self.best[1]:
             self.best = (solved, estimate)
@@ -205,8 +205,15 @@ class CellsPasses:
             self.mark = min(self.mark, self._lenient)
         return Ending.STALLED if self._hopeless(small) else None
 
+    def _rounded(self, residual: float) -> bool:
+        """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
+        return self.solver is None and residual < float(np.finfo(float).eps) * self.degree**4
+
     def _hopeless(self, small: bool) -> bool:
         """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
+        agree = self.best is not None and self.best[1] <= self.tol
+        if not agree and sum(self._rounded(one.residual) for one in self.passes) >= VAIN:
+            return True
         first = 0
         if small:  # what passes differ by counts from the first two that leave little
             large = [k for k, one in enumerate(self.passes) if one.residual > self._lenient]
@@ -217,34 +224,66 @@ class CellsPasses:
         later = len(cells) - early[-1] - 1 if len(early) else 0
         if len(self.passes) < 4 or not (later >= 2 if small else 0 < later <= 2):
             return False
-        return bool(told[early[-1] + 1 :].min() > self.tuning.stall * told[early].min())
+        gain = self.tuning.stall if small else self.tuning.stuck
+        return bool(told[early[-1] + 1 :].min() > gain * told[early].min())
 
     def _estimate(self, change: float) -> float:
         """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
         if len(self.residuals) < 2:
             return np.inf
-        # residuals of space do not tell the error in time, nor how errors grow along a line where Newton was needed
-        if self.solver is not None or (self.dim == 1 and not self.problem.linear):
-            return self.tuning.share * change
+        if self.solver is not None:
+            return self.tuning.share * change * self._march_gain(change)
+        # residuals do not tell how errors grow along a line where Newton was needed
+        if self.dim == 1 and not self.problem.linear:  # one more pass is cheap
+            return change
         if self.cornered:  # what the corner spoils everywhere, passes that resolve it alike have in common
             return self.tuning.cornered * change
+        rounded = [one.difference for one in self.passes if self._rounded(one.residual)]
+        change = max([change, *(one for one in rounded if np.isfinite(one))])  # of which one may be small by chance
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
         return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
+
+    def _march_gain(self, change: float) -> float:
+        """By how much the error of the last march is smaller than that of the one before, at least.
+
+        Residuals of space do not tell the error in time: what passes differ by must have fallen too.
+        """
+        before = self.passes[-2].difference
+        if not np.isfinite(before):
+            return 1.0
+        fallen = max(self.residuals[-1] / max(self.residuals[-2], 1e-300), change / max(before, 1e-300))
+        return float(np.clip(self.tuning.trust * fallen, self.tuning.least_march, 1.0))
 
     def _unlike(self, before: CellNode, tree: CellNode) -> CellNode:
         """The next cells: where they would be nearly those of the pass before, something else has to differ.
 
         What both passes lack does not show in their difference: so the degree is another, and at corners, where the
-        degree matters little, cells are smaller.
+        degree matters little, cells are smaller. Where two passes did not agree on such cells, more of them are cut.
         """
-        if tree is before:  # and if they do not agree then, finer
-            assert self.last is not None
-            self.mark = min(self.mark / 4, self._aim() * float(self.last.marks.max()))
-        if self.solver is None and len(tree.leaves) < self.tuning.alike * len(before.leaves):
+        assert self.last is not None
+        residual = float(self.last.marks.max())
+        if self._few(before, tree) and not self._rounded(residual):
+            differ = self.best is not None and self.tol < self.best[1] < np.inf
+            # of a march steps may differ, in space cells are dear, at corners others help
+            more = differ and self.solver is None and self.dim < 3 and not self._singular
+            if more or tree is before:
+                self.mark = min(self.mark / 4, self._aim() * residual)
+            if more:
+                tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
+        if self.solver is None and self._few(before, tree):
             self.degree = sum(self.degrees) - self.degree
             tree = towards_corners(tree, self.problem.domain, self.interfaces)
         return tree
+
+    @property
+    def _singular(self) -> bool:
+        """Whether there are corners, where residuals fall slowly."""
+        return bool(self.problem.domain.corners or self.interfaces.corners)
+
+    def _few(self, before: CellNode, tree: CellNode) -> bool:
+        """Whether hardly any cells were cut."""
+        return len(tree.leaves) < self.tuning.alike * len(before.leaves)
 
     def _graded(self, tree: CellNode) -> CellNode:
         """Cells small enough at corners for the error wanted."""
@@ -298,10 +337,16 @@ class CellsPasses:
         else:
             first = self.last is None
             weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
+        network = cell_network(mesh, weights)
+        if self.last is None:  # residuals are relative to the sizes of fields, which are known now
+            system.sizes = self._sizes_of(network(self.points))
         inside, beside = system.residuals(weights)
-        return Solved(
-            cell_network(mesh, weights), mesh, weights, inside, beside, system.losses(weights), steps, ending, free
-        )
+        return Solved(network, mesh, weights, inside, beside, system.losses(weights), steps, ending, free)
+
+    def _sizes_of(self, values: Array) -> Array:
+        """Of the fields (fields,), from values (M, fields) at the points; as they were where nothing is known."""
+        reached = values[np.isfinite(values).all(axis=1)]
+        return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if len(reached) else self.sizes
 
     def draw(self) -> Draw:
         """New functions."""

@@ -84,23 +84,34 @@ class Rims:
 
     def __init__(self, tree: CellNode, nodes: int, rng: np.random.Generator) -> None:
         self.tree, self.nodes, self.rng = tree, nodes, rng
-        self.extents: dict[Side, tuple[Array, Array]] = {}
-        self.known: dict[tuple[Side, int, bool], tuple[Array, Array]] = {}
+        self.extents: dict[Side, tuple[Side, tuple[Array, Array]]] = {}
+        self.alike: dict[int, tuple[Side, Side, tuple[Array, Array]]] = {}
+        self.known: dict[tuple[int, int, bool], tuple[Array, Array]] = {}
 
     def points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
         """Points (P, n) of a side, or of a slice that is none of the boundary, in a leaf, and weights (P,).
 
         The same for all conditions on a side: they are as many as there are fields.
         """
-        key = (side, number, boundary)
+        own, (lower, upper) = self._first(side)
+        bounds = self.tree.leaves[number].bounds
+        if (bounds[:, 0] > upper).any() or (lower > bounds[:, 1]).any():
+            return np.empty((0, len(bounds))), np.empty(0)
+        key = (id(own), number, boundary)
         if key not in self.known:
-            self.known[key] = self._points(side, number, boundary)
+            self.known[key] = self._points(own, number, boundary)
         return self.known[key]
+
+    def _first(self, side: Side) -> tuple[Side, tuple[Array, Array]]:
+        """The first side that equals this one, and its extent; found by identity, as hashes of sides take long."""
+        if id(side) not in self.alike:
+            if side not in self.extents:
+                self.extents[side] = (side, self._extent(side))
+            self.alike[id(side)] = (side, *self.extents[side])  # as it is kept, no other can have its identity
+        return self.alike[id(side)][1:]
 
     def _points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
         bounds = self.tree.leaves[number].bounds
-        if not self._meets(side, bounds):
-            return np.empty((0, len(bounds))), np.empty(0)
         if isinstance(side, FlatSide):
             points, weights = _flat_points(side, bounds, self.nodes)
         else:
@@ -112,15 +123,12 @@ class Rims:
         mine = self.tree.locate(inwards) == number
         return points[mine], weights[mine]
 
-    def _meets(self, side: Side, bounds: Array) -> bool:
-        """Whether the extent of a side, a little enlarged, meets a box."""
-        if side not in self.extents:
-            sample = side.sample(EXTENT_POINTS, rng=0)
-            lower, upper = sample.min(axis=0), sample.max(axis=0)
-            margin = 0.02 * float((upper - lower).max(initial=0.0)) + 1e-9 * self.tree.lengths.max()
-            self.extents[side] = (lower - margin, upper + margin)
-        lower, upper = self.extents[side]
-        return bool(((bounds[:, 0] <= upper) & (lower <= bounds[:, 1])).all())
+    def _extent(self, side: Side) -> tuple[Array, Array]:
+        """The ends (n,) of a side, a little enlarged."""
+        sample = side.sample(EXTENT_POINTS, rng=0)
+        lower, upper = sample.min(axis=0), sample.max(axis=0)
+        margin = 0.02 * float((upper - lower).max(initial=0.0)) + 1e-9 * self.tree.lengths.max()
+        return lower - margin, upper + margin
 
 
 def _flat_points(side: FlatSide, bounds: Array, count: int) -> tuple[Array, Array]:

@@ -20,7 +20,8 @@ class CellsTuning:
         the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at curved sides
     first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
     more_nodes : nodes per axis beyond the degree
-    cutoff : singular functions below it, relative to the first, are left out; 1e-12 costs a digit, 1e-14 is rounding
+    cutoff : singular functions below it, relative to 1, are left out, and what they would add to a solution is lost, in
+        its second derivatives times the fourth power of the degree; 1e-13 costs a digit or two, 3e-16 is rounding
     face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
         differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
         could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
@@ -46,10 +47,11 @@ class CellsTuning:
         interfaces cross: behind a step errors were three and four times the difference of the last two passes, at
         an edge twice, at crossings up to seven times
     trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
-        ``trust`` times that ratio but by ``least`` at most
+        ``trust`` times that ratio but by ``least`` at most, of a march by ``least_march``
     lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
     veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
-    stall : what four times as many cells must gain
+    stall, stuck : what four times as many cells must gain where residuals are small; what 16 times as many must gain of
+        residuals that are not: these fall with the size of cells even where there is no solution
     tail, direction : a cell is cut across an axis whose coefficients beyond ``tail`` of the degree hold at least
         ``direction`` of the largest such tail; one of space that the boundary cuts, across axes along which the second
         derivative is at least ``bend`` of the largest
@@ -72,7 +74,7 @@ class CellsTuning:
     shake: tuple[float, float, float] = (0.2, 0.06, 0.06)
     first_cuts: tuple[int, int, int] = (1, 1, 0)
     more_nodes: int = 4
-    cutoff: float = 1e-13
+    cutoff: float = 1e-15
     face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     corner: float = 0.5
@@ -94,10 +96,12 @@ class CellsTuning:
     cornered: float = 3.0
     trust: float = 3.0
     least: float = 0.02
+    least_march: float = 0.3
     lenient: float = 1e-3
     veto: float = 1e-2
     veto_march: float = 0.1
     stall: float = 0.7
+    stuck: float = 0.4
     tail: float = 0.6
     direction: float = 0.1
     bend: float = 0.3

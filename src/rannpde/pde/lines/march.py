@@ -168,7 +168,7 @@ class March:
         if self.integrator == "ETDRK4":
             exponential = ExponentialRungeKutta(
                 fun, time[0], state, time[1],
-                dynamics=system, tol=self.tuning.exponential_share * self.tol,  # type: ignore[arg-type]
+                dynamics=system, tol=self.tol,  # type: ignore[arg-type]
                 control=self.tuning.steps, first_step=first_step,
             )  # fmt: skip
             exponential.h *= self.caution

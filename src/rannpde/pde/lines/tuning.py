@@ -103,8 +103,6 @@ class LinesTuning:
         one tolerance take the same steps, and of kinks carried around, whose error in time falls like √tol, a factor
         of 2 hid nine tenths
     scouting : in several dimensions, the first pass has mode_tighter to this power times the tolerance wanted
-    exponential_share : of its tolerance for an ETDRK4 march, whose errors add up (Gray–Scott: 100 steps leave 3e-4
-        where two passes are to agree to 1e-4)
     exponential_from : tolerance from which on periodic boxes of two and three dimensions are marched by ETDRK4, below
         it by collocation of high order, whose iterations do not converge only where what is not linear is stiff
     resolved_padding : points of the grid over highest modes, in several dimensions, while the modes resolve it: 3
@@ -176,7 +174,6 @@ class LinesTuning:
     mode_tighter: float = 4.0
     scouting: int = 2
     exponential_from: float = 1e-6
-    exponential_share: float = 0.2
     resolved_padding: float = 2.25
     kept_share: float = 0.02
     most_work: float = 1e10
