@@ -343,3 +343,15 @@ def test_strength_is_diffusion_times_the_resistance_on_the_way_to_given_values()
     found = strengths(diffusion, [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], {0})
     assert found == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1000.0, 4: 1.0, 5: 300.0}
     assert strengths({0: 1.0, 1: 50.0}, [(0, 1)], set()) == {0: 1.0, 1: 50.0}  # values are given nowhere
+
+
+def test_cells_shrink_to_crossings_beside_a_laplacian_until_equations_are_satisfied_there():
+    """Values are right long before: the residual at r² log r would be vetoed."""
+    equation = "where(x < 0.5, 1, 10)*where(y < 0.4, 1, 5)*laplace(u) = 1"
+    problem = rp.Problem(equation, rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = 0"})
+    fine, coarse = (rp.solve(problem, tol=tol) for tol in (1e-5, 1e-3))
+    assert fine.converged
+    assert coarse.converged
+    assert max(coarse.held_out.values()) < 1e-2
+    points = problem.domain.sample(1000, rng=3)
+    assert np.linalg.norm(coarse(points) - fine(points)) < 3e-5 * np.linalg.norm(fine(points))

@@ -113,6 +113,13 @@ class Interfaces:
     curved: tuple[Interface, ...] = ()
     corners: tuple[tuple[float, ...], ...] = ()
 
+    @property
+    def crossings(self) -> list[tuple[float, ...]]:
+        """Points of the plane where two flat ones of any kind cross: beside a Laplacian, u has r² log r there."""
+        if {axis for axis, _, _ in self.flat} - {0, 1}:
+            return []
+        return list(product(*([place for own, place, _ in self.flat if own == axis] for axis in (0, 1))))
+
     def flux_at(self, axis: int, place: float) -> bool:
         """Whether a flux jumps across the plane where a coordinate has that value."""
         return (axis, place, True) in self.flat

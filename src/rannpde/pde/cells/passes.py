@@ -15,7 +15,15 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.cuts import Solved, at_holes_and_corners, first_tree, following, refined, towards_corners
+from rannpde.pde.cells.cuts import (
+    Solved,
+    at_holes_and_corners,
+    first_tree,
+    following,
+    refined,
+    towards,
+    towards_corners,
+)
 from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import cell_network
@@ -25,7 +33,7 @@ from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import apart, field_sizes
+from rannpde.pde.residual import apart, field_sizes, held_out_residual
 from rannpde.pde.watch import Ending, Watch
 
 CHECK_POINTS = 4000
@@ -36,6 +44,9 @@ VAIN = 3
 """Passes whose residuals are rounding, and which still differ, after which there is no hope."""
 CLOSE, FREE = 1e-2, 1e3
 """Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
+
+MENDED = 0.9
+"""What two passes with smaller cells must leave of a residual that would be vetoed; without a solution, it stays."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +136,8 @@ class CellsPasses:
         self.best: tuple[Solved, float] | None = None
         self.passes: list[CellsPass] = []
         self.residuals: list[float] = []
+        self.vetoes: list[float] = []
+        self.pointed = False
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
@@ -156,6 +169,8 @@ class CellsPasses:
                 assert self.last is not None
                 before = tree
                 tree = refined(before, self.last, self.mark, self.sizes, self.tuning, self.creases)
+                if self.pointed:
+                    self.pointed, tree = False, towards(tree, self.interfaces.crossings)
                 if (
                     len(tree.leaves) > self.tuning.most_cells[self.dim - 1]
                     or len(self.passes) >= self.tuning.most_passes
@@ -197,13 +212,32 @@ class CellsPasses:
         if solved.free and small and number > 1:
             return Ending.UNDETERMINED
         alike = self.dim > 1 or cells == self.passes[-2 if number > 1 else -1].cells  # on a line a look is cheap
-        if estimate <= self.tol and small and alike and solved.ending is Ending.CONVERGED:
+        agree = estimate <= self.tol and small and alike and solved.ending is Ending.CONVERGED
+        if agree and not self._improves(solved):
+            if len(self.vetoes) > 1:  # those before would be vetoed, or no better
+                self.best = (solved, estimate)
             return Ending.CONVERGED
         if self.watch.over:
             return Ending.BUDGET
         if estimate <= self.tol:  # what was left alone so far stands in the way of the end
             self.mark = min(self.mark, self._lenient)
         return Ending.STALLED if self._hopeless(small) else None
+
+    def _improves(self, solved: Solved) -> bool:
+        """Whether passes agree on what would be vetoed, and smaller cells have not failed to mend it yet.
+
+        At corners of coefficients beside a Laplacian, equations are far from satisfied when values are right.
+        """
+        if self.solver is not None:
+            return False
+        self.vetoes.append(max(held_out_residual(self.problem, solved.network).values()))
+        bound = max(self.tuning.veto, 3 * self.tol)
+        vain = len(self.vetoes) > 2 and self.vetoes[-1] > MENDED * self.vetoes[-3]
+        if self.vetoes[-1] <= bound or vain:
+            return False
+        self.mark = min(self.mark, max(bound / self.vetoes[-1], self.tuning.boldest) * float(solved.marks.max()))
+        self.pointed = self.dim == 2
+        return True
 
     def _rounded(self, residual: float) -> bool:
         """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
