@@ -171,3 +171,8 @@ def _space(coordinates: Mapping[str, Any]) -> Domain:
         reject("space", type(space).__name__, "a Box, a Ball, another shape or intervals")
     require(space.dim >= 1, "space", space, "of one dimension or more")
     return space
+
+
+def is_box(domain: Domain) -> bool:
+    """Whether the domain fills its bounding box."""
+    return isinstance(domain, Box) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Box))

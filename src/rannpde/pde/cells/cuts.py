@@ -14,9 +14,8 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
 from rannpde.domains.creases import NONE, Creases
-from rannpde.domains.domain import Domain, SpaceTime
+from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.extent import is_box
 from rannpde.pde.cells.interfaces import Interfaces
 from rannpde.pde.cells.mesh import Mesh
 from rannpde.pde.cells.network import CellNetwork, Weights

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.domains.combined import nearby
-from rannpde.domains.domain import Box, Domain, SpaceTime
+from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.pde.cells.interfaces import Interface
 from rannpde.pde.cells.tree import Face
 
@@ -143,11 +143,6 @@ class Extent:
             else:
                 other = middle
         return one if first else other
-
-
-def is_box(domain: Domain) -> bool:
-    """Whether the domain fills its bounding box."""
-    return isinstance(domain, Box) or (isinstance(domain, SpaceTime) and isinstance(domain.space, Box))
 
 
 def fine_grid(bounds: Array) -> Array:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.domain import Domain
+from rannpde.domains.domain import Domain, is_box
 from rannpde.pde.cells.basis import Cell, Draw, gauss_grid, polynomials
 from rannpde.pde.cells.extent import Extent, InterfaceSides
 from rannpde.pde.cells.interfaces import Interface, Interfaces
@@ -68,7 +68,7 @@ class MeshBuilder:
     """Cells and joints of the leaves of a tree for one draw of functions."""
 
     def __init__(self, domain: Domain, draw: Draw, interfaces: Interfaces | None = None) -> None:
-        self.draw, self.extent = draw, Extent(domain)
+        self.domain, self.draw, self.plain = domain, draw, is_box(domain)
         self.interfaces = interfaces or Interfaces()
         flat, curved = self.interfaces.flat, self.interfaces.curved
         self.jumping = any(flux for *_, flux in flat) or any(one.flux for one in curved)
@@ -132,9 +132,14 @@ class MeshBuilder:
 
     # ------------------------------------------------------------------------------------------------------ cells
 
+    @cached_property
+    def extent(self) -> Extent:
+        """What the domain leaves of boxes; a box leaves all of its own."""
+        return Extent(self.domain)
+
     def _cell(self, leaf: CellNode, sides: InterfaceSides) -> Cell | None:
         draw = self.draw
-        if self.extent.whole(leaf.bounds, sides):
+        if (self.plain and not sides) or self.extent.whole(leaf.bounds, sides):
             points = leaf.bounds.mean(axis=1) + 0.5 * leaf.lengths * draw.grid[0]
             return Cell(draw, leaf.bounds, points, draw.grid[1], draw.transform, True)
         bounds = self.extent.shrunk(leaf.bounds, sides)

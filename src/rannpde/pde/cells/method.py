@@ -11,8 +11,9 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.cells.evolved import MarchedNetwork
+from rannpde.pde.cells.judging import CellsPass
 from rannpde.pde.cells.marching import Marching, march_obstacles
-from rannpde.pde.cells.passes import CellsFound, CellsPass, CellsPasses
+from rannpde.pde.cells.passes import CellsFound, CellsPasses
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated

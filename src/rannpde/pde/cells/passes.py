@@ -25,6 +25,7 @@ from rannpde.pde.cells.cuts import (
     towards_corners,
 )
 from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
+from rannpde.pde.cells.judging import CellsPass, Judge
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import cell_network
 from rannpde.pde.cells.newton import Newton
@@ -38,33 +39,6 @@ from rannpde.pde.watch import Ending, Watch
 
 CHECK_POINTS = 4000
 """Fresh points at which two passes are compared."""
-ROUNDING = 1e-9
-"""Differences below are taken as they are: a smaller residual of the later pass need not mean a smaller error."""
-VAIN = 3
-"""Passes whose residuals are rounding, and which still differ, after which there is no hope."""
-CLOSE, FREE = 1e-2, 1e3
-"""Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
-
-MENDED = 0.9
-"""What two passes with smaller cells must leave of a residual that would be vetoed; without a solution, it stays."""
-
-
-@dataclass(frozen=True)
-class CellsPass:
-    """One pass: cells, their degree, Newton steps, the largest residual, the change to the pass before, seconds."""
-
-    cells: int
-    degree: int
-    steps: int
-    residual: float
-    difference: float
-    seconds: float
-
-    def __str__(self) -> str:
-        change = f", change {self.difference:.1e}" if np.isfinite(self.difference) else ""
-        steps = f"{self.steps} step{'s' * (self.steps > 1)}"
-        told = f"{self.cells} cells of degree {self.degree}, {steps}, residual {self.residual:.1e}"
-        return f"{told}, {self.seconds:.2f} s{change}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,19 +98,17 @@ class CellsPasses:
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
-        corners = len(problem.fields) > 1 and bool(problem.domain.corners)
-        self.cornered = corners or bool(self.interfaces.corners) or len(problem.domain.creases) > 0
         self.creases = problem.domain.creases
+        corners = len(problem.fields) > 1 and bool(problem.domain.corners)
+        cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
+        self.judge = Judge(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
         self.sizes = np.ones(len(problem.fields))
         self.mark = tuning.mark * tol  # in space cells are dear: the worst first
         if self.dim < 3:
-            self.mark = min(self.mark, self._lenient)  # what is left alone must not stand in the way of the end
+            self.mark = min(self.mark, self.judge.lenient)  # what is left alone must not stand in the way of the end
         self.last: Solved | None = None
         self.rushed = False
         self.best: tuple[Solved, float] | None = None
-        self.passes: list[CellsPass] = []
-        self.residuals: list[float] = []
-        self.vetoes: list[float] = []
         self.pointed = False
 
     def _degree(self) -> int:
@@ -173,7 +145,7 @@ class CellsPasses:
                     self.pointed, tree = False, towards(tree, self.interfaces.crossings)
                 if (
                     len(tree.leaves) > self.tuning.most_cells[self.dim - 1]
-                    or len(self.passes) >= self.tuning.most_passes
+                    or len(self.judge.passes) >= self.tuning.most_passes
                 ):
                     ending = Ending.STALLED
                 elif not graded:
@@ -184,110 +156,53 @@ class CellsPasses:
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if ending is Ending.STALLED and best.ending is Ending.NEWTON:
             ending = Ending.NEWTON
-        elif ending is Ending.STALLED and self._undetermined():
+        elif ending is Ending.STALLED and self.judge.undetermined():
             ending = Ending.UNDETERMINED
-        return CellsFound(best, tuple(self.passes), estimate, ending, self._detail(ending, estimate))
+        return CellsFound(best, tuple(self.judge.passes), estimate, ending, self._detail(ending, estimate))
 
     def _pass(self, tree: CellNode, state: State) -> Ending | None:
-        number, begin = len(self.passes) + 1, self.watch.elapsed
+        number, begin = len(self.judge.passes) + 1, self.watch.elapsed
         solved = self.solve(tree, state, number)
-        volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
-        self.residuals.append(float(np.sqrt(volumes @ solved.marks**2 / volumes.sum())))
         values = solved.network(self.points)
         change = np.inf if self.last is None else apart(self.last.network(self.points), values)
         residual = float(solved.marks.max())
         cells = sum(cell is not None for cell in solved.mesh.cells)
-        self.passes.append(CellsPass(cells, self.degree, solved.steps, residual, change, self.watch.elapsed - begin))
+        volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
+        whole = float(np.sqrt(volumes @ solved.marks**2 / volumes.sum()))
+        seconds = self.watch.elapsed - begin
+        self.judge.hear(CellsPass(cells, self.degree, solved.steps, residual, change, seconds), whole)
         short = solved.ending.by_caller or solved.ending is Ending.INTEGRATOR
         again = self.last is not None and self.last.ending is solved.ending
         self.last = solved
         self.sizes = self._sizes_of(values)
-        estimate = self._estimate(change)
-        if self.best is None or residual > self._lenient or estimate <= self.best[1]:
+        estimate = self.judge.estimate()
+        if self.best is None or residual > self.judge.lenient or estimate <= self.best[1]:
             self.best = (solved, estimate)
         self.watch.tell(number, solved.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
         if short and (again or solved.ending.by_caller):  # a march that did not come to its end
             return solved.ending
-        small = residual <= self._lenient
+        small = residual <= self.judge.lenient
         if solved.free and small and number > 1:
             return Ending.UNDETERMINED
-        alike = self.dim > 1 or cells == self.passes[-2 if number > 1 else -1].cells  # on a line a look is cheap
+        alike = self.dim > 1 or cells == self.judge.passes[-2 if number > 1 else -1].cells  # on a line a look is cheap
         agree = estimate <= self.tol and small and alike and solved.ending is Ending.CONVERGED
-        if agree and not self._improves(solved):
-            if len(self.vetoes) > 1:  # those before would be vetoed, or no better
+        if agree and not self._must_mend(solved):
+            if len(self.judge.vetoes) > 1:  # those before would be vetoed, or no better
                 self.best = (solved, estimate)
             return Ending.CONVERGED
         if self.watch.over:
             return Ending.BUDGET
         if estimate <= self.tol:  # what was left alone so far stands in the way of the end
-            self.mark = min(self.mark, self._lenient)
-        return Ending.STALLED if self._hopeless(small) else None
+            self.mark = min(self.mark, self.judge.lenient)
+        return Ending.STALLED if self.judge.hopeless(self.best[1] <= self.tol) else None
 
-    def _improves(self, solved: Solved) -> bool:
-        """Whether passes agree on what would be vetoed, and smaller cells have not failed to mend it yet.
-
-        At corners of coefficients beside a Laplacian, equations are far from satisfied when values are right.
-        """
+    def _must_mend(self, solved: Solved) -> bool:
+        """Whether passes agree on what would be vetoed, and the next shall have smaller cells, at crossings first."""
         if self.solver is not None:
             return False
-        self.vetoes.append(max(held_out_residual(self.problem, solved.network).values()))
-        bound = max(self.tuning.veto, 3 * self.tol)
-        vain = len(self.vetoes) > 2 and self.vetoes[-1] > MENDED * self.vetoes[-3]
-        if self.vetoes[-1] <= bound or vain:
-            return False
-        self.mark = min(self.mark, max(bound / self.vetoes[-1], self.tuning.boldest) * float(solved.marks.max()))
-        self.pointed = self.dim == 2
-        return True
-
-    def _rounded(self, residual: float) -> bool:
-        """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
-        return self.solver is None and residual < float(np.finfo(float).eps) * self.degree**4
-
-    def _hopeless(self, small: bool) -> bool:
-        """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
-        agree = self.best is not None and self.best[1] <= self.tol
-        if not agree and sum(self._rounded(one.residual) for one in self.passes) >= VAIN:
-            return True
-        first = 0
-        if small:  # what passes differ by counts from the first two that leave little
-            large = [k for k, one in enumerate(self.passes) if one.residual > self._lenient]
-            first = large[-1] + 2 if large else 1
-        cells = np.array([one.cells for one in self.passes[first:]])
-        told = np.array([one.difference for one in self.passes[first:]] if small else self.residuals)
-        early = np.flatnonzero(cells * (4 if small else 16) <= cells[-1]) if len(cells) else cells
-        later = len(cells) - early[-1] - 1 if len(early) else 0
-        if len(self.passes) < 4 or not (later >= 2 if small else 0 < later <= 2):
-            return False
-        gain = self.tuning.stall if small else self.tuning.stuck
-        return bool(told[early[-1] + 1 :].min() > gain * told[early].min())
-
-    def _estimate(self, change: float) -> float:
-        """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
-        if len(self.residuals) < 2:
-            return np.inf
-        if self.solver is not None:
-            return self.tuning.share * change * self._march_gain(change)
-        # residuals do not tell how errors grow along a line where Newton was needed
-        if self.dim == 1 and not self.problem.linear:  # one more pass is cheap
-            return change
-        if self.cornered:  # what the corner spoils everywhere, passes that resolve it alike have in common
-            return self.tuning.cornered * change
-        rounded = [one.difference for one in self.passes if self._rounded(one.residual)]
-        change = max([change, *(one for one in rounded if np.isfinite(one))])  # of which one may be small by chance
-        gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
-        gained = change * float(np.clip(gain, self.tuning.least, 1.0))
-        return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
-
-    def _march_gain(self, change: float) -> float:
-        """By how much the error of the last march is smaller than that of the one before, at least.
-
-        Residuals of space do not tell the error in time: what passes differ by must have fallen too.
-        """
-        before = self.passes[-2].difference
-        if not np.isfinite(before):
-            return 1.0
-        fallen = max(self.residuals[-1] / max(self.residuals[-2], 1e-300), change / max(before, 1e-300))
-        return float(np.clip(self.tuning.trust * fallen, self.tuning.least_march, 1.0))
+        share = self.judge.mendable(max(held_out_residual(self.problem, solved.network).values()))
+        self.mark, self.pointed = min(self.mark, share * float(solved.marks.max())), self.dim == 2 and share < 1
+        return share < 1
 
     def _unlike(self, before: CellNode, tree: CellNode) -> CellNode:
         """The next cells: where they would be nearly those of the pass before, something else has to differ.
@@ -297,7 +212,7 @@ class CellsPasses:
         """
         assert self.last is not None
         residual = float(self.last.marks.max())
-        if self._few(before, tree) and not self._rounded(residual):
+        if self._few(before, tree) and not self.judge.rounded(self.judge.passes[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
             # of a march steps may differ, in space cells are dear, at corners others help
             more = differ and self.solver is None and self.dim < 3 and not self._singular
@@ -328,25 +243,16 @@ class CellsPasses:
         known = self.best[1] if self.best is not None else np.inf
         return float(np.clip(self.tol / known, self.tuning.boldest, 0.5))
 
-    def _undetermined(self) -> bool:
-        """Whether passes that all satisfy the equations differ by far more than their residuals."""
-        told = [one for one in self.passes[-3:] if one.residual <= self._lenient]
-        return len(told) == 3 and all(one.difference > max(CLOSE, FREE * one.residual) for one in told)
-
-    @property
-    def _lenient(self) -> float:
-        return max(self.tuning.lenient, 0.5 * self.tol)
-
     def _detail(self, ending: Ending, estimate: float) -> str:
-        residual = self.passes[-1].residual
+        residual = self.judge.passes[-1].residual
         if ending is Ending.STALLED:
             known = f"two passes differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
-            return f"{known}the largest residual of a cell is {residual:.1e} after {len(self.passes)} passes"
+            return f"{known}the largest residual of a cell is {residual:.1e} after {len(self.judge.passes)} passes"
         if ending is Ending.UNDETERMINED:
             named = self.problem.free_constants
             what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
             return f"the equations and conditions leave {what} free; add a condition that fixes it"
-        if ending.by_caller and estimate <= self.tol and residual > self._lenient:
+        if ending.by_caller and estimate <= self.tol and residual > self.judge.lenient:
             return f"{ending}; passes agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
         return ""
 
