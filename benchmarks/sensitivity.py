@@ -395,7 +395,6 @@ OFF: dict[str, Any] = {
     "cells.corner": 0.0,
     "cells.coarser": (0, 0, 0),
     "cells.trace_cutoff": 1e-13,
-    "cells.curve_cutoff": 1e-13,
     "cells.strongest": 1.0,
     "cells.leaving": 0.0,
     "cells.loose": np.inf,

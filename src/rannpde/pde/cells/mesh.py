@@ -195,7 +195,7 @@ class MeshBuilder:
         box = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
         flat = box[:, 1] - box[:, 0] < THIN * (bounds[:, 1] - bounds[:, 0])
         box[flat, 1] = box[flat, 0]
-        columns = self._traces(points, weights, box, self.draw.tuning.curve_cutoff)
+        columns = self._traces(points, weights, box)
         normals = interface.normals(points)
         return [Joint(cells, 0, (points, points), weights, columns, length, normals, interface.flux)]
 
@@ -205,12 +205,11 @@ class MeshBuilder:
         bounds = np.array([(0.0, 0.0), *[(-1.0, 1.0)] * (self.draw.dim - 1)])
         return self._traces(*gauss_grid(bounds, self.draw.nodes), bounds)
 
-    def _traces(self, points: Array, weights: Array, bounds: Array, cutoff: float | None = None) -> Array:
+    def _traces(self, points: Array, weights: Array, bounds: Array) -> Array:
         """Polynomials on points (P, t), orthonormal with the weights; those of sizes below the cutoff are left out."""
         root, degree = np.sqrt(weights)[:, None], self.draw.degree - self.draw.tuning.coarser[self.draw.dim - 1]
         columns, sizes, _ = np.linalg.svd(polynomials(points, bounds, degree) * root, full_matrices=False)
-        least = self.draw.tuning.trace_cutoff if cutoff is None else cutoff
-        return np.asarray(columns[:, sizes > least * sizes[0]] / root)
+        return np.asarray(columns[:, sizes > self.draw.tuning.trace_cutoff * sizes[0]] / root)
 
 
 def _common(one: Array, other: Array) -> Array:

@@ -30,8 +30,8 @@ class CellsTuning:
     fill : points per function in a cell that the boundary cuts
     coarser : by how much the degree of traces on joints is below that of cells, by dimension: in space traces cost
         most, and one degree less changed no error in its second digit
-    trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts
-    curve_cutoff : the same for those on an interface, which are polynomials of the box around it
+    trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts, and on an interface;
+        anything from 1e-13 to 1e-7 will do
     strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
     leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
         cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
@@ -80,8 +80,7 @@ class CellsTuning:
     corner: float = 0.5
     fill: float = 2.5
     coarser: tuple[int, int, int] = (0, 0, 1)
-    trace_cutoff: float = 1e-7
-    curve_cutoff: float = 1e-9
+    trace_cutoff: float = 1e-9
     strongest: float = 1e6
     leaving: float = 2.0
     loose: float = 0.3
