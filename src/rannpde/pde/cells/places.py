@@ -187,7 +187,7 @@ def calm(tree: CellNode, domain: Domain, power: float) -> Array:
 
     >>> from rannpde.domains import Box
     >>> shape = Box(x=(0, 2), y=(0, 2)) - Box(x=(1, 2), y=(1, 2))
-    >>> tree = Node(np.array([(0.0, 2.0), (0.0, 2.0)])).split(0).refined_leaves((1,))
+    >>> tree = CellNode(np.array([(0.0, 2.0), (0.0, 2.0)])).split(0).refined_leaves((1,))
     >>> calm(tree, shape, 0.5).tolist()
     [1.0, 1.0, 1.0, 1.0]
     >>> round(float(calm(tree.refined_leaves((0, 1)).refined_leaves((0, 1)), shape, 1.0).min()), 3)

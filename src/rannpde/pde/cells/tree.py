@@ -212,7 +212,7 @@ def packed_tree(tree: CellNode, levels: Sequence[Divider] = ()) -> tuple[Array, 
 def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Divider] = ()) -> CellNode:
     """The inverse of ``packed_tree``; FileError for arrays that are no tree.
 
-    >>> tree = Node(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
+    >>> tree = CellNode(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
     >>> len(unpacked_tree(tree.bounds, *packed_tree(tree)).leaves)
     4
     """

@@ -28,6 +28,9 @@ ROOM = 10
 """Chebyshev polynomials beyond the degree: the layer's waves are that slow, so that they hold it to rounding."""
 SMOOTH = 1e-7
 """Roughness, relative to the largest, below which a function counts as a polynomial that the prior leaves alone."""
+CUTOFF = 1e-13
+"""Functions of relative size below it are left out: they give a solve its last digits, but priors weigh derivatives, which
+are rounding there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class FunctionBasis:
     def draw(cls, unknown: UnknownFunction, bounds: Array, rng: np.random.Generator) -> FunctionBasis:
         dim = len(bounds)
         degree = unknown.degree or DEGREES[dim - 1]
-        draw = Draw.sample(dim, degree, CellsTuning(), rng)
+        draw = Draw.sample(dim, degree, CellsTuning(cutoff=CUTOFF), rng)
         nodes, weights = draw.grid
         middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
         cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, whole=True)
