@@ -29,8 +29,8 @@ ROOM = 10
 SMOOTH = 1e-7
 """Roughness, relative to the largest, below which a function counts as a polynomial that the prior leaves alone."""
 CUTOFF = 1e-13
-"""Functions of relative size below it are left out: they give a solve its last digits, but priors weigh derivatives, which
-are rounding there."""
+"""Functions of relative size below it are left out: they give a solve its last digits, but priors weigh derivatives,
+which are rounding there."""
 
 
 @dataclass(frozen=True, eq=False)
