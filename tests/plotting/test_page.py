@@ -109,6 +109,23 @@ def test_a_march_that_ended_early_is_shown_up_to_its_end():
     assert film.positions[-1] == pytest.approx(burst.story.known_until)
     assert np.isfinite(film.profiles(burst.function)[:-1]).all()
     assert "Did not converge" in page(burst)
+    snapshots = burst.plot().axes[0].get_lines()
+    assert all(np.isfinite(line.get_ydata()).all() for line in snapshots[:-1])
+
+
+def test_what_is_at_rest_has_no_streamlines():
+    """A flow that begins at rest: lines at later times, none at first."""
+    equations = ["u_t + p_x = laplace(u)", "v_t + p_y = laplace(v)", "u_x + v_y = 0"]
+    conditions = {
+        "t=0": ["u = 0", "v = 0"],
+        "boundary except y=1": ["u = 0", "v = 0"],
+        "y=1": ["u = 16*t**2*x**2*(1 - x)**2", "v = 0"],
+    }
+    domain = rp.SpaceTime(t=(0, 0.5), x=(0, 1), y=(0, 1))
+    still = rp.Problem(equations, domain, conditions, fields=("u", "v", "p"))
+    first, *later = rp.solve(still, tol=1e-1).plot().axes[:3]
+    assert not first.collections[1:]
+    assert all(len(axes.collections) > 1 for axes in later)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from rannpde.io import PathLike
 from rannpde.pde.statement.expression import Jet
 from rannpde.plotting.style import COLOURS, ONE_SIGN, SIZES, style
 from rannpde.plotting.typeset import equations, inline, length, symbol
-from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span, telling
+from rannpde.plotting.view import LETTERS, Panel, View, last_time, scale_of, span, telling
 
 if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
@@ -134,12 +134,12 @@ def _interval(solution: Solution, domain: Domain) -> Figure:
 def _space_time(solution: Solution, domain: Domain) -> Figure:
     """One space dimension and time: snapshots, the space-time map, and the map of the error where it is known."""
     exact = solution.stated.exact_solution
-    (start, end), (left, right) = domain.bounds
+    left, right = domain.bounds[1]
     figure, axes = canvas(len(solution.fields), 2 if exact is None else 3, width=4.2, height=3.2)
     line = np.linspace(left, right, _LINE)
     view = View.of(domain, (1, 0))
     for row, name in enumerate(solution.fields):
-        for shade, time in enumerate(np.linspace(start, end, _SNAPSHOTS)):
+        for shade, time in enumerate(_moments(solution, domain, _SNAPSHOTS)):
             points = np.column_stack([np.full(_LINE, time), line])
             label = f"$t = {time:.3g}$"
             axes[row, 0].plot(line, solution.function(points)[:, row], color=COLOURS[shade], label=label)
@@ -154,6 +154,12 @@ def _space_time(solution: Solution, domain: Domain) -> Figure:
     return figure
 
 
+def _moments(solution: Solution, domain: Domain, count: int) -> Array:
+    """Times (count,) from the start to the end, or to where a march ended."""
+    (start, end), known = domain.bounds[0], last_time(solution)
+    return np.linspace(start, end if known is None else known, count)
+
+
 def _planes(solution: Solution, domain: Domain) -> Figure:
     """Two space dimensions or more: panels in the first two, at three times if there is time, the rest cut.
 
@@ -164,7 +170,7 @@ def _planes(solution: Solution, domain: Domain) -> Figure:
     rest = range(3 if timed or domain.dim == 3 else 2, domain.dim)
     cut = telling(domain, solution.function, rest) if rest else {}
     if timed:
-        views = [View.of(domain, (1, 2), {**cut, 0: float(time)}) for time in span(domain, 0, 3)]
+        views = [View.of(domain, (1, 2), {**cut, 0: float(time)}) for time in _moments(solution, domain, 3)]
         titles = [f", $t = {view.middle[0]:.3g}$" for view in views]
     elif domain.dim == 3:
         planes = zip(((0, 1), (0, 2), (1, 2)), (2, 1, 0), strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, combinations
 from rannpde.domains import Domain, SpaceTime
-from rannpde.plotting.view import View, span, telling
+from rannpde.plotting.view import View, last_time, span, telling
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
@@ -74,7 +74,7 @@ def films(solution: Solution, count: int) -> list[Film]:
     domain = solution.stated.domain
     if isinstance(domain, SpaceTime):
         start, end = domain.time
-        known = getattr(solution.story, "known_until", None)
+        known = last_time(solution)
         end = end if known is None else max(float(known), start + 1e-9 * (end - start))
         times = np.linspace(start, end, count)
         if domain.dim == 2:

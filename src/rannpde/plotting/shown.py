@@ -16,7 +16,7 @@ from rannpde.pde.inverse.identified import Identified
 from rannpde.plotting.figures import component, logarithm
 from rannpde.plotting.film import Film, films, still
 from rannpde.plotting.svg import Drawn, greek, map_panel, profile_panel, still_of
-from rannpde.plotting.view import Panel, scale_of
+from rannpde.plotting.view import Panel, last_time, scale_of
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
@@ -42,7 +42,7 @@ def pictures(solution: Solution) -> str:
 def _film(solution: Solution, film: Film, number: int) -> str:
     panels = _panels(solution, film, f"film{number}")
     if film.line is not None:  # space and time in one map, over which a line runs
-        whole = still(film.domain, _last(solution))
+        whole = still(film.domain, last_time(solution))
         panels += _panels(solution, whole, f"whole{number}", film.positions)
     drawn = [one for _, one in panels]
     labels = [f"{greek(film.coordinate)} = {at:.4g}" for at in film.positions]
@@ -101,7 +101,7 @@ def _on(view: Any, function: Any, count: int) -> Array:
 
 def residuals(solution: Solution) -> str:
     """Where the equations are satisfied least: the logarithm of what is left of each."""
-    problem, film = solution.stated, still(solution.stated.domain, _last(solution))
+    problem, film = solution.stated, still(solution.stated.domain, last_time(solution))
     panels = []
     for k, name in enumerate(problem.equations):
         panel = logarithm(name, lambda points: np.stack(list(solution.residual(points).values()), 1), k)
@@ -119,12 +119,6 @@ def residuals(solution: Solution) -> str:
     where = "".join(f" at {film.domain.names[axis]} = {value:.4g}" for axis, value in film.fixed)
     told = f'<p class="quiet">What is left of each equation{escape(where)}: left side minus right side.</p>'
     return f'<section><h2 id="residuals">Residual map</h2>{told}<div class="panels">{"".join(panels)}</div></section>'
-
-
-def _last(solution: Solution) -> float | None:
-    """The last time that was reached, where a march ended early."""
-    known = getattr(solution.story, "known_until", None)
-    return None if known is None else float(known)
 
 
 def _framed(name: str, drawn: Drawn) -> str:

@@ -14,6 +14,7 @@ from scipy.spatial import cKDTree
 from rannpde.arrays import Array
 from rannpde.domains import Box, Domain, SpaceTime
 from rannpde.domains.outline import outlines, section_outlines
+from rannpde.pde.solution import Solution
 from rannpde.plotting.style import ONE_SIGN, TWO_SIGNS
 from rannpde.plotting.typeset import inline
 
@@ -21,6 +22,8 @@ GRID = 120
 """Points of a panel along each axis."""
 STREAMS = 0.9
 """Density of streamlines, of thirty along each axis."""
+STILL = 1e-6
+"""Speeds below this share of the largest that is drawn count as rest."""
 ARROWS = 20
 """Arrows along each axis."""
 LETTERS = 11
@@ -137,7 +140,7 @@ class View:
             image.set_clip_path(Path.make_compound_path(*closed), transform=axes.transData)
         figure.colorbar(image, ax=axes).outline.set_visible(False)
         if panel.arrows is not None:
-            self._arrows(axes, panel.arrows, panel.streams)
+            self._arrows(axes, panel.arrows, panel.streams, STILL * scale.most)
         axes.spines[:].set_visible(not self.loops)
         for loop in self.loops:
             axes.plot(*np.concatenate([loop, loop[:1]]).T, color="black", linewidth=0.8)
@@ -148,10 +151,13 @@ class View:
         axes.set_aspect("equal")
         axes.set(xlim=_widened(self.across, bool(self.loops)), ylim=_widened(self.up, bool(self.loops)))
 
-    def _arrows(self, axes: Axes, function: Callable[[Array], Array], streams: bool) -> None:
+    def _arrows(self, axes: Axes, function: Callable[[Array], Array], streams: bool, least: float) -> None:
+        """None where nothing is faster than ``least``: what is at rest has no direction."""
         first = self.domain.dim - (self.domain.space.dim if isinstance(self.domain, SpaceTime) else self.domain.dim)
         found = np.full((len(self.points), 2), np.nan)
         found[self.inside] = function(self.points[self.inside])[:, [axis - first for axis in self.plane]]
+        if not np.nanmax(np.hypot(*found[self.inside].T), initial=0.0) > least:
+            return
         shape = (len(self.up), len(self.across))
         along, beside = (np.ma.masked_invalid(found[:, k].reshape(shape)) for k in (0, 1))
         if streams:
@@ -163,6 +169,12 @@ class View:
         few = slice(step // 2, None, step)
         arrows = (self.across[few], self.up[few], along[few, few], beside[few, few])
         axes.quiver(*arrows, color="white", width=0.004, pivot="mid")
+
+
+def last_time(solution: Solution) -> float | None:
+    """The last time that was reached, where a march ended early."""
+    known = getattr(solution.story, "known_until", None)
+    return None if known is None else float(known)
 
 
 def telling(

@@ -14,7 +14,6 @@ VAIN = 3
 """Passes whose residuals are rounding, and which still differ, after which there is no hope."""
 CLOSE, FREE = 1e-2, 1e3
 """Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
-
 MENDED = 0.9
 """What two passes with smaller cells must leave of a residual that would be vetoed; without a solution, it stays."""
 
