@@ -61,7 +61,7 @@ def first_tree(
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
     tree = _at_sides(CellNode(bounds), domain)
     for axis, place in _planes(interfaces, tuning.most_cells[len(bounds) - 1] // 4):
-        tree = tree.cut_at(axis, place)
+        tree = tree.cut_at(axis, place, FLAT * float(tree.lengths[axis]))
     if len(tree.leaves) == 1:
         tree = _longest_first(tree, 0.5 ** tuning.first_cuts[len(bounds) - 1])
     tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
@@ -158,7 +158,8 @@ def _at_sides(tree: CellNode, domain: Domain) -> CellNode:
     for lower, upper in _extents(domain):
         flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
         if len(flat) == 1:
-            tree = tree.cut_at(int(flat[0]), float(lower[flat[0]]))
+            axis = int(flat[0])
+            tree = tree.cut_at(axis, float(lower[axis]), FLAT * float(tree.lengths[axis]))
     for corner in domain.corners:
         shift = len(tree.bounds) - len(corner.point)
         point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner.point)])
