@@ -22,14 +22,14 @@ from rannpde.pde.cells.network import CellNetwork, Weights
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.watch import Ending
 
 GRADING = 0.25
 """Length of a cell over that of the next one away from a re-entrant corner."""
 ALONG, LEVELS = 0.9, 2
 """Cosine of the angle to an axis above which an edge runs along it; how often cells at re-entrant edges of solids are
-cut for one pass: they are many, so only those that need it, as pass after pass shows."""
+cut for one iteration: they are many, so only those that need it, as the iterations show."""
 MEETING, MOST_MEETING = 3 * pi, 600
 """The angle of a re-entrant corner like which those of interfaces are treated at first, and so many cells at most.
 What a last cell leaves is multiplied by the contrast: with 1.5 π one of 100 left 2e-3 at a tolerance of 1e-4, with 3 π
@@ -240,7 +240,7 @@ def axes_of(chosen: Array) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its ending."""
+    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its status."""
 
     network: CellNetwork | MarchedNetwork
     mesh: Mesh
@@ -249,7 +249,7 @@ class Solved:
     beside: Array
     losses: Mapping[str, float]
     steps: int
-    ending: Ending
+    status: Status
     free: bool
 
     @property

@@ -84,7 +84,7 @@ class CellNode:
         """All leaves cut across these axes."""
         return self.refined(dict.fromkeys(self.leaves, axes)) if axes else self
 
-    def cut_at(self, axis: int, at: float, slack: float) -> CellNode:
+    def cut_at(self, axis: int, at: float, slack: float = 0.0) -> CellNode:
         """A tree whose leaves nowhere reach across the plane of that coordinate by more than some slack.
 
         A plane within the slack of a leaf's end is that end: rounding must not make a leaf of its own.
