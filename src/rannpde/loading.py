@@ -14,9 +14,9 @@ from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
 from rannpde.network.storage import floats
-from rannpde.pde.cells.evolved import unpack_marched
 from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
+from rannpde.pde.cells.time.trajectory import unpack_marched
 from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.pieces import unpack_pieces
 from rannpde.pde.ensembles import Ensemble

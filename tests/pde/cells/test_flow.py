@@ -6,8 +6,8 @@ import pytest
 import rannpde as rp
 from rannpde.bench.pinnacle.flow import FLOW, step
 from rannpde.bench.truth import read_truth
-from rannpde.pde.cells.places import calm
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.constraints.points import calm
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.zoo import zoo
 
 STEP = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2))

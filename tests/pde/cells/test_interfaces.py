@@ -9,11 +9,12 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.fluxes import strengths
-from rannpde.pde.cells.interfaces import Interface, interfaces_of
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.tree import CellNode, packed_tree, unpacked_tree
+from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.constraints.fluxes import strengths
+from rannpde.pde.cells.interfaces.detection import interfaces_of
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
 
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rannpde.pde.cells.judging import CellsIteration, Judge
+from rannpde.pde.cells.adaptivity.estimation import CellsIteration, Judge
 from rannpde.pde.cells.tuning import CellsTuning
 
 TUNING = CellsTuning()

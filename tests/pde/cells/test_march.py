@@ -12,17 +12,18 @@ from hypothesis import strategies as some
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.elimination import Kept, Remainder, factorise
-from rannpde.pde.cells.evolved import MarchedNetwork, unpack_marched
-from rannpde.pde.cells.ladder import Ladder, Tried
-from rannpde.pde.cells.march import CellMarch
-from rannpde.pde.cells.marching import Marching, Start, fitted, march_obstacles
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.space import SpaceSystem
-from rannpde.pde.cells.stages import Stages, differentiation
-from rannpde.pde.cells.tree import CellNode
-from rannpde.pde.cells.triangles import SeminormalFactor
+from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.condensation.blocks import Kept, Remainder
+from rannpde.pde.cells.condensation.dissection import factorise
+from rannpde.pde.cells.condensation.seminormal import SeminormalFactor
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.time.integration import Marching, Start, fitted, march_obstacles
+from rannpde.pde.cells.time.integrator import CellMarch
+from rannpde.pde.cells.time.radau import Stages, differentiation
+from rannpde.pde.cells.time.space import SpaceSystem
+from rannpde.pde.cells.time.step_control import Ladder, Tried
+from rannpde.pde.cells.time.trajectory import MarchedNetwork, unpack_marched
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.solution import ConvergenceWarning

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 import rannpde as rp
 from rannpde.errors import FileError
-from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
-from rannpde.pde.cells.cuts import first_tree
-from rannpde.pde.cells.elimination import Kept, Remainder, added, eliminate, triangle_of
-from rannpde.pde.cells.interfaces import Interfaces
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.tree import CellNode, faces_of, packed_tree, unpacked_tree
+from rannpde.pde.cells.basis.basis import Draw, turned, waves
+from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
+from rannpde.pde.cells.condensation.blocks import Kept, Remainder, added, triangle_of
+from rannpde.pde.cells.condensation.dissection import eliminate
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.mesh.initial import first_tree
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode, faces_of, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
 
 SQUARE = np.array([(0.0, 1.0), (-1.0, 1.0)])

@@ -6,8 +6,8 @@ from scipy.integrate import solve_ivp
 
 import rannpde as rp
 from rannpde.domains.norms import relative_errors
-from rannpde.pde.cells.cuts import following
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.mesh.initial import following
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.functions import ExactSolution, Zero
 from rannpde.pde.start import linearises, membranes
 

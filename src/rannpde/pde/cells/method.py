@@ -10,10 +10,10 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
-from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.iterations import CellsFound, CellsIterations
-from rannpde.pde.cells.judging import CellsIteration
-from rannpde.pde.cells.marching import Marching, march_obstacles
+from rannpde.pde.cells.adaptivity.estimation import CellsIteration
+from rannpde.pde.cells.adaptivity.loop import CellsFound, CellsIterations
+from rannpde.pde.cells.time.integration import Marching, march_obstacles
+from rannpde.pde.cells.time.trajectory import MarchedNetwork
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,17 @@ from rannpde.errors import FileError
 from rannpde.network.features import FourierFeatures
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis import turned, waves
-from rannpde.pde.cells.interfaces import Interface
-from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.tree import CellNode, packed_tree, unpacked_tree
+from rannpde.pde.cells.basis.basis import turned, waves
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.cells.mesh.mesh import Mesh
+from rannpde.pde.cells.mesh.tree import CellNode, packed_tree, unpacked_tree
+from rannpde.pde.monitor import Status
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from rannpde.pde.cells.time.trajectory import MarchedNetwork
 
 NEAREST = 10**6
 """Distances of points from cells that are computed at once."""
@@ -174,3 +178,23 @@ def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
     words = Vocabulary(tuple(map(str, header.get("coordinates", ()))))
     formulas = [read(str(text), words).formula for text in header.get("interfaces", ())]
     return tuple(Interface(formula, words.symbols, False) for formula in formulas)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its status."""
+
+    network: CellNetwork | MarchedNetwork
+    mesh: Mesh
+    weights: Weights
+    inside: Array
+    beside: Array
+    losses: Mapping[str, float]
+    steps: int
+    status: Status
+    free: bool
+
+    @property
+    def marks(self) -> Array:
+        """Dimensionless residual per leaf, (C,)."""
+        return np.hypot(self.inside, np.linalg.norm(self.beside, axis=1))

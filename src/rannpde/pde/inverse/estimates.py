@@ -15,7 +15,7 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, finite_points
 from rannpde.network.features import FourierFeatures
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.basis.basis import Cell, Draw
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.inverse.unknowns import Expanded, FunctionBasis
 from rannpde.pde.problem.unknown import UnknownFunction

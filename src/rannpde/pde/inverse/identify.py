@@ -11,9 +11,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.method import Cells, CellsHistory
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.time.trajectory import MarchedNetwork
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of

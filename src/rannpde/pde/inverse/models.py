@@ -14,13 +14,13 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.marching import Marching
-from rannpde.pde.cells.mesh import MeshBuilder
+from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.method import along_a_line
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
-from rannpde.pde.cells.system import CellsSystem
+from rannpde.pde.cells.stationary.system import CellsSystem
+from rannpde.pde.cells.time.integration import Marching
+from rannpde.pde.cells.time.trajectory import MarchedNetwork
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate

@@ -13,7 +13,8 @@ from numpy.polynomial import chebyshev
 from scipy.linalg import eigh
 
 from rannpde.arrays import Array, MultiIndex, combinations
-from rannpde.pde.cells.basis import Cell, Draw, gauss_grid
+from rannpde.pde.cells.basis.basis import Cell, Draw
+from rannpde.pde.cells.basis.quadrature import gauss_grid
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import Formula
 from rannpde.pde.problem.problem import Problem

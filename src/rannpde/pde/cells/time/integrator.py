@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.ladder import DEEPEST, Ladder, Tried
-from rannpde.pde.cells.space import SpaceSystem, StageFactor
-from rannpde.pde.cells.stages import Stages, decay, differentiation
+from rannpde.pde.cells.time.radau import Stages, decay, differentiation
+from rannpde.pde.cells.time.space import SpaceSystem, StageFactor
+from rannpde.pde.cells.time.step_control import DEEPEST, Ladder, Tried
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Status
 

@@ -13,10 +13,12 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, is_box
-from rannpde.pde.cells.basis import Cell, Draw, gauss_grid, polynomials
-from rannpde.pde.cells.extent import Extent, InterfaceSides
-from rannpde.pde.cells.interfaces import Interface, Interfaces
-from rannpde.pde.cells.tree import CellNode, Face, faces_of, touching
+from rannpde.pde.cells.basis.basis import Cell, Draw
+from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.cells.mesh.clipping import Extent, InterfaceSides
+from rannpde.pde.cells.mesh.tree import CellNode, Face, faces_of, touching
 
 FEWEST = 3
 """A leaf that holds fewer points of the domain has no cell of its own."""

@@ -11,17 +11,17 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis import Cell, Draw
-from rannpde.pde.cells.cuts import Solved, first_tree
-from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.interfaces import interfaces_of
-from rannpde.pde.cells.march import CellMarch, Marched, SteppedPath
-from rannpde.pde.cells.mesh import Mesh, MeshBuilder
-from rannpde.pde.cells.network import Weights, cell_network
-from rannpde.pde.cells.rows import measured_series
-from rannpde.pde.cells.space import SpaceSystem
-from rannpde.pde.cells.stages import Stages
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.basis.basis import Cell, Draw
+from rannpde.pde.cells.interfaces.detection import interfaces_of
+from rannpde.pde.cells.mesh.initial import first_tree
+from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.network import Solved, Weights, cell_network
+from rannpde.pde.cells.time.integrator import CellMarch, Marched, SteppedPath
+from rannpde.pde.cells.time.radau import Stages
+from rannpde.pde.cells.time.rows import measured_series
+from rannpde.pde.cells.time.space import SpaceSystem
+from rannpde.pde.cells.time.trajectory import MarchedNetwork
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem

@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from rannpde.arrays import Array
 from rannpde.domains.combined import nearby
 from rannpde.domains.domain import Domain, SpaceTime, is_box
-from rannpde.pde.cells.interfaces import Interface
-from rannpde.pde.cells.tree import Face
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.cells.mesh.tree import Face
 
 FINE = {1: 65, 2: 33, 3: 17}
 """Points per axis of the grid on which a box is looked at, by the number of its axes."""

@@ -14,23 +14,16 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.cuts import (
-    Solved,
-    at_holes_and_corners,
-    first_tree,
-    following,
-    refined,
-    towards,
-    towards_corners,
-)
-from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
-from rannpde.pde.cells.judging import CellsIteration, Judge
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.network import cell_network
-from rannpde.pde.cells.newton import Newton
-from rannpde.pde.cells.system import CellsSystem
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.adaptivity.estimation import CellsIteration, Judge
+from rannpde.pde.cells.adaptivity.marking import refined
+from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
+from rannpde.pde.cells.mesh.initial import at_holes_and_corners, first_tree, following, towards, towards_corners
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.network import Solved, cell_network
+from rannpde.pde.cells.stationary.newton import Newton
+from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status

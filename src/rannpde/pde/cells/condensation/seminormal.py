@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.elimination import SINGULAR, Kept, Order
+from rannpde.pde.cells.condensation.blocks import SINGULAR, Kept
+from rannpde.pde.cells.condensation.dissection import Order
 
 
 class SeminormalFactor:

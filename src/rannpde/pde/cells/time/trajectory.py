@@ -11,9 +11,9 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import FileError
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis import turned, waves
+from rannpde.pde.cells.basis.basis import turned, waves
 from rannpde.pde.cells.network import CellNetwork, unpack_cells
-from rannpde.pde.cells.stages import Stages, differentiation
+from rannpde.pde.cells.time.radau import Stages, differentiation
 
 MOST_STAGES = 9
 """Of a file."""

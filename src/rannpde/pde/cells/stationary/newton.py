@@ -13,7 +13,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.network import Weights, cell_network
-from rannpde.pde.cells.system import CellsSystem
+from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status

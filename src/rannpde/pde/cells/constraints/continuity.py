@@ -13,9 +13,9 @@ from math import factorial, prod
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Delicate, Kept, Remainder, added, gram, schur, triangle_of
-from rannpde.pde.cells.mesh import Joint, Mesh
+from rannpde.pde.cells.basis.basis import Cell
+from rannpde.pde.cells.condensation.blocks import Delicate, Kept, Remainder, added, gram, schur, triangle_of
+from rannpde.pde.cells.mesh.mesh import Joint, Mesh
 
 Traces = Sequence[tuple[int, int]]
 """(number of a field, order k of its derivative across the joint)."""

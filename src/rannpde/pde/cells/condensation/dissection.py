@@ -12,58 +12,18 @@ where something is left free, or rows weigh a million times more than others), t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import blas, get_lapack_funcs, lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.condensation.blocks import Delicate, Kept, Remainder, gram, schur, triangle_of
+from rannpde.pde.cells.mesh.tree import CellNode
 
-SINGULAR = 1e-13
-"""A triangle of smaller reciprocal condition leaves something free, up to rounding."""
-BLOCKS = 32
-"""Columns that are turned together where rows are added to a triangle."""
-DELICATE = 1e-7
-"""A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost all but two digits."""
 REFINED, SETTLED, CONTRACTION, ROUNDS = 1e-13, 1e-10, 0.1, 6
 """Corrections of traces end where they are smaller, relative to these; or smaller than the second number and no longer
 falling, which is rounding; each is to be smaller than the one before by this factor; and so many are made at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class Remainder:
-    """Rows [traces of these joints | right sides] that a subtree leaves for the rest."""
-
-    joints: tuple[int, ...]
-    rows: Array
-
-
-class Delicate(Exception):
-    """Products of rows do not tell enough of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Rows that determine ``own`` unknowns once the traces of ``joints`` are known."""
-
-    own: int
-    joints: tuple[int, ...]
-    rows: Array
-
-    def solve(self, traces: Sequence[Array]) -> tuple[Array, bool]:
-        """The unknowns (own, sides), and whether something was left free (its smallest solution is taken)."""
-        right = self.rows[:, self.own :]
-        if self.joints:
-            known = np.concatenate([traces[j] for j in self.joints])
-            right = right[:, len(known) :] - right[:, : len(known)] @ known
-        triangle = self.rows[:, : self.own]
-        if not self.own:
-            return right[:0], False
-        if len(triangle) == self.own and lapack.dtrcon(triangle)[0] > SINGULAR:
-            return solve_triangular(triangle, right, check_finite=False), False
-        return np.linalg.lstsq(triangle, right, rcond=SINGULAR)[0], True
 
 
 Order = list[tuple[Sequence[int], Kept]]
@@ -276,42 +236,6 @@ def _runs(spans: Sequence[tuple[int, int]]) -> list[slice]:
     return found
 
 
-def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Remainder]:
-    """The first ``own`` unknowns eliminated from products of rows, given by their upper triangle.
-
-    Delicate where that is not accurate.
-    """
-    if not own:
-        return Kept(0, rest, matrix[:0]), Remainder(rest, matrix)
-    lengths = np.sqrt(np.abs(np.diag(matrix)[:own]))
-    potrf, trcon, trtrs = get_lapack_funcs(("potrf", "trcon", "trtrs"), (matrix,))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        triangle, failed = potrf(matrix[:own, :own] / lengths / lengths[:, None], clean=1)
-        if failed or not trcon(triangle)[0] > DELICATE:
-            raise Delicate
-    beside = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
-    left = _rank(beside)(-1.0, beside, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1)
-    return Kept(own, rest, np.hstack([triangle * lengths, beside])), Remainder(rest, np.asarray(left))
-
-
-def gram(rows: Array) -> Array:
-    """The upper triangle of A*A: products of rows are never needed below it.
-
-    >>> for rows in (np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0j], [3.0, 4.0 + 1j]])):
-    ...     print(bool(np.allclose(gram(rows), np.triu(rows.conj().T @ rows))))
-    True
-    True
-    """
-    if not rows.size:
-        return np.zeros((rows.shape[1],) * 2, dtype=rows.dtype)
-    return np.asarray(_rank(rows)(1.0, np.asfortranarray(rows), trans=2))
-
-
-def _rank(rows: Array) -> Callable[..., Array]:
-    """α A*A + β C, of which half is computed."""
-    return blas.zherk if np.iscomplexobj(rows) else blas.dsyrk
-
-
 def _orthogonal(
     parts: Sequence[Remainder], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
 ) -> tuple[Kept, Remainder]:
@@ -343,33 +267,3 @@ def _stacked(parts: Sequence[Remainder], joints: Sequence[int], widths: Sequence
         matrix[rows, total:] = part.rows[:, begin:]
         row += len(part.rows)
     return matrix
-
-
-def triangle_of(matrix: Array) -> Array:
-    """R of a QR factorisation, at most as many rows as columns; the matrix (in Fortran order) is overwritten."""
-    rows, columns = matrix.shape
-    if not rows:
-        return np.zeros((0, columns), dtype=matrix.dtype)
-    geqrf = lapack.zgeqrf if np.iscomplexobj(matrix) else lapack.dgeqrf
-    factored, _, _, _ = geqrf(matrix, lwork=64 * columns, overwrite_a=1)
-    return np.triu(factored[: min(rows, columns)])
-
-
-def added(rows: Array, more: Array, own: int) -> tuple[Array, Array]:
-    """Rows [R | C], R a triangle of ``own`` columns, with more rows [B | D] below: R and C of both, and what is left.
-
-    As many rows as were added are left, in the columns of C alone; R is filled up with zeros if it is not whole.
-    """
-    kind = np.result_type(rows, more)
-    upper = np.zeros((own, rows.shape[1]), dtype=kind, order="F")
-    upper[: len(rows)] = rows[:own]
-    if not len(more):
-        return upper, more[:, own:]
-    tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), dtype=kind)
-    blocks = min(own, BLOCKS)
-    triangle, vectors, factors, _ = tpqrt(0, blocks, upper[:, :own], np.asfortranarray(more[:, :own], dtype=kind))
-    turn = "C" if np.iscomplexobj(triangle) else "T"
-    beside, left, _ = tpmqrt(
-        0, vectors, factors, upper[:, own:], np.asfortranarray(more[:, own:], dtype=kind), trans=turn
-    )
-    return np.hstack([np.triu(triangle), beside]), left

@@ -19,12 +19,13 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Delicate, Kept, Remainder, along_products, factorise
-from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.rows import CellPoints, RowsBuilder, SpaceRows
-from rannpde.pde.cells.ties import Ties
-from rannpde.pde.cells.triangles import SeminormalFactor
+from rannpde.pde.cells.basis.basis import Cell
+from rannpde.pde.cells.condensation.blocks import Delicate, Kept, Remainder
+from rannpde.pde.cells.condensation.dissection import along_products, factorise
+from rannpde.pde.cells.condensation.seminormal import SeminormalFactor
+from rannpde.pde.cells.constraints.continuity import Ties
+from rannpde.pde.cells.mesh.mesh import Mesh
+from rannpde.pde.cells.time.rows import CellPoints, RowsBuilder, SpaceRows
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread

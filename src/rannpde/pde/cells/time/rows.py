@@ -12,8 +12,8 @@ from scipy.interpolate import make_interp_spline
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Box, SpaceTime
 from rannpde.domains.sides import FlatSide, Side
-from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.places import Rims
+from rannpde.pde.cells.constraints.points import Rims
+from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import DATA_SYMBOL, Term
 

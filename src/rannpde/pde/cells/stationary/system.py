@@ -18,13 +18,14 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.sides import Side
-from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.elimination import Kept, Remainder, eliminate
-from rannpde.pde.cells.fluxes import Fluxes, Streams
-from rannpde.pde.cells.mesh import Mesh
+from rannpde.pde.cells.basis.basis import Cell
+from rannpde.pde.cells.condensation.blocks import Kept, Remainder
+from rannpde.pde.cells.condensation.dissection import eliminate
+from rannpde.pde.cells.constraints.continuity import Through, Ties
+from rannpde.pde.cells.constraints.fluxes import Fluxes, Streams
+from rannpde.pde.cells.constraints.points import Flows, Place, calm, entering, note_flow, own_jets, places_of
+from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.cells.network import Weights
-from rannpde.pde.cells.places import Flows, Place, calm, entering, note_flow, own_jets, places_of
-from rannpde.pde.cells.ties import Through, Ties
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of

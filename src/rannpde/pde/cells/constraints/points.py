@@ -12,9 +12,10 @@ import sympy
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Domain
 from rannpde.domains.sides import FlatSide, Side
-from rannpde.pde.cells.basis import Cell, gauss_grid
-from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.basis.basis import Cell
+from rannpde.pde.cells.basis.quadrature import gauss_grid
+from rannpde.pde.cells.mesh.mesh import Mesh
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Jet

@@ -13,10 +13,10 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.basis import Cell
-from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.places import Place
-from rannpde.pde.cells.ties import Through, Ties, Traces
+from rannpde.pde.cells.basis.basis import Cell
+from rannpde.pde.cells.constraints.continuity import Through, Ties, Traces
+from rannpde.pde.cells.constraints.points import Place
+from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, evaluate
