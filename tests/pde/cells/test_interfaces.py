@@ -9,7 +9,7 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
-from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.constraints.fluxes import strengths
 from rannpde.pde.cells.interfaces.detection import interfaces_of
 from rannpde.pde.cells.interfaces.level_set import Interface
@@ -181,8 +181,8 @@ def test_an_elastic_inclusion():
 def test_a_drop_whose_pressure_is_not_forced_to_be_continuous():
     """Stokes with a viscosity that jumps: (u, v) = rot(ψ)/μ with ψ ~ g², p smooth."""
     x, y = sympy.symbols("x y")
-    stream, pressure = sympy.sympify(f"({CIRCLE})**2*exp(x)/3"), sympy.sin(x * y)
-    fields = stream.diff(y), -stream.diff(x)
+    face_flux, pressure = sympy.sympify(f"({CIRCLE})**2*exp(x)/3"), sympy.sin(x * y)
+    fields = face_flux.diff(y), -face_flux.diff(x)
     forces = [f.diff(x, 2) + f.diff(y, 2) - pressure.diff(c) for f, c in zip(fields, (x, y), strict=True)]
     jump = "where(x**2 + y**2 < 0.3, 20, 1)"
     exact = {n: f"({sympy.sstr(f)})/{jump}" for n, f in zip("uv", fields, strict=True)} | {"p": "sin(x*y)"}
@@ -306,9 +306,9 @@ def divided():
     )
     tree = CellNode(np.array([(-1.0, 1.0)] * 2))
     for axis in (0, 1):
-        tree = tree.cut_at(axis, -0.3).cut_at(axis, 0.35)
-    draw = Draw.sample(2, 5, CellsTuning(), np.random.default_rng(0))
-    return tree, MeshBuilder(SQUARE, draw, interfaces_of(problem)).build(tree)
+        tree = tree.split_at(axis, -0.3).split_at(axis, 0.35)
+    basis = BasisSample.sample(2, 5, CellsTuning(), np.random.default_rng(0))
+    return tree, MeshBuilder(SQUARE, basis, interfaces_of(problem)).build(tree)
 
 
 def test_boxes_are_divided_where_the_interface_runs_through_them():
@@ -323,12 +323,12 @@ def test_boxes_are_divided_where_the_interface_runs_through_them():
         inside = (cell.points**2).sum(axis=1) < 0.25
         assert inside.all() or not inside.any()
         assert (mesh.tree.locate(cell.points) == number).all()
-    curves = [joint for joint in mesh.joints if joint.normals is not None]
+    curves = [face for face in mesh.faces if face.normals is not None]
     assert len(curves) == int((counts == 2).sum())
-    assert all(joint.flux for joint in curves)
-    for joint in mesh.joints:
-        levels = [(mesh.cells[k].points ** 2).sum(axis=1).mean() < 0.25 for k in joint.cells]
-        assert (levels[0] != levels[1]) == (joint.normals is not None)  # faces join what lies on one side
+    assert all(face.flux for face in curves)
+    for face in mesh.faces:
+        levels = [(mesh.cells[k].points ** 2).sum(axis=1).mean() < 0.25 for k in face.cells]
+        assert (levels[0] != levels[1]) == (face.normals is not None)  # faces join what lies on one side
 
 
 def test_a_divided_tree_is_packed_and_unpacked():

@@ -11,9 +11,9 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.cells.adaptivity.estimation import CellsIteration
-from rannpde.pde.cells.adaptivity.loop import CellsFound, CellsIterations
-from rannpde.pde.cells.time.integration import Marching, march_obstacles
-from rannpde.pde.cells.time.trajectory import MarchedNetwork
+from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
+from rannpde.pde.cells.time.integration import CellIntegration, integration_obstacles
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
@@ -52,7 +52,7 @@ class Cells:
     degree: int | None = None
     guess: Any = None
     weights: Mapping[str, float] = field(default_factory=dict)
-    march: bool | None = None
+    time_stepping: bool | None = None
     tuning: CellsTuning = field(default_factory=CellsTuning)
 
     name = "cells"
@@ -60,33 +60,33 @@ class Cells:
     def __post_init__(self) -> None:
         if self.degree is not None:
             require(2 <= positive_integer("degree", self.degree) <= 30, "degree", self.degree, "from 2 to 30")
-        require(self.march in (True, False, None), "march", self.march, "True, False or None")
+        require(self.time_stepping in (True, False, None), "time_stepping", self.time_stepping, "True, False or None")
         require(isinstance(self.weights, Mapping), "weights", self.weights, "a mapping of names to numbers")
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
-        found = list(march_obstacles(problem)) if self.march else []
-        if problem.domain.dim > 3 and not self._marches(problem):
+        found = list(integration_obstacles(problem)) if self.time_stepping else []
+        if problem.domain.dim > 3 and not self._integrates_in_time(problem):
             found.append(f"the domain has {problem.domain.dim} coordinates, more than three")
         if problem.bounds:
             found.append("fields have bounds")
         if problem.pairings:
             found.append("some fields are periodic and others not")
-        if self.guess is not None and self._marches(problem):
+        if self.guess is not None and self._integrates_in_time(problem):
             found.append("a march starts from the initial values and takes no guess")
         return tuple(found)
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
         around = isinstance(problem.domain, SpaceTime) and set(problem.domain.space.names) <= set(problem.periodic)
-        if around and self._marches(problem):
+        if around and self._integrates_in_time(problem):
             return ("space is periodic in all coordinates, where one network without seams is better",)
         return ()
 
-    def _marches(self, problem: Problem) -> bool:
-        wanted = self.march is not False and isinstance(problem.domain, SpaceTime)
-        wanted = wanted and (self.march is True or problem.domain.dim > 2)
-        return wanted and not march_obstacles(problem)
+    def _integrates_in_time(self, problem: Problem) -> bool:
+        wanted = self.time_stepping is not False and isinstance(problem.domain, SpaceTime)
+        wanted = wanted and (self.time_stepping is True or problem.domain.dim > 2)
+        return wanted and not integration_obstacles(problem)
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
@@ -96,12 +96,12 @@ class Cells:
             found = self._found(problem, tol, rng, monitor)
         return self._solution(problem, found, tol, monitor, why)
 
-    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsFound:
-        if self._marches(problem):
-            marching = Marching(problem, tol, monitor, self.tuning, self.weights)
-            iterations = CellsIterations(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, marching)
-            return iterations.run(Zero(len(problem.fields)), marching.first_tree(iterations.draw()))
-        iterations = CellsIterations(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
+    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsResult:
+        if self._integrates_in_time(problem):
+            marching = CellIntegration(problem, tol, monitor, self.tuning, self.weights)
+            iterations = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, marching)
+            return iterations.run(Zero(len(problem.fields)), marching.first_tree(iterations.sample_basis()))
+        iterations = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
         plain = problem.linear and self.guess is None  # any state will do
         return iterations.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor))
 
@@ -119,8 +119,7 @@ class Cells:
             return guess
         if not isinstance(problem.domain, SpaceTime):
             tried = [
-                CellsIterations(one, LOOSE, monitor, rng, self.tuning).run(guess).best.network
-                for one in membranes(problem)
+                CellsLoop(one, LOOSE, monitor, rng, self.tuning).run(guess).best.network for one in membranes(problem)
             ]
             usable = [network for network in tried if linearises(problem, network)]
             if usable:
@@ -130,19 +129,23 @@ class Cells:
             "all derivatives vanish); pass rp.Cells(guess={…}) with a formula for each field"
         )
 
-    def _solution(self, problem: Problem, found: CellsFound, tol: float, monitor: Monitor, why: str) -> Solution:
+    def _solution(self, problem: Problem, found: CellsResult, tol: float, monitor: Monitor, why: str) -> Solution:
         best, network = found.best, found.best.network
         held_out = held_out_residual(problem, network)
         status, detail = found.status, found.detail
         worst = max(held_out.values())
-        veto = self.tuning.veto_march if isinstance(network, MarchedNetwork) else self.tuning.veto
+        veto = (
+            self.tuning.residual_tolerance_in_time
+            if isinstance(network, CellTrajectory)
+            else self.tuning.residual_tolerance
+        )
         if status is Status.CONVERGED and worst > max(veto, 3 * tol):
             status, detail = Status.VETOED, f"two iterations agree, but leave a relative residual of {worst:.1e}"
         measures: dict[str, float] = {}
         for term in problem.terms:
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
         label = f"{len(network.boxes)} cells of degree {found.iterations[-1].degree}"
-        label += f", {network.steps} steps in time" if isinstance(network, MarchedNetwork) else ""
+        label += f", {network.steps} steps in time" if isinstance(network, CellTrajectory) else ""
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=found.estimate, held_out=held_out, losses=best.losses,

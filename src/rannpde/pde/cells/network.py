@@ -24,7 +24,7 @@ from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from rannpde.pde.cells.time.trajectory import MarchedNetwork
+    from rannpde.pde.cells.time.trajectory import CellTrajectory
 
 NEAREST = 10**6
 """Distances of points from cells that are computed at once."""
@@ -78,8 +78,8 @@ class CellNetwork:
         """
         leaves = self.tree.locate(points)
         found = self.homes[leaves]
-        lost = np.flatnonzero(self.empty[leaves])
-        for some in np.array_split(lost, len(lost) * len(self.boxes) // NEAREST + 1):
+        complement = np.flatnonzero(self.empty[leaves])
+        for some in np.array_split(complement, len(complement) * len(self.boxes) // NEAREST + 1):
             away = np.maximum(self.boxes[:, :, 0] - points[some, None], points[some, None] - self.boxes[:, :, 1])
             found[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
         return found
@@ -118,7 +118,7 @@ class CellNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Output weights per cell (functions, fields), and traces per joint."""
+    """Output weights per cell (functions, fields), and traces per face."""
 
     cells: tuple[Array, ...]
     traces: tuple[Array, ...]
@@ -153,7 +153,7 @@ def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
             away = np.maximum(np.maximum(boxes[:, :, 0] - middle, middle - boxes[:, :, 1]), 0.0)
             homes[number] = int(np.argmin(np.square(away).sum(axis=1)))
     coefficients = np.array([cell.transform @ weights.cells[number] for number, cell in present])
-    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes, mesh.interfaces)
+    return CellNetwork(mesh.tree, present[0][1].basis.features, boxes, coefficients, homes, mesh.interfaces)
 
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:
@@ -181,10 +181,10 @@ def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class DiscreteSolution:
     """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its status."""
 
-    network: CellNetwork | MarchedNetwork
+    network: CellNetwork | CellTrajectory
     mesh: Mesh
     weights: Weights
     inside: Array

@@ -23,13 +23,13 @@ class CellsTuning:
     more_nodes : nodes per axis beyond the degree
     cutoff : singular functions below it, relative to 1, are left out, and what they would add to a solution is lost, in
         its second derivatives times the fourth power of the degree; 1e-13 costs a digit or two, 3e-16 is rounding
-    face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
-        differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
+    face_weight, condition_weight : of rows of faces and conditions over those of equations, by dimension; 10 to 100
+        differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more faces than functions that
         could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
     corner : power of the distance from a re-entrant corner by which rows weigh less near it, twice that for conditions:
         behind a backward step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the corner
     fill : points per function in a cell that the boundary cuts
-    coarser : by how much the degree of traces on joints is below that of cells, by dimension: in space traces cost
+    coarser : by how much the degree of traces on faces is below that of cells, by dimension: in space traces cost
         most, and one degree less changed no error in its second digit
     trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts, and on an interface;
         anything from 1e-13 to 1e-7 will do
@@ -69,53 +69,53 @@ class CellsTuning:
         over the wanted error; and by how much each iteration is tighter than the one before once space is resolved
     """
 
-    columns: float = 1.3
-    frequency: tuple[float, float, float] = (0.2, 0.2, 0.14)
-    spread: tuple[float, float] = (0.8, 1.2)
-    shake: tuple[float, float, float] = (0.2, 0.06, 0.06)
-    first_cuts: tuple[int, int, int] = (1, 1, 0)
-    more_nodes: int = 4
-    cutoff: float = 1e-15
+    columns_per_polynomial: float = 1.3
+    frequency_per_degree: tuple[float, float, float] = (0.2, 0.2, 0.14)
+    frequency_spread: tuple[float, float] = (0.8, 1.2)
+    jitter: tuple[float, float, float] = (0.2, 0.06, 0.06)
+    first_splits: tuple[int, int, int] = (1, 1, 0)
+    extra_nodes: int = 4
+    singular_value_cutoff: float = 1e-15
     face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
-    corner: float = 0.5
-    fill: float = 2.5
-    coarser: tuple[int, int, int] = (0, 0, 1)
+    corner_exponent: float = 0.5
+    points_per_function: float = 2.5
+    trace_degree_reduction: tuple[int, int, int] = (0, 0, 1)
     trace_cutoff: float = 1e-9
-    strongest: float = 1e6
-    leaving: float = 2.0
-    loose: float = 0.3
+    largest_contrast_weight: float = 1e6
+    outflow_exponent: float = 2.0
+    outflow_misfit: float = 0.3
     degree: tuple[float, float] = (7.0, 0.8)
-    alike: float = 1.25
-    most_degree: tuple[int, int, int] = (20, 16, 9)
-    per_cell: float = 0.5
-    mark: float = 20.0
-    worst: float = 0.02
-    boldest: float = 0.06
-    share: float = 0.7
-    cornered: float = 3.0
-    trust: float = 3.0
-    least: float = 0.02
-    least_march: float = 0.3
-    lenient: float = 1e-3
-    veto: float = 1e-2
-    veto_march: float = 0.1
-    stall: float = 0.7
-    stuck: float = 0.4
-    tail: float = 0.6
-    direction: float = 0.1
-    bend: float = 0.3
-    most_cells: tuple[int, int, int] = (4000, 1500, 300)
-    most_passes: int = 30
-    newton_steps: int = 25
-    corrections: int = 10
-    correction: float = 0.05
-    slow: float = 0.4
-    vain: float = 0.8
-    worth: int = 16
-    many_stages: float = 1e-6
-    first_level: int = 2
-    loosest: float = 1e-3
-    loose_share: float = 0.003
-    time_share: float = 0.3
-    tighter: float = 4.0
+    similar_mesh_ratio: float = 1.25
+    max_degree: tuple[int, int, int] = (20, 16, 9)
+    variation_per_cell: float = 0.5
+    marking_factor: float = 20.0
+    marking_fraction: float = 0.02
+    max_threshold_reduction: float = 0.06
+    estimator_factor: float = 0.7
+    singular_estimator_factor: float = 3.0
+    residual_gain_factor: float = 3.0
+    min_gain: float = 0.02
+    min_gain_in_time: float = 0.3
+    cell_residual_tolerance: float = 1e-3
+    residual_tolerance: float = 1e-2
+    residual_tolerance_in_time: float = 0.1
+    min_change_reduction: float = 0.7
+    min_residual_reduction: float = 0.4
+    tail_fraction: float = 0.6
+    anisotropy_threshold: float = 0.1
+    curvature_threshold: float = 0.3
+    max_cells: tuple[int, int, int] = (4000, 1500, 300)
+    max_iterations: int = 30
+    max_newton_steps: int = 25
+    max_corrections: int = 10
+    correction_tolerance: float = 0.05
+    slowest_contraction: float = 0.4
+    spatial_error_ratio: float = 0.8
+    steps_per_factor: int = 16
+    five_stage_tolerance: float = 1e-6
+    first_step_level: int = 2
+    max_step_tolerance: float = 1e-3
+    step_tolerance_per_residual: float = 0.003
+    time_error_share: float = 0.3
+    step_tolerance_reduction: float = 4.0

@@ -14,13 +14,13 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.method import along_a_line
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
-from rannpde.pde.cells.time.integration import Marching
-from rannpde.pde.cells.time.trajectory import MarchedNetwork
+from rannpde.pde.cells.time.integration import CellIntegration
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate
@@ -113,7 +113,7 @@ class CellsModel:
     ) -> None:
         self.over = over
         tuning = CellsTuning()
-        draw = Draw.sample(problem.domain.dim, degree, tuning, rng)
+        draw = BasisSample.sample(problem.domain.dim, degree, tuning, rng)
         names = problem.domain.names
         mesh = MeshBuilder(problem.domain, draw).build(start.tree, tuple(map(names.index, problem.periodic)))
         values = start(problem.domain.sample(2000, rng=3))
@@ -247,7 +247,7 @@ class MarchedModel:
         self,
         problem: Problem,
         unknowns: Unknowns,
-        start: MarchedNetwork,
+        start: CellTrajectory,
         degree: int,
         tol: float,
         rng: np.random.Generator,
@@ -256,7 +256,7 @@ class MarchedModel:
         assert isinstance(problem.domain, SpaceTime)
         self.problem, self.unknowns, self.tol, self.monitor = problem, unknowns, tol, monitor
         space, tuning = problem.domain.space, CellsTuning()
-        draw, names = Draw.sample(space.dim, degree, tuning, rng), space.names
+        draw, names = BasisSample.sample(space.dim, degree, tuning, rng), space.names
         self.mesh = MeshBuilder(space, draw).build(start.cells.tree, tuple(map(names.index, problem.periodic)))
         self.sizes = np.sqrt(np.mean(np.square(start(problem.domain.sample(2000, rng=3))), axis=0))
         self.seed, self.tuning = int(rng.integers(2**31)), tuning
@@ -278,7 +278,7 @@ class MarchedModel:
     def _march(self, vector: Array, near: list[tuple[Problem, float]]) -> State:
         """A march with those beside it: outputs are the fields, then their changes."""
         forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
-        marching = Marching(forward, self.tol, self.monitor, self.tuning, {})
+        marching = CellIntegration(forward, self.tol, self.monitor, self.tuning, {})
         found = marching.with_changes(self.mesh, self.sizes, self.seed, near)
         whole = len(found.orders) == outputs and found.times[-1] >= found.end * (1 - 1e-9)
         return found if whole else Unanswered(outputs)

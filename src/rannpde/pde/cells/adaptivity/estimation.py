@@ -40,7 +40,7 @@ class CellsIteration:
 
 
 @dataclass(eq=False)
-class Judge:
+class CellsEstimator:
     """The iterations so far, and what follows from them.
 
     marching : iterations are marches; bent : along a line, where Newton's method is needed; cornered : there are
@@ -57,7 +57,7 @@ class Judge:
     residuals: list[float] = field(default_factory=list)
     vetoes: list[float] = field(default_factory=list)
 
-    def hear(self, one: CellsIteration, residual: float) -> None:
+    def record(self, one: CellsIteration, residual: float) -> None:
         """Of one more iteration, and of its residual in the root mean square."""
         self.iterations.append(one)
         self.residuals.append(residual)
@@ -65,7 +65,7 @@ class Judge:
     @property
     def lenient(self) -> float:
         """The largest residual of a cell in what is called solved."""
-        return max(self.tuning.lenient, 0.5 * self.tol)
+        return max(self.tuning.cell_residual_tolerance, 0.5 * self.tol)
 
     def rounded(self, one: CellsIteration) -> bool:
         """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
@@ -78,16 +78,18 @@ class Judge:
             return np.inf
         change = self.iterations[-1].difference
         if self.marching:
-            return self.tuning.share * change * self._march_gain(change)
+            return self.tuning.estimator_factor * change * self._march_gain(change)
         if self.bent:  # residuals do not tell how errors grow along a line; one more iteration is cheap
             return change
         if self.cornered:  # what the corner spoils everywhere, iterations that resolve it alike have in common
-            return self.tuning.cornered * change
+            return self.tuning.singular_estimator_factor * change
         rounded = [one.difference for one in self.iterations if self.rounded(one)]
         change = max([change, *(one for one in rounded if np.isfinite(one))])  # of which one may be small by chance
-        gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
-        gained = change * float(np.clip(gain, self.tuning.least, 1.0))
-        return self.tuning.share * max(gained, min(change, ROUNDING))  # near rounding, residuals tell nothing of errors
+        gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
+        gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
+        return self.tuning.estimator_factor * max(
+            gained, min(change, ROUNDING)
+        )  # near rounding, residuals tell nothing of errors
 
     def _march_gain(self, change: float) -> float:
         """By how much the error of the last march is smaller than that of the one before, at least.
@@ -98,9 +100,9 @@ class Judge:
         if not np.isfinite(before):
             return 1.0
         fallen = max(self.residuals[-1] / max(self.residuals[-2], 1e-300), change / max(before, 1e-300))
-        return float(np.clip(self.tuning.trust * fallen, self.tuning.least_march, 1.0))
+        return float(np.clip(self.tuning.residual_gain_factor * fallen, self.tuning.min_gain_in_time, 1.0))
 
-    def hopeless(self, agreed: bool) -> bool:
+    def stagnated(self, agreed: bool) -> bool:
         """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
         if not agreed and sum(self.rounded(one) for one in self.iterations) >= VAIN:
             return True
@@ -114,10 +116,10 @@ class Judge:
         later = len(cells) - early[-1] - 1 if len(early) else 0
         if len(self.iterations) < 4 or not (later >= 2 if small else 0 < later <= 2):
             return False
-        gain = self.tuning.stall if small else self.tuning.stuck
+        gain = self.tuning.min_change_reduction if small else self.tuning.min_residual_reduction
         return bool(told[early[-1] + 1 :].min() > gain * told[early].min())
 
-    def mendable(self, left: float) -> float:
+    def residual_reduction(self, left: float) -> float:
         """By how much residuals must fall where iterations agree on what would be vetoed; 1 where nothing is to be
         done.
 
@@ -125,9 +127,9 @@ class Judge:
         are far from satisfied when values are right; where smaller cells have not mended it, they will not.
         """
         self.vetoes.append(left)
-        bound = max(self.tuning.veto, 3 * self.tol)
+        bound = max(self.tuning.residual_tolerance, 3 * self.tol)
         vain = len(self.vetoes) > 2 and left > MENDED * self.vetoes[-3]
-        return 1.0 if left <= bound or vain else max(bound / left, self.tuning.boldest)
+        return 1.0 if left <= bound or vain else max(bound / left, self.tuning.max_threshold_reduction)
 
     def undetermined(self) -> bool:
         """Whether iterations that all satisfy the equations differ by far more than their residuals."""

@@ -14,14 +14,20 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.adaptivity.estimation import CellsIteration, Judge
+from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
 from rannpde.pde.cells.adaptivity.marking import refined
-from rannpde.pde.cells.basis.basis import Draw
+from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
-from rannpde.pde.cells.mesh.initial import at_holes_and_corners, first_tree, following, towards, towards_corners
+from rannpde.pde.cells.mesh.initial import (
+    first_tree,
+    graded_at_corners,
+    graded_towards,
+    resolve_guess,
+    resolve_holes_and_corners,
+)
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.cells.network import Solved, cell_network
+from rannpde.pde.cells.network import DiscreteSolution, cell_network
 from rannpde.pde.cells.stationary.newton import Newton
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
@@ -35,10 +41,10 @@ CHECK_POINTS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class CellsFound:
+class CellsResult:
     """What the iterations amount to."""
 
-    best: Solved
+    best: DiscreteSolution
     iterations: tuple[CellsIteration, ...]
     estimate: float
     status: Status
@@ -46,7 +52,7 @@ class CellsFound:
 
 
 class Solver(Protocol):
-    """What solves in the place of ``CellsIterations.solve``, in coordinates of its own."""
+    """What solves in the place of ``CellsLoop.solve``, in coordinates of its own."""
 
     @property
     def dim(self) -> int: ...
@@ -54,21 +60,21 @@ class Solver(Protocol):
     def solve(
         self,
         tree: CellNode,
-        draw: Draw,
+        basis: BasisSample,
         sizes: Array,
-        last: Solved | None,
+        last: DiscreteSolution | None,
         seed: int,
         number: int,
         checkpoint: Callable[[], None],
-    ) -> Solved: ...
+    ) -> DiscreteSolution: ...
 
 
-class _TimeIsUp(Exception):
+class _BudgetExhausted(Exception):
     """The time allowed was used up in the middle of a solve."""
 
 
-class CellsIterations:
-    """Draw, solve, compare, cut."""
+class CellsLoop:
+    """BasisSample, solve, compare, cut."""
 
     def __init__(
         self,
@@ -85,7 +91,7 @@ class CellsIterations:
         self.solver = solver
         self.dim = problem.domain.dim if solver is None else solver.dim
         self.degree = degree or self._degree()
-        highest = self.degree if solver is not None else max(self.degree, tuning.most_degree[self.dim - 1])
+        highest = self.degree if solver is not None else max(self.degree, tuning.max_degree[self.dim - 1])
         self.degrees = (self.degree, min(self.degree + 1, highest))
         self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
@@ -94,34 +100,34 @@ class CellsIterations:
         self.creases = problem.domain.creases
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
-        self.judge = Judge(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
+        self.judge = CellsEstimator(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
         self.sizes = np.ones(len(problem.fields))
-        self.mark = tuning.mark * tol  # in space cells are dear: the worst first
+        self.mark = tuning.marking_factor * tol  # in space cells are dear: the worst first
         if self.dim < 3:
             self.mark = min(self.mark, self.judge.lenient)  # what is left alone must not stand in the way of the end
-        self.last: Solved | None = None
+        self.last: DiscreteSolution | None = None
         self.rushed = False
-        self.best: tuple[Solved, float] | None = None
+        self.best: tuple[DiscreteSolution, float] | None = None
         self.pointed = False
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
         wanted = round(first - per_digit * log10(self.tol))
-        return min(wanted, self.tuning.most_degree[self.dim - 1] - (self.dim > 2))
+        return min(wanted, self.tuning.max_degree[self.dim - 1] - (self.dim > 2))
 
     # ------------------------------------------------------------------------------------------------------- loop
 
-    def run(self, state: State, tree: CellNode | None = None) -> CellsFound:
+    def run(self, state: State, tree: CellNode | None = None) -> CellsResult:
         """Iterations until two of them agree, or time, cells or hope are used up."""
         graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
         tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
-            tree = following(tree, state, self.degree, self.tuning.most_cells[0] // 4)
+            tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
         status: Status | None = None
         while status is None:
             try:
                 status = self._pass(tree, self.last.network if self.last is not None else state)
-            except _TimeIsUp:
+            except _BudgetExhausted:
                 status = Status.BUDGET
                 if self.last is None:  # something to look at, from one cell
                     self.rushed = True
@@ -135,10 +141,10 @@ class CellsIterations:
                 before = tree
                 tree = refined(before, self.last, self.mark, self.sizes, self.tuning, self.creases)
                 if self.pointed:
-                    self.pointed, tree = False, towards(tree, self.interfaces.crossings)
+                    self.pointed, tree = False, graded_towards(tree, self.interfaces.crossings)
                 if (
-                    len(tree.leaves) > self.tuning.most_cells[self.dim - 1]
-                    or len(self.judge.iterations) >= self.tuning.most_passes
+                    len(tree.leaves) > self.tuning.max_cells[self.dim - 1]
+                    or len(self.judge.iterations) >= self.tuning.max_iterations
                 ):
                     status = Status.STALLED
                 elif not graded:
@@ -151,7 +157,7 @@ class CellsIterations:
             status = Status.NEWTON
         elif status is Status.STALLED and self.judge.undetermined():
             status = Status.UNDETERMINED
-        return CellsFound(best, tuple(self.judge.iterations), estimate, status, self._detail(status, estimate))
+        return CellsResult(best, tuple(self.judge.iterations), estimate, status, self._detail(status, estimate))
 
     def _pass(self, tree: CellNode, state: State) -> Status | None:
         number, begin = len(self.judge.iterations) + 1, self.monitor.elapsed
@@ -163,7 +169,7 @@ class CellsIterations:
         volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
         whole = float(np.sqrt(volumes @ solved.marks**2 / volumes.sum()))
         seconds = self.monitor.elapsed - begin
-        self.judge.hear(CellsIteration(cells, self.degree, solved.steps, residual, change, seconds), whole)
+        self.judge.record(CellsIteration(cells, self.degree, solved.steps, residual, change, seconds), whole)
         short = solved.status.by_caller or solved.status is Status.INTEGRATOR
         again = self.last is not None and self.last.status is solved.status
         self.last = solved
@@ -189,14 +195,14 @@ class CellsIterations:
             return Status.BUDGET
         if estimate <= self.tol:  # what was left alone so far stands in the way of the end
             self.mark = min(self.mark, self.judge.lenient)
-        return Status.STALLED if self.judge.hopeless(self.best[1] <= self.tol) else None
+        return Status.STALLED if self.judge.stagnated(self.best[1] <= self.tol) else None
 
-    def _must_mend(self, solved: Solved) -> bool:
+    def _must_mend(self, solved: DiscreteSolution) -> bool:
         """Whether iterations agree on what would be vetoed, and the next shall have smaller cells, at crossings
         first."""
         if self.solver is not None:
             return False
-        share = self.judge.mendable(max(held_out_residual(self.problem, solved.network).values()))
+        share = self.judge.residual_reduction(max(held_out_residual(self.problem, solved.network).values()))
         self.mark, self.pointed = min(self.mark, share * float(solved.marks.max())), self.dim == 2 and share < 1
         return share < 1
 
@@ -219,7 +225,7 @@ class CellsIterations:
                 tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
         if self.solver is None and self._few(before, tree):
             self.degree = sum(self.degrees) - self.degree
-            tree = towards_corners(tree, self.problem.domain, self.interfaces)
+            tree = graded_at_corners(tree, self.problem.domain, self.interfaces)
         return tree
 
     @property
@@ -229,16 +235,16 @@ class CellsIterations:
 
     def _few(self, before: CellNode, tree: CellNode) -> bool:
         """Whether hardly any cells were cut."""
-        return len(tree.leaves) < self.tuning.alike * len(before.leaves)
+        return len(tree.leaves) < self.tuning.similar_mesh_ratio * len(before.leaves)
 
     def _graded(self, tree: CellNode) -> CellNode:
         """Cells small enough at corners for the error wanted."""
-        return at_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
+        return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
     def _aim(self) -> float:
         """What the largest residual is to be multiplied by: errors are about proportional to it."""
         known = self.best[1] if self.best is not None else np.inf
-        return float(np.clip(self.tol / known, self.tuning.boldest, 0.5))
+        return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
 
     def _detail(self, status: Status, estimate: float) -> str:
         residual = self.judge.iterations[-1].residual
@@ -257,15 +263,15 @@ class CellsIterations:
 
     # ------------------------------------------------------------------------------------------------- one solve
 
-    def solve(self, tree: CellNode, state: State, number: int) -> Solved:
+    def solve(self, tree: CellNode, state: State, number: int) -> DiscreteSolution:
         """The problem on the leaves of a tree, from a state."""
-        tree = tree.shaken(self.tuning.shake[len(tree.bounds) - 1], self.rng, together=len(tree.bounds) > 2)
-        draw = self.draw()
+        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, together=len(tree.bounds) > 2)
+        basis = self.sample_basis()
         if self.solver is not None:
             seed = int(self.rng.integers(2**31))
-            return self.solver.solve(tree, draw, self.sizes, self.last, seed, number, self._checkpoint)
+            return self.solver.solve(tree, basis, self.sizes, self.last, seed, number, self._checkpoint)
         names = self.problem.domain.names
-        builder = MeshBuilder(self.problem.domain, draw, self.interfaces)
+        builder = MeshBuilder(self.problem.domain, basis, self.interfaces)
         mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._checkpoint)
         loose = self._loose(mesh.tree)
         seed = int(self.rng.integers(2**31))
@@ -280,16 +286,16 @@ class CellsIterations:
         if self.last is None:  # residuals are relative to the sizes of fields, which are known now
             system.sizes = self._sizes_of(network(self.points))
         inside, beside = system.residuals(weights)
-        return Solved(network, mesh, weights, inside, beside, system.losses(weights), steps, status, free)
+        return DiscreteSolution(network, mesh, weights, inside, beside, system.losses(weights), steps, status, free)
 
     def _sizes_of(self, values: Array) -> Array:
         """Of the fields (fields,), from values (M, fields) at the points; as they were where nothing is known."""
         reached = values[np.isfinite(values).all(axis=1)]
         return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if len(reached) else self.sizes
 
-    def draw(self) -> Draw:
+    def sample_basis(self) -> BasisSample:
         """New functions."""
-        return Draw.sample(self.dim, self.degree, self.tuning, self.rng)
+        return BasisSample.sample(self.dim, self.degree, self.tuning, self.rng)
 
     def _loose(self, tree: CellNode) -> Array:
         """Leaves in which the iteration before missed the values prescribed there, or all."""
@@ -297,9 +303,9 @@ class CellsIterations:
             return np.ones(len(tree.leaves), dtype=bool)
         centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
         home = self.last.mesh.tree.locate(centres)
-        return np.linalg.norm(self.last.beside, axis=1)[home] > self.tuning.loose
+        return np.linalg.norm(self.last.beside, axis=1)[home] > self.tuning.outflow_misfit
 
     def _checkpoint(self) -> None:
         first_march = self.solver is not None and self.last is None  # it looks at the clock itself
         if self.monitor.exhausted and not (self.rushed or first_march):
-            raise _TimeIsUp
+            raise _BudgetExhausted

@@ -21,7 +21,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class BasisSample:
     """The hidden layer of one iteration, on [-1, 1]^n, and what whole boxes share.
 
     degree : of the polynomials that the functions of a cell stand comparison with
@@ -33,10 +33,10 @@ class Draw:
     _tables: dict[MultiIndex, Array] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def sample(cls, dim: int, degree: int, tuning: CellsTuning, rng: np.random.Generator) -> Draw:
+    def sample(cls, dim: int, degree: int, tuning: CellsTuning, rng: np.random.Generator) -> BasisSample:
         """Frequencies uniform in a cube, phases uniform."""
-        count = round(0.5 * tuning.columns * comb(degree + dim, dim)) + 1
-        scale = tuning.frequency[dim - 1] * degree * rng.uniform(*tuning.spread)
+        count = round(0.5 * tuning.columns_per_polynomial * comb(degree + dim, dim)) + 1
+        scale = tuning.frequency_per_degree[dim - 1] * degree * rng.uniform(*tuning.frequency_spread)
         weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
         return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, tuning)
 
@@ -47,7 +47,7 @@ class Draw:
     @property
     def nodes(self) -> int:
         """Nodes along an axis of a cell."""
-        return self.degree + self.tuning.more_nodes
+        return self.degree + self.tuning.extra_nodes
 
     @cached_property
     def grid(self) -> tuple[Array, Array]:
@@ -67,7 +67,7 @@ class Draw:
         """
         columns = waves(self.features, points)[:, :-1] / sqrt(self.features.width)
         _, values, rows = np.linalg.svd((columns - weights @ columns) * np.sqrt(weights)[:, None], full_matrices=False)
-        kept = int((values > self.tuning.cutoff).sum())  # beside 1, the size of the first
+        kept = int((values > self.tuning.singular_value_cutoff).sum())  # beside 1, the size of the first
         found = np.zeros((self.features.columns, kept + 1))
         found[-1, 0] = 1.0
         found[:-1, 1:] = (rows[:kept] / values[:kept, None]).T
@@ -88,7 +88,7 @@ class Cell:
     transform (columns, functions); whole : whether the box lies in the domain
     """
 
-    draw: Draw
+    basis: BasisSample
     bounds: Array
     points: Array
     weights: Array
@@ -118,11 +118,11 @@ class Cell:
 
     def waves(self, points: Array) -> Array:
         """What every derivative of the functions is made of, (P, columns)."""
-        return waves(self.draw.features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
+        return waves(self.basis.features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
 
     def outputs(self, index: MultiIndex) -> Array:
         """Weights (columns, functions) of these that give ∂^index of the functions."""
-        return turned(self.draw.features, index, self.transform) * self.factor(index)
+        return turned(self.basis.features, index, self.transform) * self.factor(index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class Shared(Mapping[MultiIndex, Array]):
     indices: tuple[MultiIndex, ...]
 
     def __getitem__(self, index: MultiIndex) -> Array:
-        return self.cell.draw.table(index) * self.cell.factor(index)
+        return self.cell.basis.table(index) * self.cell.factor(index)
 
     def __iter__(self) -> Iterator[MultiIndex]:
         return iter(self.indices)

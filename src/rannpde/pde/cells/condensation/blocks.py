@@ -10,64 +10,64 @@ from scipy.linalg import blas, get_lapack_funcs, lapack, solve_triangular
 
 from rannpde.arrays import Array
 
-SINGULAR = 1e-13
+RANK_TOLERANCE = 1e-13
 """A triangle of smaller reciprocal condition leaves something free, up to rounding."""
 BLOCKS = 32
 """Columns that are turned together where rows are added to a triangle."""
-DELICATE = 1e-7
+CHOLESKY_CONDITION = 1e-7
 """A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost all but two digits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Remainder:
-    """Rows [traces of these joints | right sides] that a subtree leaves for the rest."""
+class SchurComplement:
+    """Rows [traces of these faces | right sides] that a subtree leaves for the rest."""
 
-    joints: tuple[int, ...]
+    faces: tuple[int, ...]
     rows: Array
 
 
-class Delicate(Exception):
+class IllConditioned(Exception):
     """Products of rows do not tell enough of them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """Rows that determine ``own`` unknowns once the traces of ``joints`` are known."""
+class PivotBlock:
+    """Rows that determine ``own`` unknowns once the traces of ``faces`` are known."""
 
     own: int
-    joints: tuple[int, ...]
+    faces: tuple[int, ...]
     rows: Array
 
     def solve(self, traces: Sequence[Array]) -> tuple[Array, bool]:
         """The unknowns (own, sides), and whether something was left free (its smallest solution is taken)."""
         right = self.rows[:, self.own :]
-        if self.joints:
-            known = np.concatenate([traces[j] for j in self.joints])
+        if self.faces:
+            known = np.concatenate([traces[j] for j in self.faces])
             right = right[:, len(known) :] - right[:, : len(known)] @ known
         triangle = self.rows[:, : self.own]
         if not self.own:
             return right[:0], False
-        if len(triangle) == self.own and lapack.dtrcon(triangle)[0] > SINGULAR:
+        if len(triangle) == self.own and lapack.dtrcon(triangle)[0] > RANK_TOLERANCE:
             return solve_triangular(triangle, right, check_finite=False), False
-        return np.linalg.lstsq(triangle, right, rcond=SINGULAR)[0], True
+        return np.linalg.lstsq(triangle, right, rcond=RANK_TOLERANCE)[0], True
 
 
-def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[Kept, Remainder]:
+def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[PivotBlock, SchurComplement]:
     """The first ``own`` unknowns eliminated from products of rows, given by their upper triangle.
 
-    Delicate where that is not accurate.
+    IllConditioned where that is not accurate.
     """
     if not own:
-        return Kept(0, rest, matrix[:0]), Remainder(rest, matrix)
+        return PivotBlock(0, rest, matrix[:0]), SchurComplement(rest, matrix)
     lengths = np.sqrt(np.abs(np.diag(matrix)[:own]))
     potrf, trcon, trtrs = get_lapack_funcs(("potrf", "trcon", "trtrs"), (matrix,))
     with np.errstate(divide="ignore", invalid="ignore"):
         triangle, failed = potrf(matrix[:own, :own] / lengths / lengths[:, None], clean=1)
-        if failed or not trcon(triangle)[0] > DELICATE:
-            raise Delicate
+        if failed or not trcon(triangle)[0] > CHOLESKY_CONDITION:
+            raise IllConditioned
     beside = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
     left = _rank(beside)(-1.0, beside, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1)
-    return Kept(own, rest, np.hstack([triangle * lengths, beside])), Remainder(rest, np.asarray(left))
+    return PivotBlock(own, rest, np.hstack([triangle * lengths, beside])), SchurComplement(rest, np.asarray(left))
 
 
 def gram(rows: Array) -> Array:
@@ -88,7 +88,7 @@ def _rank(rows: Array) -> Callable[..., Array]:
     return blas.zherk if np.iscomplexobj(rows) else blas.dsyrk
 
 
-def triangle_of(matrix: Array) -> Array:
+def triangular_factor(matrix: Array) -> Array:
     """R of a QR factorisation, at most as many rows as columns; the matrix (in Fortran order) is overwritten."""
     rows, columns = matrix.shape
     if not rows:

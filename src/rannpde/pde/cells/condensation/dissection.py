@@ -1,6 +1,6 @@
 """Least squares along a tree: the traces of a node are eliminated after those of its children.
 
-Rows of a leaf hold weights of its own and traces of its joints. A factorisation makes the leading rows free of
+Rows of a leaf hold weights of its own and traces of its faces. A factorisation makes the leading rows free of
 everything but what they determine, and leaves rows in traces alone; those of two children are put together, the traces
 between them eliminated, and so on to the root: nested dissection.
 
@@ -18,7 +18,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.condensation.blocks import Delicate, Kept, Remainder, gram, schur, triangle_of
+from rannpde.pde.cells.condensation.blocks import (
+    IllConditioned,
+    PivotBlock,
+    SchurComplement,
+    gram,
+    schur,
+    triangular_factor,
+)
 from rannpde.pde.cells.mesh.tree import CellNode
 
 REFINED, SETTLED, CONTRACTION, ROUNDS = 1e-13, 1e-10, 0.1, 6
@@ -26,18 +33,18 @@ REFINED, SETTLED, CONTRACTION, ROUNDS = 1e-13, 1e-10, 0.1, 6
 falling, which is rounding; each is to be smaller than the one before by this factor; and so many are made at most."""
 
 
-Order = list[tuple[Sequence[int], Kept]]
-"""The joints whose traces are eliminated together, and the rows that determine them; from the leaves to the root."""
+Order = list[tuple[Sequence[int], PivotBlock]]
+"""The faces whose traces are eliminated together, and the rows that determine them; from the leaves to the root."""
 
 
-def eliminate(
+def solve_traces(
     tree: CellNode,
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
-    leaves: Sequence[tuple[Kept, Remainder] | None],
+    leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
     checkpoint: Callable[[], None],
 ) -> tuple[list[Array], bool]:
-    """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``.
+    """The traces (width, sides) of all faces, and whether something was left free; arguments as of ``factorise``.
 
     Products square a condition. What the traces then leave of the rows themselves is solved for again until it is
     rounding, after which they are as good as by an orthogonal factorisation, which takes over where that fails.
@@ -48,15 +55,15 @@ def eliminate(
         parts = [leaf[1] for leaf in leaves if leaf is not None]
         try:
             return _settled(order, parts, traces, checkpoint), free
-        except Delicate:
+        except IllConditioned:
             return _solved(_along(tree, owners, widths, _rows(leaves), checkpoint, _orthogonal), widths)
     return traces, free
 
 
 def _settled(
-    order: Order, parts: Sequence[Remainder], traces: Sequence[Array], checkpoint: Callable[[], None]
+    order: Order, parts: Sequence[SchurComplement], traces: Sequence[Array], checkpoint: Callable[[], None]
 ) -> list[Array]:
-    """The traces after corrections, until these are rounding; Delicate where they do not become smaller."""
+    """The traces after corrections, until these are rounding; IllConditioned where they do not become smaller."""
     found, before = list(traces), 1.0
     for _ in range(ROUNDS):
         checkpoint()
@@ -67,7 +74,7 @@ def _settled(
         if change < REFINED or (change < SETTLED and change > CONTRACTION * before):
             return found
         if not change < CONTRACTION * before:
-            raise Delicate
+            raise IllConditioned
         before = change
     return found
 
@@ -83,32 +90,32 @@ def _solved(order: Order, widths: Sequence[int]) -> tuple[list[Array], bool]:
     return traces, free
 
 
-def _further(order: Order, parts: Sequence[Remainder], traces: Sequence[Array]) -> list[Array]:
+def _further(order: Order, parts: Sequence[SchurComplement], traces: Sequence[Array]) -> list[Array]:
     """The traces of what given traces leave of the right sides of rows, with the factors that are there."""
     found = [np.zeros_like(trace) for trace in traces]  # right sides, then what they give
     sides = found[0].shape[1]
 
-    def of(joints: Sequence[int], values: Array) -> Iterator[tuple[int, Array]]:
-        ends = np.cumsum([len(traces[j]) for j in joints])
-        return zip(joints, np.split(values, ends[:-1], axis=0), strict=True)
+    def of(faces: Sequence[int], values: Array) -> Iterator[tuple[int, Array]]:
+        ends = np.cumsum([len(traces[j]) for j in faces])
+        return zip(faces, np.split(values, ends[:-1], axis=0), strict=True)
 
     for part in parts:
-        if part.joints:
-            known = np.concatenate([traces[j] for j in part.joints])
+        if part.faces:
+            known = np.concatenate([traces[j] for j in part.faces])
             rows, right = part.rows[:, : len(known)], part.rows[:, len(known) :]
-            for j, more in of(part.joints, rows.conj().T @ (right - rows @ known)):
+            for j, more in of(part.faces, rows.conj().T @ (right - rows @ known)):
                 found[j] += more
     for mine, kept in order:
         right = np.concatenate([found[j] for j in mine])
         turned = solve_triangular(kept.rows[:, : kept.own], right, trans="C", check_finite=False)
         for j, value in of(mine, turned):
             found[j] = value
-        if kept.joints:
-            for j, more in of(kept.joints, kept.rows[:, kept.own : -sides].conj().T @ turned):
+        if kept.faces:
+            for j, more in of(kept.faces, kept.rows[:, kept.own : -sides].conj().T @ turned):
                 found[j] = found[j] - more
     for mine, kept in reversed(order):
         rows = np.hstack([kept.rows[:, :-sides], np.concatenate([found[j] for j in mine])])
-        for j, value in of(mine, Kept(kept.own, kept.joints, rows).solve(found)[0]):
+        for j, value in of(mine, PivotBlock(kept.own, kept.faces, rows).solve(found)[0]):
             found[j] = value
     return found
 
@@ -117,59 +124,61 @@ def factorise(
     tree: CellNode,
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
-    leaves: Sequence[tuple[Kept, Remainder] | None],
+    leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
     checkpoint: Callable[[], None],
 ) -> tuple[Order, bool]:
     """The traces eliminated along the tree, and whether by products.
 
-    widths : numbers per joint; leaves : what the leaves have kept and left; checkpoint : called between factorisations
+    widths : numbers per face; leaves : what the leaves have kept and left; checkpoint : called between factorisations
     """
     try:
-        return along_products(tree, owners, widths, _products(leaves), checkpoint), True
-    except Delicate:
+        return dissect_normal(tree, owners, widths, _products(leaves), checkpoint), True
+    except IllConditioned:
         return _along(tree, owners, widths, _rows(leaves), checkpoint, _orthogonal), False
 
 
-def _rows(leaves: Sequence[tuple[Kept, Remainder] | None]) -> list[Remainder | None]:
+def _rows(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
     """What the leaves have left."""
     return [None if leaf is None else leaf[1] for leaf in leaves]
 
 
-def along_products(
+def dissect_normal(
     tree: CellNode,
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
-    products: Sequence[Remainder | None],
+    products: Sequence[SchurComplement | None],
     checkpoint: Callable[[], None],
 ) -> Order:
-    """The same of leaves that have left products of rows; Delicate where these do not tell enough."""
+    """The same of leaves that have left products of rows; IllConditioned where these do not tell enough."""
     return _along(tree, owners, widths, products, checkpoint, _squared)
 
 
-Merge = Callable[[Sequence[Remainder], Sequence[int], Sequence[int], Sequence[int]], tuple[Kept, Remainder]]
-"""Parts, the joints whose traces go, the joints that stay, and the widths → rows of the former, what is left."""
+Merge = Callable[
+    [Sequence[SchurComplement], Sequence[int], Sequence[int], Sequence[int]], tuple[PivotBlock, SchurComplement]
+]
+"""Parts, the faces whose traces go, the faces that stay, and the widths → rows of the former, what is left."""
 
 
 def _along(
     tree: CellNode,
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
-    leaves: Sequence[Remainder | None],
+    leaves: Sequence[SchurComplement | None],
     checkpoint: Callable[[], None],
     merge: Merge,
 ) -> Order:
     order: Order = []
     numbers = iter(leaves)
 
-    def merged(parts: list[Remainder], mine: Sequence[int]) -> Remainder:
+    def merged(parts: list[SchurComplement], mine: Sequence[int]) -> SchurComplement:
         shared = set(mine)
-        rest = [j for j in dict.fromkeys(j for part in parts for j in part.joints) if j not in shared]
+        rest = [j for j in dict.fromkeys(j for part in parts for j in part.faces) if j not in shared]
         kept, left = merge(parts, mine, rest, widths)
         if mine:
             order.append((mine, kept))
         return left
 
-    def visit(node: CellNode) -> Remainder | None:
+    def visit(node: CellNode) -> SchurComplement | None:
         if node.children is None:
             return next(numbers)
         parts = [part for part in map(visit, node.children) if part is not None]
@@ -182,34 +191,34 @@ def _along(
         return merged(parts, mine)
 
     last = visit(tree)
-    if last is not None and last.joints:  # a single cell, joined to itself by periodicity
-        merged([last], last.joints)
+    if last is not None and last.faces:  # a single cell, joined to itself by periodicity
+        merged([last], last.faces)
     return order
 
 
-def _products(leaves: Sequence[tuple[Kept, Remainder] | None]) -> list[Remainder | None]:
-    """A*A in the place of the rows A that leaves have left; Delicate where these are beyond what can be squared."""
-    found: list[Remainder | None] = []
+def _products(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
+    """A*A in the place of the rows A that leaves have left; IllConditioned where these are beyond what can be squared."""
+    found: list[SchurComplement | None] = []
     for part in (None if leaf is None else leaf[1] for leaf in leaves):
         with np.errstate(over="ignore", invalid="ignore"):
             product = None if part is None else gram(part.rows)
         if product is not None and not np.isfinite(product).all():
-            raise Delicate
-        found.append(None if part is None or product is None else Remainder(part.joints, product))
+            raise IllConditioned
+        found.append(None if part is None or product is None else SchurComplement(part.faces, product))
     return found
 
 
 def _squared(
-    parts: Sequence[Remainder], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
-) -> tuple[Kept, Remainder]:
-    """By a Cholesky factor of products of rows; Delicate where that is not accurate."""
-    joints = [*mine, *rest]
-    starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
-    own, total, sides = sum(widths[j] for j in mine), sum(widths[j] for j in joints), _sides(parts[0], widths)
+    parts: Sequence[SchurComplement], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
+) -> tuple[PivotBlock, SchurComplement]:
+    """By a Cholesky factor of products of rows; IllConditioned where that is not accurate."""
+    faces = [*mine, *rest]
+    starts = dict(zip(faces, np.cumsum([0, *(widths[j] for j in faces)]), strict=False))
+    own, total, sides = sum(widths[j] for j in mine), sum(widths[j] for j in faces), _sides(parts[0], widths)
     kind = np.result_type(*(part.rows for part in parts))
     matrix = np.zeros((total + sides, total + sides), dtype=kind, order="F")
     for part in parts:
-        spans = _runs([(starts[j], starts[j] + widths[j]) for j in part.joints] + [(total, total + sides)])
+        spans = _runs([(starts[j], starts[j] + widths[j]) for j in part.faces] + [(total, total + sides)])
         ends = list(pairwise(np.cumsum([0, *(span.stop - span.start for span in spans)])))
         for k, (row, (a, b)) in enumerate(zip(spans, ends, strict=True)):
             for column, (c, d) in zip(spans[k:], ends[k:], strict=True):
@@ -237,31 +246,31 @@ def _runs(spans: Sequence[tuple[int, int]]) -> list[slice]:
 
 
 def _orthogonal(
-    parts: Sequence[Remainder], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
-) -> tuple[Kept, Remainder]:
+    parts: Sequence[SchurComplement], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
+) -> tuple[PivotBlock, SchurComplement]:
     """By an orthogonal factorisation of the rows, which is backward stable."""
     own = sum(widths[j] for j in mine)
-    triangle = triangle_of(_stacked(parts, [*mine, *rest], widths))
-    return Kept(own, tuple(rest), triangle[:own]), Remainder(tuple(rest), triangle[own:, own:])
+    triangle = triangular_factor(_stacked(parts, [*mine, *rest], widths))
+    return PivotBlock(own, tuple(rest), triangle[:own]), SchurComplement(tuple(rest), triangle[own:, own:])
 
 
-def _sides(rows: Remainder | Kept, widths: Sequence[int]) -> int:
+def _sides(rows: SchurComplement | PivotBlock, widths: Sequence[int]) -> int:
     """How many right sides there are."""
-    own = rows.own if isinstance(rows, Kept) else 0
-    return int(rows.rows.shape[1]) - own - sum(widths[j] for j in rows.joints)
+    own = rows.own if isinstance(rows, PivotBlock) else 0
+    return int(rows.rows.shape[1]) - own - sum(widths[j] for j in rows.faces)
 
 
-def _stacked(parts: Sequence[Remainder], joints: Sequence[int], widths: Sequence[int]) -> Array:
-    """The rows of parts below each other, in the columns of these joints."""
-    starts = dict(zip(joints, np.cumsum([0, *(widths[j] for j in joints)]), strict=False))
-    total = sum(widths[j] for j in joints)
+def _stacked(parts: Sequence[SchurComplement], faces: Sequence[int], widths: Sequence[int]) -> Array:
+    """The rows of parts below each other, in the columns of these faces."""
+    starts = dict(zip(faces, np.cumsum([0, *(widths[j] for j in faces)]), strict=False))
+    total = sum(widths[j] for j in faces)
     kind = np.result_type(*(part.rows for part in parts))
     height, sides = sum(len(part.rows) for part in parts), _sides(parts[0], widths)
     matrix = np.zeros((height, total + sides), dtype=kind, order="F")
     row = 0
     for part in parts:
         rows, begin = slice(row, row + len(part.rows)), 0
-        for j in part.joints:
+        for j in part.faces:
             matrix[rows, starts[j] : starts[j] + widths[j]] = part.rows[:, begin : begin + widths[j]]
             begin += widths[j]
         matrix[rows, total:] = part.rows[:, begin:]

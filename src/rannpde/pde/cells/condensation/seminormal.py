@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.condensation.blocks import SINGULAR, Kept
+from rannpde.pde.cells.condensation.blocks import RANK_TOLERANCE, PivotBlock
 from rannpde.pde.cells.condensation.dissection import Order
 
 
@@ -21,21 +21,21 @@ class SeminormalFactor:
     free : whether something is left undetermined
     """
 
-    def __init__(self, leaves: Sequence[Kept | None], order: Order, widths: Sequence[int]) -> None:
+    def __init__(self, leaves: Sequence[PivotBlock | None], order: Order, widths: Sequence[int]) -> None:
         ends = np.cumsum([0, *widths])
         self.spans = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.leaves = [None if kept is None else (Triangle(kept), self._at(kept.joints)) for kept in leaves]
-        self.order = [(self._at(mine), Triangle(kept), self._at(kept.joints)) for mine, kept in order]
+        self.leaves = [None if kept is None else (TriangularFactor(kept), self._at(kept.faces)) for kept in leaves]
+        self.order = [(self._at(mine), TriangularFactor(kept), self._at(kept.faces)) for mine, kept in order]
         known = [one[0] for one in self.leaves if one is not None] + [one[1] for one in self.order]
         self.free = any(triangle.inverse is not None for triangle in known)
 
-    def _at(self, joints: Sequence[int]) -> Array:
-        """Where the traces of these joints stand among all."""
-        parts = [np.arange(self.spans[j].start, self.spans[j].stop) for j in joints]
+    def _at(self, faces: Sequence[int]) -> Array:
+        """Where the traces of these faces stand among all."""
+        parts = [np.arange(self.spans[j].start, self.spans[j].stop) for j in faces]
         return np.concatenate([np.empty(0, dtype=int), *parts])
 
     def solve(self, cells: Sequence[Array], traces: Array) -> tuple[list[Array], Array]:
-        """x of R*R x = g, both as one array per leaf and the traces of all joints."""
+        """x of R*R x = g, both as one array per leaf and the traces of all faces."""
         rest = np.array(traces)
         inner: list[Array] = []
         for right, one in zip(cells, self.leaves, strict=True):
@@ -55,16 +55,16 @@ class SeminormalFactor:
         return found, rest
 
 
-class Triangle:
-    """Kept rows [R | beside] without a right side; a singular R is replaced by its pseudo-inverse."""
+class TriangularFactor:
+    """PivotBlock rows [R | beside] without a right side; a singular R is replaced by its pseudo-inverse."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: PivotBlock) -> None:
         own = kept.own
         self.matrix, self.beside = np.asfortranarray(kept.rows[:, :own]), kept.rows[:, own:-1].copy()
         self.complex = np.iscomplexobj(self.matrix)
         condition = lapack.ztrcon if self.complex else lapack.dtrcon
-        regular = not own or (len(self.matrix) == own and condition(self.matrix)[0] > SINGULAR)
-        self.inverse = None if regular else np.linalg.pinv(self.matrix, rcond=SINGULAR)
+        regular = not own or (len(self.matrix) == own and condition(self.matrix)[0] > RANK_TOLERANCE)
+        self.inverse = None if regular else np.linalg.pinv(self.matrix, rcond=RANK_TOLERANCE)
 
     def solve(self, right: Array, adjoint: bool = False) -> Array:
         """R⁻¹ right, or R*⁻¹ right."""

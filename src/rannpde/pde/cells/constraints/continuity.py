@@ -1,4 +1,4 @@
-"""Rows that tie the functions of cells to the traces on their joints:  ∂_n^k u = λ_k, k below the order in space.
+"""Rows that constraint the functions of cells to the traces on their faces:  ∂_n^k u = λ_k, k below the order in space.
 
 Where a flux jumps, u = λ_0 and flux · n = λ_1, the rows of which a system makes, since they may change with the state.
 """
@@ -14,11 +14,19 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.basis.basis import Cell
-from rannpde.pde.cells.condensation.blocks import Delicate, Kept, Remainder, added, gram, schur, triangle_of
-from rannpde.pde.cells.mesh.mesh import Joint, Mesh
+from rannpde.pde.cells.condensation.blocks import (
+    IllConditioned,
+    PivotBlock,
+    SchurComplement,
+    added,
+    gram,
+    schur,
+    triangular_factor,
+)
+from rannpde.pde.cells.mesh.mesh import Face, Mesh
 
 Traces = Sequence[tuple[int, int]]
-"""(number of a field, order k of its derivative across the joint)."""
+"""(number of a field, order k of its derivative across the face)."""
 
 
 UPRIGHT = 1e-9
@@ -26,38 +34,38 @@ UPRIGHT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Crossing:
-    """A joint as one of its cells sees it: per trace rows of the cell's own functions.
+class FaceOperator:
+    """A face as one of its cells sees it: per trace rows of the cell's own functions.
 
-    held (t, functions) : components along the joint's polynomials; lost (P - t, functions) : what these cannot hold
+    held (t, functions) : components along the face's polynomials; lost (P - t, functions) : what these cannot hold
     """
 
-    joint: int
+    face: int
     traces: Traces
-    held: tuple[Array, ...]
-    lost: tuple[Array, ...]
+    projected: tuple[Array, ...]
+    complement: tuple[Array, ...]
 
     @property
     def width(self) -> int:
         """Of all its traces."""
-        return sum(map(len, self.held))
+        return sum(map(len, self.projected))
 
 
 @dataclass(frozen=True, eq=False)
-class Through:
-    """The flux of an equation through a joint as one of its cells sees it: rows (…, own + 1) with a right side.
+class FluxOperator:
+    """The flux of an equation through a face as one of its cells sees it: rows (…, own + 1) with a right side.
 
-    number : of the trace among those of the joint; held, lost : as of a ``Crossing``
+    number : of the trace among those of the face; held, lost : as of a ``FaceOperator``
     """
 
-    joint: int
+    face: int
     number: int
-    held: Array
-    lost: Array
+    projected: Array
+    complement: Array
 
 
-class Ties:
-    """The joints of a mesh: numbers of traces (widths), joints of each cell (own), and how it sees them (crossings).
+class ContinuityConstraints:
+    """The faces of a mesh: numbers of traces (widths), faces of each cell (own), and how it sees them (crossings).
 
     traces : by axis; sizes (fields,) : of the fields, which make the rows dimensionless
     beside, fluxes : traces where a flux jumps, without the fluxes, and the number of these
@@ -67,56 +75,54 @@ class Ties:
         self, mesh: Mesh, traces: Sequence[Traces], sizes: Array, beside: Traces = (), fluxes: int = 0
     ) -> None:
         self.mesh, self.traces, self.sizes, self.beside = mesh, traces, sizes, beside
-        self.widths = [
-            joint.columns.shape[1] * (len(self.traces_of(joint)) + fluxes * joint.flux) for joint in mesh.joints
-        ]
+        self.widths = [face.columns.shape[1] * (len(self.traces_of(face)) + fluxes * face.flux) for face in mesh.faces]
         self.own: list[list[int]] = [[] for _ in mesh.cells]
-        for number, joint in enumerate(mesh.joints):
-            for one in dict.fromkeys(joint.cells):
+        for number, face in enumerate(mesh.faces):
+            for one in dict.fromkeys(face.cells):
                 self.own[one].append(number)
-        self.crossings: list[list[Crossing]] = [[] for _ in mesh.cells]
-        self.parted: dict[int, tuple[Array, Array, Array]] = {}
-        self.heavy = next(cell.draw.tuning.face_weight[cell.draw.dim - 1] for _, cell in mesh.present)
+        self.operators: list[list[FaceOperator]] = [[] for _ in mesh.cells]
+        self.face_bases: dict[int, tuple[Array, Array, Array]] = {}
+        self.face_weight = next(cell.basis.tuning.face_weight[cell.basis.dim - 1] for _, cell in mesh.present)
         for number, cell in mesh.present:
-            self.crossings[number] = [crossing for j in self.own[number] for crossing in self._across(j, number, cell)]
+            self.operators[number] = [operator for j in self.own[number] for operator in self._across(j, number, cell)]
 
-    def traces_of(self, joint: Joint) -> Traces:
-        """The fields and orders that are continuous across a joint."""
-        if joint.flux:
+    def traces_of(self, face: Face) -> Traces:
+        """The fields and orders that are continuous across a face."""
+        if face.flux:
             return self.beside
-        if joint.normals is None:
-            return self.traces[joint.axis]
-        steep = np.flatnonzero(np.abs(joint.normals).max(axis=0) > UPRIGHT)
+        if face.normals is None:
+            return self.traces[face.axis]
+        steep = np.flatnonzero(np.abs(face.normals).max(axis=0) > UPRIGHT)
         return list(dict.fromkeys(trace for axis in steep.tolist() for trace in self.traces[axis]))
 
     def split(self, j: int) -> tuple[Array, Array, Array]:
-        """Roots of the weights (P, 1) of a joint; its polynomials (P, t) and what they cannot hold (P, P - t)."""
-        joint: Joint = self.mesh.joints[j]
-        if id(joint.columns) not in self.parted:  # faces inside the domain share theirs
-            root = np.sqrt(joint.weights)[:, None]
-            basis = joint.columns * root
-            beyond = np.linalg.qr(basis, mode="complete")[0][:, basis.shape[1] :]
-            self.parted[id(joint.columns)] = root, basis, beyond
-        return self.parted[id(joint.columns)]
+        """Roots of the weights (P, 1) of a face; its polynomials (P, t) and what they cannot hold (P, P - t)."""
+        face: Face = self.mesh.faces[j]
+        if id(face.columns) not in self.face_bases:  # faces inside the domain share theirs
+            root = np.sqrt(face.weights)[:, None]
+            trace_basis = face.columns * root
+            complement_basis = np.linalg.qr(trace_basis, mode="complete")[0][:, trace_basis.shape[1] :]
+            self.face_bases[id(face.columns)] = root, trace_basis, complement_basis
+        return self.face_bases[id(face.columns)]
 
-    def _across(self, j: int, number: int, cell: Cell) -> list[Crossing]:
-        """A joint of a cell, twice where both its sides are here."""
-        joint: Joint = self.mesh.joints[j]
-        traces = self.traces_of(joint)
-        powers = {k: _powers(joint, k, len(cell.bounds)) for _, k in traces}
-        root, basis, beyond = self.split(j)
+    def _across(self, j: int, number: int, cell: Cell) -> list[FaceOperator]:
+        """A face of a cell, twice where both its sides are here."""
+        face: Face = self.mesh.faces[j]
+        traces = self.traces_of(face)
+        powers = {k: _powers(face, k, len(cell.bounds)) for _, k in traces}
+        root, trace_basis, complement_basis = self.split(j)
         found = []
         for side in (0, 1):
-            if joint.cells[side] != number:
+            if face.cells[side] != number:
                 continue
-            tables = cell.at(joint.sides[side], {index for terms in powers.values() for index in terms})
-            held, lost = [], []
+            tables = cell.at(face.sides[side], {index for terms in powers.values() for index in terms})
+            projected, complement = [], []
             for column, k in traces:
                 along = sum(tables[index] * factor for index, factor in powers[k].items())
-                rows = along * (root * (joint.length**k / self.sizes[column]))
-                held.append(basis.T @ rows)
-                lost.append(beyond.T @ rows)
-            found.append(Crossing(j, traces, tuple(held), tuple(lost)))
+                rows = along * (root * (face.length**k / self.sizes[column]))
+                projected.append(trace_basis.T @ rows)
+                complement.append(complement_basis.T @ rows)
+            found.append(FaceOperator(j, traces, tuple(projected), tuple(complement)))
         return found
 
     def eliminated(
@@ -124,89 +130,95 @@ class Ties:
         number: int,
         blocks: Sequence[Array],
         functions: int,
-        fluxes: Sequence[Through] = (),
+        fluxes: Sequence[FluxOperator] = (),
         strengths: Array | None = None,
-    ) -> tuple[Kept, Remainder]:
-        """A cell's rows (rows, own + right sides) with those of its joints, after the elimination of its weights.
+    ) -> tuple[PivotBlock, SchurComplement]:
+        """A cell's rows (rows, own + right sides) with those of its faces, after the elimination of its weights.
 
-        strengths (fields,) : by which the joints of this cell weigh more than those of others
+        strengths (fields,) : by which the faces of this cell weigh more than those of others
         """
-        heavy = self.heavy * (np.ones(len(self.sizes)) if strengths is None else strengths)
+        face_weight = self.face_weight * (np.ones(len(self.sizes)) if strengths is None else strengths)
         own, kind = functions * len(self.sizes), np.result_type(*blocks)
         sides = blocks[0].shape[1] - own
         alone = list(blocks)
-        for crossing in self.crossings[number]:
-            for (column, _), lost in zip(crossing.traces, crossing.lost, strict=True):
-                block = np.zeros((len(lost), own + sides), dtype=kind)
-                block[:, column * functions : (column + 1) * functions] = heavy[column] * lost
+        for operator in self.operators[number]:
+            for (column, _), complement in zip(operator.traces, operator.complement, strict=True):
+                block = np.zeros((len(complement), own + sides), dtype=kind)
+                block[:, column * functions : (column + 1) * functions] = face_weight[column] * complement
                 alone.append(block)
-        alone += [self.heavy * through.lost for through in fluxes]
-        inner = triangle_of(np.asfortranarray(np.concatenate(alone)))
-        joints = self.own[number]
-        starts = dict(zip(joints, own + np.cumsum([0, *(self.widths[j] for j in joints)]), strict=False))
-        total = own + sum(self.widths[j] for j in joints)
-        height = sum(len(part) for crossing in self.crossings[number] for part in crossing.held)
-        height += sum(len(through.held) for through in fluxes)
+        alone += [self.face_weight * flux_operator.complement for flux_operator in fluxes]
+        inner = triangular_factor(np.asfortranarray(np.concatenate(alone)))
+        faces = self.own[number]
+        starts = dict(zip(faces, own + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
+        total = own + sum(self.widths[j] for j in faces)
+        height = sum(len(part) for operator in self.operators[number] for part in operator.projected)
+        height += sum(len(flux_operator.projected) for flux_operator in fluxes)
         known = np.zeros((min(own, len(inner)), total + sides), dtype=kind)
         known[:, :own], known[:, total:] = inner[:own, :own], inner[:own, own:]
         matrix, row = np.zeros((height, total + sides), dtype=kind), 0
-        for crossing in self.crossings[number]:
-            at = starts[crossing.joint]
-            for (column, _), held in zip(crossing.traces, crossing.held, strict=True):
-                count = len(held)
+        for operator in self.operators[number]:
+            at = starts[operator.face]
+            for (column, _), projected in zip(operator.traces, operator.projected, strict=True):
+                count = len(projected)
                 rows = np.arange(row, row + count)
-                matrix[row : row + count, column * functions : (column + 1) * functions] = heavy[column] * held
-                matrix[rows, at + np.arange(count)] = -heavy[column]
+                matrix[row : row + count, column * functions : (column + 1) * functions] = (
+                    face_weight[column] * projected
+                )
+                matrix[rows, at + np.arange(count)] = -face_weight[column]
                 row, at = row + count, at + count
-        for through in fluxes:
-            count = len(through.held)
-            rows, at = np.arange(row, row + count), starts[through.joint] + through.number * count
-            matrix[row : row + count, :own] = self.heavy * through.held[:, :own]
-            matrix[row : row + count, total:] = self.heavy * through.held[:, own:]
-            matrix[rows, at + np.arange(count)] = -self.heavy
+        for flux_operator in fluxes:
+            count = len(flux_operator.projected)
+            rows, at = np.arange(row, row + count), starts[flux_operator.face] + flux_operator.number * count
+            matrix[row : row + count, :own] = self.face_weight * flux_operator.projected[:, :own]
+            matrix[row : row + count, total:] = self.face_weight * flux_operator.projected[:, own:]
+            matrix[rows, at + np.arange(count)] = -self.face_weight
             row += count
         determined, left = added(known, matrix, own)
-        return Kept(own, tuple(joints), determined), Remainder(tuple(joints), left)
+        return PivotBlock(own, tuple(faces), determined), SchurComplement(tuple(faces), left)
 
     def products(self, number: int, functions: int) -> Array:
-        """A*A of the rows of the joints of a cell, in the columns [own | traces | a right side]."""
-        own, joints = functions * len(self.sizes), self.own[number]
-        starts = dict(zip(joints, own + np.cumsum([0, *(self.widths[j] for j in joints)]), strict=False))
-        total = own + sum(self.widths[j] for j in joints)
+        """A*A of the rows of the faces of a cell, in the columns [own | traces | a right side]."""
+        own, faces = functions * len(self.sizes), self.own[number]
+        starts = dict(zip(faces, own + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
+        total = own + sum(self.widths[j] for j in faces)
         found = np.zeros((total + 1, total + 1))
-        for crossing in self.crossings[number]:
-            at = starts[crossing.joint]
-            for (column, _), held, lost in zip(crossing.traces, crossing.held, crossing.lost, strict=True):
-                mine, traces = slice(column * functions, (column + 1) * functions), slice(at, at + len(held))
-                found[mine, mine] += held.T @ held + lost.T @ lost
-                found[mine, traces] -= held.T
-                found[traces, mine] -= held
-                found[traces, traces] += np.eye(len(held))
+        for operator in self.operators[number]:
+            at = starts[operator.face]
+            for (column, _), projected, complement in zip(
+                operator.traces, operator.projected, operator.complement, strict=True
+            ):
+                mine, traces = slice(column * functions, (column + 1) * functions), slice(at, at + len(projected))
+                found[mine, mine] += projected.T @ projected + complement.T @ complement
+                found[mine, traces] -= projected.T
+                found[traces, mine] -= projected
+                found[traces, traces] += np.eye(len(projected))
                 at = traces.stop
-        return self.heavy**2 * found
+        return self.face_weight**2 * found
 
-    def squared(self, number: int, blocks: Sequence[Array], functions: int, ties: Array) -> tuple[Kept, Remainder]:
-        """As ``eliminated``, but what is left is products of rows; ties : as of ``products``.
+    def squared(
+        self, number: int, blocks: Sequence[Array], functions: int, constraints: Array
+    ) -> tuple[PivotBlock, SchurComplement]:
+        """As ``eliminated``, but what is left is products of rows; constraints : as of ``products``.
 
         With a third of the work, and accurate enough for factors by which residuals are corrected.
         """
         own = functions * len(self.sizes)
-        matrix = ties.astype(np.result_type(*blocks))
+        matrix = constraints.astype(np.result_type(*blocks))
         matrix[:own, :own] += gram(np.concatenate(blocks)[:, :own])
         try:
             return schur(matrix, own, tuple(self.own[number]))
-        except Delicate:
+        except IllConditioned:
             kept, part = self.eliminated(number, blocks, functions)
-            return kept, Remainder(part.joints, gram(part.rows))
+            return kept, SchurComplement(part.faces, gram(part.rows))
 
 
-def _powers(joint: Joint, order: int, dim: int) -> dict[MultiIndex, Array | float]:
-    """Multi-index → factor (P, 1): the derivative of that order along the normals of a joint."""
-    if joint.normals is None:
-        return {tuple(order * (axis == joint.axis) for axis in range(dim)): 1.0}
+def _powers(face: Face, order: int, dim: int) -> dict[MultiIndex, Array | float]:
+    """Multi-index → factor (P, 1): the derivative of that order along the normals of a face."""
+    if face.normals is None:
+        return {tuple(order * (axis == face.axis) for axis in range(dim)): 1.0}
     found: dict[MultiIndex, Array | float] = {}
     for index in product(range(order + 1), repeat=dim):
         if sum(index) == order:
             ways = factorial(order) / prod(map(factorial, index))
-            found[index] = ways * np.prod(joint.normals ** np.array(index), axis=1)[:, None]
+            found[index] = ways * np.prod(face.normals ** np.array(index), axis=1)[:, None]
     return found

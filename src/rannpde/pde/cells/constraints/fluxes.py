@@ -14,8 +14,8 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.basis.basis import Cell
-from rannpde.pde.cells.constraints.continuity import Through, Ties, Traces
-from rannpde.pde.cells.constraints.points import Place
+from rannpde.pde.cells.constraints.continuity import ContinuityConstraints, FluxOperator, Traces
+from rannpde.pde.cells.constraints.points import CollocationPoints
 from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
@@ -26,8 +26,8 @@ ALIKE = 2.0
 """Diffusion of two cells that are joined differs by less unless it jumps between them."""
 
 
-def strengths(
-    diffusion: Mapping[int, float], pairs: Iterable[tuple[int, int]], held: Container[int]
+def contrast_weights(
+    diffusion: Mapping[int, float], pairs: Iterable[tuple[int, int]], dirichlet: Container[int]
 ) -> dict[int, float]:
     """Cell → its diffusion times the resistance between it and a cell where values are given, at least 1.
 
@@ -39,28 +39,28 @@ def strengths(
     >>> strengths({0: 1.0, 1: 1.0, 2: 500.0, 3: 0.1}, [(0, 1), (1, 2), (1, 3)], {0})
     {0: 1.0, 1: 1.0, 2: 500.0, 3: 1.0}
     """
-    apart, home = [], {cell: cell for cell in diffusion}
+    jumps, parent = [], {cell: cell for cell in diffusion}
 
     def root(cell: int) -> int:
-        while home[cell] != cell:
-            cell = home[cell]
+        while parent[cell] != cell:
+            cell = parent[cell]
         return cell
 
     for one, other in pairs:
         ratio = diffusion[one] / max(diffusion[other], 1e-300)
         if 1 / ALIKE < ratio < ALIKE:
-            home[root(one)] = root(other)
+            parent[root(one)] = root(other)
         else:
-            apart.append((one, other))
+            jumps.append((one, other))
     regions: dict[int, list[int]] = {}
     for cell in diffusion:
         regions.setdefault(root(cell), []).append(cell)
-    resistance = {key: 0.0 if any(cell in held for cell in cells) else np.inf for key, cells in regions.items()}
+    resistance = {key: 0.0 if any(cell in dirichlet for cell in cells) else np.inf for key, cells in regions.items()}
     if np.isinf(list(resistance.values())).all():
         resistance[max(regions, key=lambda key: len(regions[key]))] = 0.0
     own = {key: 1 / max(float(np.mean([diffusion[cell] for cell in cells])), 1e-300) for key, cells in regions.items()}
     for _ in regions:
-        for one, other in [*apart, *(pair[::-1] for pair in apart)]:
+        for one, other in [*jumps, *(pair[::-1] for pair in jumps)]:
             here, there = root(one), root(other)
             resistance[here] = min(resistance[here], max(resistance[there], own[there]))
     found = {cell: diffusion[cell] * resistance[root(cell)] for cell in diffusion}
@@ -128,108 +128,120 @@ class Fluxes:
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """The flux of one jumping equation through one joint, on one side of it."""
+class FaceFlux:
+    """The flux of one jumping equation through one face, on one side of it."""
 
-    joint: int
+    face: int
     number: int
-    place: Place
+    place: CollocationPoints
 
 
-class Streams:
+class FaceFluxes:
     """The streams of each cell (own); strongest : largest factor of the rows of a cell."""
 
-    def __init__(self, problem: Problem, mesh: Mesh, ties: Ties, fluxes: Fluxes, strongest: float) -> None:
-        self.problem, self.mesh, self.ties, self.fluxes, self.strongest = problem, mesh, ties, fluxes, strongest
+    def __init__(
+        self, problem: Problem, mesh: Mesh, constraints: ContinuityConstraints, fluxes: Fluxes, largest_weight: float
+    ) -> None:
+        self.problem, self.mesh, self.continuity, self.fluxes, self.largest_weight = (
+            problem,
+            mesh,
+            constraints,
+            fluxes,
+            largest_weight,
+        )
         self.scales: dict[tuple[int, int], float] = {}
-        self.strengths: dict[tuple[int, str], float] = {}
-        self.own: list[list[Stream]] = [[] for _ in mesh.cells]
+        self.contrast_weights: dict[tuple[int, str], float] = {}
+        self.own: list[list[FaceFlux]] = [[] for _ in mesh.cells]
         for number, cell in mesh.present if len(fluxes) else ():
             self.own[number] = list(self._through(number, cell))
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[CollocationPoints]:
         """Of all streams."""
-        return [stream.place for own in self.own for stream in own]
+        return [face_flux.place for own in self.own for face_flux in own]
 
-    def _through(self, number: int, cell: Cell) -> Iterator[Stream]:
-        """Fluxes through the joints of a cell where they jump."""
+    def _through(self, number: int, cell: Cell) -> Iterator[FaceFlux]:
+        """Fluxes through the faces of a cell where they jump."""
         words = self.problem.vocabulary
-        for j in self.ties.own[number]:
-            joint = self.mesh.joints[j]
+        for j in self.continuity.own[number]:
+            face = self.mesh.faces[j]
             for side in (0, 1):
-                if not joint.flux or joint.cells[side] != number:
+                if not face.flux or face.cells[side] != number:
                     continue
-                points = joint.sides[side]
-                straight = np.broadcast_to(np.arange(points.shape[1]) == joint.axis, points.shape)
-                normals = straight.astype(float) if joint.normals is None else joint.normals
+                points = face.sides[side]
+                straight = np.broadcast_to(np.arange(points.shape[1]) == face.axis, points.shape)
+                normals = straight.astype(float) if face.normals is None else face.normals
                 for k in range(len(self.fluxes)):
                     term = self.fluxes.term(k, cell.points)
                     known = term.known(points, words) | dict(zip(words.normals, normals.T, strict=True))
                     tables = cell.at(points, {jet.index for jet in term.expression.jets})
-                    yield Stream(j, k, Place(term, points, joint.weights, known, tables))
+                    yield FaceFlux(j, k, CollocationPoints(term, points, face.weights, known, tables))
 
     # -------------------------------------------------------------------------------------------------------- rows
 
-    def row(self, stream: Stream, block: Array) -> Through:
-        """The rows (P, own + 1) of a stream, made dimensionless, as the joint sees them."""
-        root, basis, beyond = self.ties.split(stream.joint)
-        rows = block * (root / self.scales[stream.joint, stream.number])
-        return Through(stream.joint, len(self.fluxes.beside) + stream.number, basis.T @ rows, beyond.T @ rows)
+    def row(self, face_flux: FaceFlux, block: Array) -> FluxOperator:
+        """The rows (P, own + 1) of a stream, made dimensionless, as the face sees them."""
+        root, trace_basis, complement_basis = self.continuity.split(face_flux.face)
+        rows = block * (root / self.scales[face_flux.face, face_flux.number])
+        return FluxOperator(
+            face_flux.face, len(self.fluxes.beside) + face_flux.number, trace_basis.T @ rows, complement_basis.T @ rows
+        )
 
-    def gap(self, stream: Stream, values: Array, traces: Array) -> float:
-        """Sum of the squares of what the rows of a stream lack, from its flux (P,) and the traces of its joint."""
-        root, basis, beyond = self.ties.split(stream.joint)
-        flow = root[:, 0] * values / self.scales[stream.joint, stream.number]
-        first = (len(self.fluxes.beside) + stream.number) * basis.shape[1]
-        trace = traces[first : first + basis.shape[1]]
-        return float(np.square(basis.T @ flow - trace).sum() + np.square(beyond.T @ flow).sum())
+    def gap(self, face_flux: FaceFlux, values: Array, traces: Array) -> float:
+        """Sum of the squares of what the rows of a stream lack, from its flux (P,) and the traces of its face."""
+        root, trace_basis, complement_basis = self.continuity.split(face_flux.face)
+        flow = root[:, 0] * values / self.scales[face_flux.face, face_flux.number]
+        first = (len(self.fluxes.beside) + face_flux.number) * trace_basis.shape[1]
+        trace = traces[first : first + trace_basis.shape[1]]
+        return float(np.square(trace_basis.T @ flow - trace).sum() + np.square(complement_basis.T @ flow).sum())
 
     # ----------------------------------------------------------------------------------------------------- weights
 
     def rescale(
-        self, places: Sequence[Sequence[Place]], coefficients: Callable[[Place, int], tuple[list[Array], float]]
+        self,
+        places: Sequence[Sequence[CollocationPoints]],
+        coefficients: Callable[[CollocationPoints, int], tuple[list[Array], float]],
     ) -> None:
-        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a joint.
+        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a face.
 
         And the strengths of cells, see ``strengths``. places : of terms by cell; coefficients : of one in a cell, the
         partial derivatives and the size
         """
-        self.scales, self.strengths = {}, {}
+        self.scales, self.contrast_weights = {}, {}
         for number, _ in self.mesh.present:
-            for stream in self.own[number]:
-                key = (stream.joint, stream.number)
-                self.scales[key] = min(coefficients(stream.place, number)[1], self.scales.get(key, np.inf))
+            for face_flux in self.own[number]:
+                key = (face_flux.face, face_flux.number)
+                self.scales[key] = min(coefficients(face_flux.place, number)[1], self.scales.get(key, np.inf))
         for name, flux in self.fluxes.expressions.items():
             diffusion = {}
             for number, _ in self.mesh.present:
                 place = next(one for one in places[number] if one.term.name == name)
                 pairs = zip(place.term.expression.jets, coefficients(place, number)[0], strict=True)
                 diffusion[number] = sum(float(np.mean(np.abs(part))) for jet, part in pairs if jet.order == 2)
-            held = {number for number in diffusion if _held(places[number], flux.fields)}
-            found = strengths(diffusion, [joint.cells for joint in self.mesh.joints], held)
-            self.strengths |= {(number, name): min(one, self.strongest) for number, one in found.items()}
+            dirichlet = {number for number in diffusion if _has_dirichlet(places[number], flux.fields)}
+            found = contrast_weights(diffusion, [face.cells for face in self.mesh.faces], dirichlet)
+            self.contrast_weights |= {(number, name): min(one, self.largest_weight) for number, one in found.items()}
 
-    def strength(self, place: Place, number: int) -> float:
+    def row_weight(self, place: CollocationPoints, number: int) -> float:
         """By which the rows of a term in this cell weigh more than those in others."""
         if place.term.kind == "interior":
-            return self.strengths.get((number, place.term.name), 1.0)
-        firm = self.firmness(number)
+            return self.contrast_weights.get((number, place.term.name), 1.0)
+        firm = self.constraint_weights(number)
         fields = self.problem.fields
         return max(float(firm[fields.index(name)]) for name in place.term.expression.fields if name in fields)
 
-    def firmness(self, number: int) -> Array:
-        """(fields,): how much more than others the joints of a cell weigh: what leaks through them does harm."""
+    def constraint_weights(self, number: int) -> Array:
+        """(fields,): how much more than others the faces of a cell weigh: what leaks through them does harm."""
         found = np.ones(len(self.problem.fields))
         for name, flux in self.fluxes.expressions.items():
             for jet in flux.jets:
                 if jet.order == 1 and jet.field in self.problem.fields:
                     column = self.problem.fields.index(jet.field)
-                    found[column] = max(found[column], self.strengths.get((number, name), 1.0))
+                    found[column] = max(found[column], self.contrast_weights.get((number, name), 1.0))
         return found
 
 
-def _held(places: Sequence[Place], fields: Sequence[str]) -> bool:
+def _has_dirichlet(places: Sequence[CollocationPoints], fields: Sequence[str]) -> bool:
     """Whether values of these fields are given at one of the places."""
     jets = [jet for place in places if place.term.kind != "interior" for jet in place.term.expression.jets]
     return any(jet.order == 0 and jet.field in fields for jet in jets)

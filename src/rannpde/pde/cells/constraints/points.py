@@ -32,7 +32,7 @@ Flows = dict[str, tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class CollocationPoints:
     """Points (P, n) of one term in one cell, weights (P,), sum 1, what is known there, and ∂^index of the functions."""
 
     term: Term
@@ -42,31 +42,33 @@ class Place:
     tables: Mapping[MultiIndex, Array]
 
 
-def places_of(
+def collocation_points(
     problem: Problem, mesh: Mesh, rng: np.random.Generator, checkpoint: Callable[[], None]
-) -> list[list[Place]]:
+) -> list[list[CollocationPoints]]:
     """The places of all terms, by cell; checkpoint : called between cells."""
-    found: list[list[Place]] = [[] for _ in mesh.cells]
-    rims = Rims(mesh.tree, next(cell.draw.nodes for _, cell in mesh.present), rng)
+    found: list[list[CollocationPoints]] = [[] for _ in mesh.cells]
+    rims = BoundaryPoints(mesh.tree, next(cell.basis.nodes for _, cell in mesh.present), rng)
     for number, cell in mesh.present:
         checkpoint()
         found[number] = [*_inside(problem, cell), *_beside(problem, mesh, rims, number, cell)]
     return found
 
 
-def own_jets(problem: Problem, term: Term) -> list[Jet]:
+def field_jets(problem: Problem, term: Term) -> list[Jet]:
     """The jets of fields in a term: others are of what is given beside them."""
     return [jet for jet in term.expression.jets if jet.field in problem.fields]
 
 
-def _inside(problem: Problem, cell: Cell) -> list[Place]:
+def _inside(problem: Problem, cell: Cell) -> list[CollocationPoints]:
     """Equations at the points of a cell."""
     terms, words = problem.interior, problem.vocabulary
-    tables = cell.tables({jet.index for term in terms for jet in own_jets(problem, term)})
-    return [Place(term, cell.points, cell.weights, term.known(cell.points, words), tables) for term in terms]
+    tables = cell.tables({jet.index for term in terms for jet in field_jets(problem, term)})
+    return [
+        CollocationPoints(term, cell.points, cell.weights, term.known(cell.points, words), tables) for term in terms
+    ]
 
 
-def _beside(problem: Problem, mesh: Mesh, rims: Rims, number: int, cell: Cell) -> Iterator[Place]:
+def _beside(problem: Problem, mesh: Mesh, rims: BoundaryPoints, number: int, cell: Cell) -> Iterator[CollocationPoints]:
     """Conditions at points in the leaf of a cell."""
     for term in problem.constraints:
         data = None
@@ -77,12 +79,12 @@ def _beside(problem: Problem, mesh: Mesh, rims: Rims, number: int, cell: Cell) -
         else:
             points, weights = rims.points(cast(Side, term.region), number, term.kind == "boundary")
         if len(points):
-            tables = cell.at(points, {jet.index for jet in own_jets(problem, term)})
+            tables = cell.at(points, {jet.index for jet in field_jets(problem, term)})
             known = term.known(points, problem.vocabulary, data)
-            yield Place(term, points, weights / weights.sum(), known, tables)
+            yield CollocationPoints(term, points, weights / weights.sum(), known, tables)
 
 
-class Rims:
+class BoundaryPoints:
     """Sides cut up by the leaves of a tree; nodes : along an axis of a cell."""
 
     def __init__(self, tree: CellNode, nodes: int, rng: np.random.Generator) -> None:
@@ -147,7 +149,9 @@ def _flat_points(side: FlatSide, bounds: Array, count: int) -> tuple[Array, Arra
 # ----------------------------------------------------------------------------------------------- how much they count
 
 
-def entering(cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]], power: float) -> float | Array:
+def outflow_weight(
+    cell: Cell, place: CollocationPoints, flows: Mapping[str, tuple[Array, Array]], power: float
+) -> float | Array:
     """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
 
     With the full weight a layer that is not resolved would be smeared over the whole domain.
@@ -163,7 +167,7 @@ def entering(cell: Cell, place: Place, flows: Mapping[str, tuple[Array, Array]],
     return (thin / np.maximum(thin + leaving, 1e-300)) ** power
 
 
-def note_flow(flows: Flows, place: Place, partials: Sequence[Array]) -> None:
+def record_flow(flows: Flows, place: CollocationPoints, partials: Sequence[Array]) -> None:
     """Field → (diffusion (n,), velocity (n,)): means over a cell in the equation that diffuses the field most."""
     dim = place.points.shape[1]
     found: dict[str, tuple[Array, Array]] = {}
@@ -179,7 +183,7 @@ def note_flow(flows: Flows, place: Place, partials: Sequence[Array]) -> None:
             flows[name] = (diffusion, velocity)
 
 
-def calm(tree: CellNode, domain: Domain, power: float) -> Array:
+def corner_weights(tree: CellNode, domain: Domain, power: float) -> Array:
     """Weights (leaves,) of the rows of cells: (r/R)^power at the distance r < R of a leaf from a corner, else 1.
 
     For re-entrant corners where a field is unbounded, as the pressure of a flow. No cell that touches such a corner

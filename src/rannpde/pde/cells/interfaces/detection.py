@@ -25,7 +25,7 @@ CROWDED = 0.08
 """Share of the edges of a coarse grid that an interface of no flux may cross, or it is left alone; a circle: 0.03."""
 QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
 NEARBY, JUMP = 1e-6, 1e-3
-"""Points beside a crossing, how far away they are as a share of the domain, and what makes a jump of their factors."""
+"""Points beside a operator, how far away they are as a share of the domain, and what makes a jump of their factors."""
 
 
 @dataclass(frozen=True)

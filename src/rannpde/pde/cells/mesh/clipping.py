@@ -12,12 +12,12 @@ from rannpde.arrays import Array
 from rannpde.domains.combined import nearby
 from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.pde.cells.interfaces.level_set import Interface
-from rannpde.pde.cells.mesh.tree import Face
+from rannpde.pde.cells.mesh.tree import BoxFace
 
 FINE = {1: 65, 2: 33, 3: 17}
 """Points per axis of the grid on which a box is looked at, by the number of its axes."""
 BESIDE = 1e-7
-"""A face lies inside a domain where points at this share of a cell's length to both sides of it do."""
+"""A box_face lies inside a domain where points at this share of a cell's length to both sides of it do."""
 RIM_POINTS = 2000
 """On every side of a domain that is not a box, to see which cells it cuts."""
 
@@ -25,7 +25,7 @@ InterfaceSides = Sequence[tuple[Interface, int]]
 """Interfaces, and on which side of each a set lies: -1 where it is negative, 1 where it is positive."""
 
 
-class Extent:
+class CellClipper:
     """A domain as its boxes see it; ``sides`` of its methods restrict it to one side of interfaces."""
 
     def __init__(self, domain: Domain) -> None:
@@ -90,7 +90,7 @@ class Extent:
     # ------------------------------------------------------------------------------------------------------ faces
 
     def between(self, points: Array, axis: int, length: float, sides: InterfaceSides = ()) -> Array:
-        """Which points of a face have the domain on both sides; ``length`` : of the cells across it."""
+        """Which points of a box_face have the domain on both sides; ``length`` : of the cells across it."""
         if self.plain:
             return _beside(points, sides)
         aside = np.zeros(points.shape[1])
@@ -98,14 +98,14 @@ class Extent:
         domain = self._domain(points)
         return domain.contains(points - aside) & domain.contains(points + aside) & _beside(points, sides)
 
-    def parts(self, face: Face, length: float, sides: InterfaceSides = ()) -> list[Array]:
-        """Boxes of a face that hold what of it is inside."""
-        bounds = face.bounds
+    def parts(self, box_face: BoxFace, length: float, sides: InterfaceSides = ()) -> list[Array]:
+        """Boxes of a box_face that hold what of it is inside."""
+        bounds = box_face.bounds
         free = np.flatnonzero(bounds[:, 0] < bounds[:, 1])
         if not len(free):
             return [bounds]
         points = fine_grid(bounds)
-        inside = self.between(points, face.axis, length, sides)
+        inside = self.between(points, box_face.axis, length, sides)
         if len(free) > 1:
             if not inside.any():
                 return []
@@ -114,7 +114,10 @@ class Extent:
             return [np.stack([np.maximum(bounds[:, 0], lower), np.minimum(bounds[:, 1], upper)], axis=1)]
         axis = int(free[0])
         edges = np.flatnonzero(inside[1:] != inside[:-1])
-        ends = [points[0, axis], *(self._edge(points[k], points[k + 1], face.axis, length, sides)[axis] for k in edges)]
+        ends = [
+            points[0, axis],
+            *(self._edge(points[k], points[k + 1], box_face.axis, length, sides)[axis] for k in edges),
+        ]
         ends.append(points[-1, axis])
         found = []
         for lower, upper in list(pairwise(ends))[0 if inside[0] else 1 :: 2]:

@@ -51,21 +51,21 @@ def first_tree(
     bounds = np.asarray(domain.bounds, dtype=float)
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
     tree = _at_sides(CellNode(bounds), domain)
-    for axis, place in _planes(interfaces, tuning.most_cells[len(bounds) - 1] // 4):
-        tree = tree.cut_at(axis, place, FLAT * float(tree.lengths[axis]))
+    for axis, place in _planes(interfaces, tuning.max_cells[len(bounds) - 1] // 4):
+        tree = tree.split_at(axis, place, FLAT * float(tree.lengths[axis]))
     if len(tree.leaves) == 1:
-        tree = _longest_first(tree, 0.5 ** tuning.first_cuts[len(bounds) - 1])
-    tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
-    tree = at_holes_and_corners(tree, domain, log2(1 / tol), interfaces)
-    data, most = problem.variation, tuning.most_cells[len(bounds) - 1] // 4
+        tree = _longest_first(tree, 0.5 ** tuning.first_splits[len(bounds) - 1])
+    tree = _refine_while(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
+    tree = resolve_holes_and_corners(tree, domain, log2(1 / tol), interfaces)
+    data, most = problem.variation, tuning.max_cells[len(bounds) - 1] // 4
     tree = _along(tree, interfaces, most)
     if data is None:
         return tree
 
     def changes(leaf: CellNode) -> Array:
-        return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.per_cell * degree
+        return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.variation_per_cell * degree
 
-    return _until_none(tree, changes, most)
+    return _refine_while(tree, changes, most)
 
 
 def _longest_first(tree: CellNode, share: float) -> CellNode:
@@ -80,10 +80,10 @@ def _longest_first(tree: CellNode, share: float) -> CellNode:
         longer = leaf.lengths > wanted * (1 + FLAT)
         return longer & (leaf.lengths > (1 - FLAT) * leaf.lengths[longer].max(initial=0.0))
 
-    return _until_none(tree, longest)
+    return _refine_while(tree, longest)
 
 
-def following(tree: CellNode, state: State, degree: int, most: int) -> CellNode:
+def resolve_guess(tree: CellNode, state: State, degree: int, most: int) -> CellNode:
     """Cells of one coordinate that are cut until polynomials of their degree follow a guess."""
     nodes, shares = leggauss(degree + 1)
     analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
@@ -97,7 +97,7 @@ def following(tree: CellNode, state: State, degree: int, most: int) -> CellNode:
         beyond = np.abs(analysis[-degree // 3 :] @ values(leaf)).max(axis=0)
         return np.array([bool((beyond > FOLLOWED * sizes).any())])
 
-    return _until_none(tree, escapes, most)
+    return _refine_while(tree, escapes, most)
 
 
 def _planes(interfaces: Interfaces, most: int) -> list[tuple[int, float]]:
@@ -123,10 +123,10 @@ def _along(tree: CellNode, interfaces: Interfaces, most: int) -> CellNode:
                     return leaf.lengths > 0.6 * leaf.lengths.max()
         return none
 
-    return _until_none(tree, turning, most)
+    return _refine_while(tree, turning, most)
 
 
-def _until_none(tree: CellNode, asked: Callable[[CellNode], Array], most: int = 10**6) -> CellNode:
+def _refine_while(tree: CellNode, asked: Callable[[CellNode], Array], most: int = 10**6) -> CellNode:
     """The tree with leaves cut across the axes that ``asked`` marks in them, until it marks none or they are many."""
     while len(tree.leaves) < most:
         cuts = {leaf: axes_of(asked(leaf)) for leaf in tree.leaves}
@@ -150,16 +150,16 @@ def _at_sides(tree: CellNode, domain: Domain) -> CellNode:
         flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
         if len(flat) == 1:
             axis = int(flat[0])
-            tree = tree.cut_at(axis, float(lower[axis]), FLAT * float(tree.lengths[axis]))
+            tree = tree.split_at(axis, float(lower[axis]), FLAT * float(tree.lengths[axis]))
     for corner in domain.corners:
         shift = len(tree.bounds) - len(corner.point)
         point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner.point)])
         for axis in range(shift, len(point)):
-            tree = tree.cut_near(point, axis, FLAT * float(tree.lengths[shift:].max()))
+            tree = tree.split_near(point, axis, FLAT * float(tree.lengths[shift:].max()))
     return tree
 
 
-def at_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
+def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
     """Cells that hold no hole as a whole, and shrink towards re-entrant corners and those of interfaces.
 
     digits : binary, of the error wanted; near a corner of the angle ω a solution is like r^(π/ω), and the error that a
@@ -167,7 +167,7 @@ def at_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfac
     """
     if interfaces.corners:
         levels = ceil(digits * MEETING / (2 * pi) / -log2(GRADING))
-        tree = towards(tree, interfaces.corners, min(levels, MOST_MEETING // (12 * len(interfaces.corners))))
+        tree = graded_towards(tree, interfaces.corners, min(levels, MOST_MEETING // (12 * len(interfaces.corners))))
     if is_box(domain):
         return tree
     shift = domain.dim - (domain.space.dim if isinstance(domain, SpaceTime) else domain.dim)
@@ -178,21 +178,21 @@ def at_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfac
         longer = (leaf.lengths > 0.6 * leaf.lengths[space].max()) & space
         return longer if _surrounds(leaf, boxes, space) else np.zeros_like(space)
 
-    tree = _until_none(tree, holding)
+    tree = _refine_while(tree, holding)
     most = max((corner.angle for corner in domain.corners), default=0.0)
-    return towards(tree, _points(domain), ceil(digits * most / (2 * pi) / -log2(GRADING)))
+    return graded_towards(tree, _points(domain), ceil(digits * most / (2 * pi) / -log2(GRADING)))
 
 
-def towards_corners(tree: CellNode, domain: Domain, interfaces: Interfaces) -> CellNode:
+def graded_at_corners(tree: CellNode, domain: Domain, interfaces: Interfaces) -> CellNode:
     """Smaller cells at re-entrant corners and those of interfaces."""
-    return towards(tree, [*_points(domain), *interfaces.corners])
+    return graded_towards(tree, [*_points(domain), *interfaces.corners])
 
 
 def _points(domain: Domain) -> list[tuple[float, ...]]:
     return [tuple(corner.point) for corner in domain.corners]
 
 
-def towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels: int = 1) -> CellNode:
+def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels: int = 1) -> CellNode:
     """The leaves that touch one of these points cut so often, each time near it."""
     for corner in corners:
         shift = len(tree.bounds) - len(corner)
@@ -200,11 +200,13 @@ def towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels: int = 
         point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner)])
         for _ in range(levels):
             near = [leaf for leaf in tree.leaves if _holds(leaf, point, space)]
-            tree = tree.refined(dict.fromkeys(near, axes_of(space)), {leaf: _towards(leaf, point) for leaf in near})
+            tree = tree.refined(
+                dict.fromkeys(near, axes_of(space)), {leaf: split_fractions(leaf, point) for leaf in near}
+            )
     return tree
 
 
-def _towards(leaf: CellNode, point: Array) -> Array:
+def split_fractions(leaf: CellNode, point: Array) -> Array:
     """Shares (n,) at which a leaf is cut: near the end where the point lies, in the middle where it lies at none."""
     slack = FLAT * leaf.lengths
     below, above = np.abs(point - leaf.bounds[:, 0]) <= slack, np.abs(point - leaf.bounds[:, 1]) <= slack

@@ -1,4 +1,4 @@
-"""Cells and joints of a domain: the leaves of a tree that meet it, and the parts of their common faces inside it.
+"""Cells and faces of a domain: the leaves of a tree that meet it, and the parts of their common faces inside it.
 
 A leaf through which an interface runs is divided along it into two cells on the same box, joined by the interface.
 """
@@ -13,12 +13,12 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain, is_box
-from rannpde.pde.cells.basis.basis import Cell, Draw
+from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.interfaces.level_set import Interface
-from rannpde.pde.cells.mesh.clipping import Extent, InterfaceSides
-from rannpde.pde.cells.mesh.tree import CellNode, Face, faces_of, touching
+from rannpde.pde.cells.mesh.clipping import CellClipper, InterfaceSides
+from rannpde.pde.cells.mesh.tree import BoxFace, CellNode, box_faces, touching
 
 FEWEST = 3
 """A leaf that holds fewer points of the domain has no cell of its own."""
@@ -27,12 +27,12 @@ THIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
-    """What two cells share: points on a face or an interface, and polynomials on it that stand for the traces.
+class Face:
+    """What two cells share: points on a box_face or an interface, and polynomials on it that stand for the traces.
 
     axis : across the face; of a curved interface any, as ``normals`` (P, n) tell its directions
     sides : points (P, n) as the lower and as the upper cell sees them (they differ on periodic faces only)
-    weights : (P,), sum 1; columns (P, t): orthonormal with these weights; length : of the cells across the face
+    weights : (P,), sum 1; columns (P, t): orthonormal with these weights; length : of the cells across the box_face
     flux : whether a flux jumps there
     """
 
@@ -48,14 +48,14 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """cells : by leaf, None where the leaf holds nothing of the domain; owners : node → the joints in its plane.
+    """cells : by leaf, None where the leaf holds nothing of the domain; owners : node → the faces in its plane.
 
     homes : by leaf, the number of its box in the tree before leaves were divided along ``interfaces``
     """
 
     tree: CellNode
     cells: tuple[Cell | None, ...]
-    joints: tuple[Joint, ...]
+    faces: tuple[Face, ...]
     owners: dict[CellNode, list[int]]
     homes: Array
     interfaces: tuple[Interface, ...] = ()
@@ -67,10 +67,10 @@ class Mesh:
 
 
 class MeshBuilder:
-    """Cells and joints of the leaves of a tree for one draw of functions."""
+    """Cells and faces of the leaves of a tree for one draw of functions."""
 
-    def __init__(self, domain: Domain, draw: Draw, interfaces: Interfaces | None = None) -> None:
-        self.domain, self.draw, self.plain = domain, draw, is_box(domain)
+    def __init__(self, domain: Domain, basis: BasisSample, interfaces: Interfaces | None = None) -> None:
+        self.domain, self.basis, self.plain = domain, basis, is_box(domain)
         self.interfaces = interfaces or Interfaces()
         flat, curved = self.interfaces.flat, self.interfaces.curved
         self.jumping = any(flux for *_, flux in flat) or any(one.flux for one in curved)
@@ -90,26 +90,29 @@ class MeshBuilder:
             checkpoint()
             found.append(self._cell(leaf, own))
         cells = tuple(found)
-        joints: list[Joint] = []
+        faces: list[Face] = []
         owners: dict[CellNode, list[int]] = {}
 
-        def add(node: CellNode, more: list[Joint]) -> None:
-            owners.setdefault(node, []).extend(range(len(joints), len(joints) + len(more)))
-            joints.extend(more)
+        def add(node: CellNode, more: list[Face]) -> None:
+            owners.setdefault(node, []).extend(range(len(faces), len(faces) + len(more)))
+            faces.extend(more)
 
-        for node, face, shift in _all_faces(tree, periodic):
+        for node, box_face, shift in _all_faces(tree, periodic):
             checkpoint()
-            if all(cells[k] is not None for k in face.cells):
-                inner = all(cell is not None and cell.whole for cell in (cells[k] for k in face.cells))
-                leaves, both = [tree.leaves[k] for k in face.cells], (*sides[face.cells[0]], *sides[face.cells[1]])
-                add(node, self._joints(face, shift, leaves, both, inner))
+            if all(cells[k] is not None for k in box_face.cells):
+                inner = all(cell is not None and cell.whole for cell in (cells[k] for k in box_face.cells))
+                leaves, both = (
+                    [tree.leaves[k] for k in box_face.cells],
+                    (*sides[box_face.cells[0]], *sides[box_face.cells[1]]),
+                )
+                add(node, self._joints(box_face, shift, leaves, both, inner))
         for node, interface, pair in _all_levels(tree):
             boxes = [cell.bounds for cell in (cells[k] for k in pair) if cell is not None]
             if len(boxes) == 2:
                 others = [one for k in pair for one in sides[k] if one[0] is not interface]
                 length = float(node.lengths.min())
                 add(node, self._curve(_common(*boxes), length, interface, pair, others))
-        return Mesh(tree, cells, tuple(joints), owners, np.array(homes), self.interfaces.curved)
+        return Mesh(tree, cells, tuple(faces), owners, np.array(homes), self.interfaces.curved)
 
     def _divided(
         self, tree: CellNode, sides: list[InterfaceSides], homes: list[int], numbers: Iterator[int]
@@ -119,11 +122,11 @@ class MeshBuilder:
             lower, upper = (self._divided(child, sides, homes, numbers) for child in tree.children)
             return replace(tree, children=(lower, upper))
         number = next(numbers)
-        points = tree.bounds.mean(axis=1) + 0.5 * tree.lengths * self.draw.grid[0]
+        points = tree.bounds.mean(axis=1) + 0.5 * tree.lengths * self.basis.grid[0]
 
         def along(leaf: CellNode, own: InterfaceSides, left: Sequence[Interface]) -> CellNode:
             for k, interface in enumerate(left):
-                if self.extent.crossed(leaf.bounds, interface, own, points):
+                if self.clipper.crossed(leaf.bounds, interface, own, points):
                     cut, rest = leaf.divided(interface), left[k + 1 :]
                     assert cut.children is not None
                     below = along(cut.children[0], (*own, (interface, -1)), rest)
@@ -137,62 +140,62 @@ class MeshBuilder:
     # ------------------------------------------------------------------------------------------------------ cells
 
     @cached_property
-    def extent(self) -> Extent:
+    def clipper(self) -> CellClipper:
         """What the domain leaves of boxes; a box leaves all of its own."""
-        return Extent(self.domain)
+        return CellClipper(self.domain)
 
     def _cell(self, leaf: CellNode, sides: InterfaceSides) -> Cell | None:
-        draw = self.draw
-        if (self.plain and not sides) or self.extent.whole(leaf.bounds, sides):
-            points = leaf.bounds.mean(axis=1) + 0.5 * leaf.lengths * draw.grid[0]
-            return Cell(draw, leaf.bounds, points, draw.grid[1], draw.transform, True)
-        bounds = self.extent.shrunk(leaf.bounds, sides)
+        basis = self.basis
+        if (self.plain and not sides) or self.clipper.whole(leaf.bounds, sides):
+            points = leaf.bounds.mean(axis=1) + 0.5 * leaf.lengths * basis.grid[0]
+            return Cell(basis, leaf.bounds, points, basis.grid[1], basis.transform, True)
+        bounds = self.clipper.shrunk(leaf.bounds, sides)
         if bounds is None:
             return None
-        wanted, count = draw.tuning.fill * draw.transform.shape[1], draw.nodes
+        wanted, count = basis.tuning.points_per_function * basis.transform.shape[1], basis.nodes
         for _ in range(4):
             points, weights = gauss_grid(bounds, count)
-            inside = self.extent.holds(points, sides)
+            inside = self.clipper.holds(points, sides)
             if (found := int(inside.sum())) >= wanted:
                 break
-            count = int(count * np.clip((wanted / max(1, found)) ** (1 / draw.dim), 1.2, 3.0))
+            count = int(count * np.clip((wanted / max(1, found)) ** (1 / basis.dim), 1.2, 3.0))
         if found < FEWEST:
             return None
         points, weights = points[inside], weights[inside] / weights[inside].sum()
         scaled = (points - bounds.mean(axis=1)) / (0.5 * (bounds[:, 1] - bounds[:, 0]))
-        return Cell(draw, bounds, points, weights, draw.orthonormal(scaled, weights), False)
+        return Cell(basis, bounds, points, weights, basis.orthonormal(scaled, weights), False)
 
-    # ----------------------------------------------------------------------------------------------------- joints
+    # ----------------------------------------------------------------------------------------------------- faces
 
     def _joints(
-        self, face: Face, shift: float, leaves: list[CellNode], sides: InterfaceSides, inner: bool
-    ) -> list[Joint]:
-        """Usually one; where the boundary crosses a face in two dimensions, one for each part inside."""
-        length = float(min(leaf.lengths[face.axis] for leaf in leaves))
+        self, box_face: BoxFace, shift: float, leaves: list[CellNode], sides: InterfaceSides, inner: bool
+    ) -> list[Face]:
+        """Usually one; where the boundary crosses a box_face in two dimensions, one for each part inside."""
+        length = float(min(leaf.lengths[box_face.axis] for leaf in leaves))
         # coefficients may differ at the two ends of a period, whatever they do inside
-        place = float(face.bounds[face.axis, 0])
-        flux = self.jumping and (shift != 0 or self.interfaces.flux_at(face.axis, place))
+        place = float(box_face.bounds[box_face.axis, 0])
+        flux = self.jumping and (shift != 0 or self.interfaces.flux_at(box_face.axis, place))
         found = []
-        for bounds in [face.bounds] if inner else self.extent.parts(face, length, sides):
-            points, weights = gauss_grid(bounds, self.draw.nodes)
+        for bounds in [box_face.bounds] if inner else self.clipper.parts(box_face, length, sides):
+            points, weights = gauss_grid(bounds, self.basis.nodes)
             if not inner:
-                inside = self.extent.between(points, face.axis, length, sides)
+                inside = self.clipper.between(points, box_face.axis, length, sides)
                 if not inside.any():
                     continue
                 points, weights = points[inside], weights[inside] / weights[inside].sum()
             columns = self._whole if inner else self._traces(points, weights, bounds)
             other = points.copy()
-            other[:, face.axis] += shift
-            found.append(Joint(face.cells, face.axis, (points, other), weights, columns, length, flux=flux))
+            other[:, box_face.axis] += shift
+            found.append(Face(box_face.cells, box_face.axis, (points, other), weights, columns, length, flux=flux))
         return found
 
     def _curve(
         self, bounds: Array, length: float, interface: Interface, cells: tuple[int, int], sides: InterfaceSides
-    ) -> list[Joint]:
+    ) -> list[Face]:
         """The part of an interface between two cells, in what their boxes share."""
-        count = 2 * self.draw.nodes if len(bounds) == 2 else self.draw.nodes
+        count = 2 * self.basis.nodes if len(bounds) == 2 else self.basis.nodes
         points, weights = interface.within(bounds, count)
-        inside = self.extent.holds(points, sides)
+        inside = self.clipper.holds(points, sides)
         if inside.sum() < FEWEST:
             return []
         points, weights = points[inside], weights[inside] / weights[inside].sum()
@@ -201,34 +204,37 @@ class MeshBuilder:
         box[flat, 1] = box[flat, 0]
         columns = self._traces(points, weights, box)
         normals = interface.normals(points)
-        return [Joint(cells, 0, (points, points), weights, columns, length, normals, interface.flux)]
+        return [Face(cells, 0, (points, points), weights, columns, length, normals, interface.flux)]
 
     @cached_property
     def _whole(self) -> Array:
-        """Those of a face that lies in the domain, the same on all of them."""
-        bounds = np.array([(0.0, 0.0), *[(-1.0, 1.0)] * (self.draw.dim - 1)])
-        return self._traces(*gauss_grid(bounds, self.draw.nodes), bounds)
+        """Those of a box_face that lies in the domain, the same on all of them."""
+        bounds = np.array([(0.0, 0.0), *[(-1.0, 1.0)] * (self.basis.dim - 1)])
+        return self._traces(*gauss_grid(bounds, self.basis.nodes), bounds)
 
     def _traces(self, points: Array, weights: Array, bounds: Array) -> Array:
         """Polynomials on points (P, t), orthonormal with the weights; those of sizes below the cutoff are left out."""
-        root, degree = np.sqrt(weights)[:, None], self.draw.degree - self.draw.tuning.coarser[self.draw.dim - 1]
+        root, degree = (
+            np.sqrt(weights)[:, None],
+            self.basis.degree - self.basis.tuning.trace_degree_reduction[self.basis.dim - 1],
+        )
         columns, sizes, _ = np.linalg.svd(polynomials(points, bounds, degree) * root, full_matrices=False)
-        return np.asarray(columns[:, sizes > self.draw.tuning.trace_cutoff * sizes[0]] / root)
+        return np.asarray(columns[:, sizes > self.basis.tuning.trace_cutoff * sizes[0]] / root)
 
 
 def _common(one: Array, other: Array) -> Array:
     return np.stack([np.maximum(one[:, 0], other[:, 0]), np.minimum(one[:, 1], other[:, 1])], axis=1)
 
 
-def _all_faces(tree: CellNode, periodic: tuple[int, ...]) -> Iterator[tuple[CellNode, Face, float]]:
-    """Every face with the node in whose plane it lies and the shift to its other side; periodic ones are the root's."""
+def _all_faces(tree: CellNode, periodic: tuple[int, ...]) -> Iterator[tuple[CellNode, BoxFace, float]]:
+    """Every box_face with the node in whose plane it lies and the shift to its other side; periodic ones are the root's."""
     for node, first in _inner_nodes(tree):
-        yield from ((node, face, 0.0) for face in faces_of(node, first))
+        yield from ((node, box_face, 0.0) for box_face in box_faces(node, first))
     for axis in periodic:
         lowest, highest = tree.bounds[axis]
         below = [(k, leaf) for k, leaf in enumerate(tree.leaves) if leaf.bounds[axis, 1] == highest]
         above = [(k, leaf) for k, leaf in enumerate(tree.leaves) if leaf.bounds[axis, 0] == lowest]
-        yield from ((tree, face, lowest - highest) for face in touching(below, above, axis))
+        yield from ((tree, box_face, lowest - highest) for box_face in touching(below, above, axis))
 
 
 def _all_levels(tree: CellNode) -> Iterator[tuple[CellNode, Interface, tuple[int, int]]]:

@@ -1,6 +1,6 @@
 """A tree of boxes: the bounding box of a domain cut in two, again and again, where the solution asks for it.
 
-The leaves are the cells. Two leaves touch in the plane of the one inner node that separates them, so every face between
+The leaves are the cells. Two leaves touch in the plane of the one inner node that separates them, so every box_face between
 cells belongs to one node; eliminating the faces of a node after those of its children is nested dissection.
 """
 
@@ -84,7 +84,7 @@ class CellNode:
         """All leaves cut across these axes."""
         return self.refined(dict.fromkeys(self.leaves, axes)) if axes else self
 
-    def cut_at(self, axis: int, at: float, slack: float = 0.0) -> CellNode:
+    def split_at(self, axis: int, at: float, slack: float = 0.0) -> CellNode:
         """A tree whose leaves nowhere reach across the plane of that coordinate by more than some slack.
 
         A plane within the slack of a leaf's end is that end: rounding must not make a leaf of its own.
@@ -93,22 +93,22 @@ class CellNode:
             return self
         if self.children is None:
             return self.split(axis, at=at)
-        lower, upper = (child.cut_at(axis, at, slack) for child in self.children)
+        lower, upper = (child.split_at(axis, at, slack) for child in self.children)
         return replace(self, children=(lower, upper))
 
-    def cut_near(self, point: Array, axis: int, slack: float) -> CellNode:
+    def split_near(self, point: Array, axis: int, slack: float) -> CellNode:
         """A tree in which leaves that hold a point, up to some slack, are cut across the axis where it lies in them."""
         lower, upper = self.bounds.T
         if not ((lower - slack <= point) & (point <= upper + slack)).all():
             return self
         if self.children is not None:
-            one, other = (child.cut_near(point, axis, slack) for child in self.children)
+            one, other = (child.split_near(point, axis, slack) for child in self.children)
             return replace(self, children=(one, other))
         return (
             self.split(axis, at=float(point[axis])) if lower[axis] + slack < point[axis] < upper[axis] - slack else self
         )
 
-    def shaken(self, amount: float, rng: np.random.Generator, together: bool = False) -> CellNode:
+    def jittered(self, amount: float, rng: np.random.Generator, together: bool = False) -> CellNode:
         """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay.
 
         together : whether cuts in one plane move alike, and all stay where one must: faces of one size stay that
@@ -167,7 +167,7 @@ class CellNode:
 
 
 @dataclass(frozen=True, eq=False)
-class Face:
+class BoxFace:
     """The common part of two leaves: their numbers (lower, upper), the axis across, and the flat box (n, 2)."""
 
     cells: tuple[int, int]
@@ -175,7 +175,7 @@ class Face:
     bounds: Array
 
 
-def faces_of(node: CellNode, first: int = 0) -> Iterator[Face]:
+def box_faces(node: CellNode, first: int = 0) -> Iterator[BoxFace]:
     """The faces in the plane of an inner node whose leaves are numbered from ``first``."""
     if node.children is None or node.level is not None:
         return
@@ -186,8 +186,8 @@ def faces_of(node: CellNode, first: int = 0) -> Iterator[Face]:
     yield from touching(below, above, axis)
 
 
-def touching(below: list[tuple[int, CellNode]], above: list[tuple[int, CellNode]], axis: int) -> Iterator[Face]:
-    """Pairs of boxes whose projections along the axis overlap; the face lies on the upper side of the first."""
+def touching(below: list[tuple[int, CellNode]], above: list[tuple[int, CellNode]], axis: int) -> Iterator[BoxFace]:
+    """Pairs of boxes whose projections along the axis overlap; the box_face lies on the upper side of the first."""
     for one, left in below:
         for other, right in above:
             lower = np.maximum(left.bounds[:, 0], right.bounds[:, 0])
@@ -196,7 +196,7 @@ def touching(below: list[tuple[int, CellNode]], above: list[tuple[int, CellNode]
             if (lower[rest] < upper[rest]).all():
                 bounds = np.stack([lower, upper], axis=1)
                 bounds[axis] = left.bounds[axis, 1]
-                yield Face((one, other), axis, bounds)
+                yield BoxFace((one, other), axis, bounds)
 
 
 def packed_tree(tree: CellNode, levels: Sequence[Divider] = ()) -> tuple[Array, Array]:

@@ -50,7 +50,7 @@ class Newton:
             before = apart(old, new)
             if self._ready(before):
                 return weights, 1, Status.CONVERGED, free
-        for step in range(2, self.tuning.newton_steps + 1):
+        for step in range(2, self.tuning.max_newton_steps + 1):
             self.monitor.tell(number, step, width=len(system.mesh.cells))
             if self.monitor.exhausted and first:
                 return weights, step, Status.BUDGET, free
@@ -76,7 +76,7 @@ class Newton:
             if change < 0.01 * self.tol or self._ready(change):
                 return weights, step, Status.CONVERGED, free
             before = change
-        return weights, self.tuning.newton_steps, Status.NEWTON, free
+        return weights, self.tuning.max_newton_steps, Status.NEWTON, free
 
     def _ready(self, change: float) -> bool:
         """Whether the step after one that changed the solution by so much would change nothing that counts."""

@@ -1,7 +1,7 @@
 """The least-squares system of a problem on a mesh.
 
-Unknown are the output weights y of every cell and the traces λ on every joint. Rows: the equations at the points of a
-cell, the conditions at points of sides in it, and  ∂_axis^k u = λ_k  on its joints, k below the order of the equations;
+Unknown are the output weights y of every cell and the traces λ on every face. Rows: the equations at the points of a
+cell, the conditions at points of sides in it, and  ∂_axis^k u = λ_k  on its faces, k below the order of the equations;
 where a flux jumps,  flux · n = λ .
 Every row is made dimensionless: divided by what its terms would be for a field of the known size that varies over the
 cell.
@@ -19,11 +19,19 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.cells.basis.basis import Cell
-from rannpde.pde.cells.condensation.blocks import Kept, Remainder
-from rannpde.pde.cells.condensation.dissection import eliminate
-from rannpde.pde.cells.constraints.continuity import Through, Ties
-from rannpde.pde.cells.constraints.fluxes import Fluxes, Streams
-from rannpde.pde.cells.constraints.points import Flows, Place, calm, entering, note_flow, own_jets, places_of
+from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
+from rannpde.pde.cells.condensation.dissection import solve_traces
+from rannpde.pde.cells.constraints.continuity import ContinuityConstraints, FluxOperator
+from rannpde.pde.cells.constraints.fluxes import FaceFluxes, Fluxes
+from rannpde.pde.cells.constraints.points import (
+    CollocationPoints,
+    Flows,
+    collocation_points,
+    corner_weights,
+    field_jets,
+    outflow_weight,
+    record_flow,
+)
 from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.cells.network import Weights
 from rannpde.pde.functions import State
@@ -32,7 +40,7 @@ from rannpde.pde.residual import jets_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
-Around = Mapping["Place", Mapping[Jet, Array]]
+Around = Mapping["CollocationPoints", Mapping[Jet, Array]]
 
 
 class Given(Protocol):
@@ -71,56 +79,62 @@ class CellsSystem:
     ) -> None:
         self.given = given
         self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
-        self.draw = next(cell.draw for _, cell in mesh.present)
-        self.tuning = self.draw.tuning
+        self.basis = next(cell.basis for _, cell in mesh.present)
+        self.tuning = self.basis.tuning
         fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
         traces = [[(n, k) for n, name in fields for k in range(max(1, problem.order(name, a)))] for a in axes]
-        self.streams: Streams | None = None
-        self.ties = Ties(mesh, traces, sizes)
+        self.face_fluxes: FaceFluxes | None = None
+        self.continuity = ContinuityConstraints(mesh, traces, sizes)
         if problem.jumping:
             fluxes = Fluxes(problem)
-            self.ties = Ties(mesh, traces, sizes, fluxes.beside, len(fluxes))
-            self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
+            self.continuity = ContinuityConstraints(mesh, traces, sizes, fluxes.beside, len(fluxes))
+            self.face_fluxes = FaceFluxes(problem, mesh, self.continuity, fluxes, self.tuning.largest_contrast_weight)
         mixed = len({max(problem.order(name, axis) for axis in axes) for _, name in fields}) > 1
-        self.calm = calm(mesh.tree, problem.domain, self.tuning.corner) if mixed else np.ones(len(mesh.cells))
-        self.places = places_of(problem, mesh, np.random.default_rng(seed), checkpoint)
+        self.corner_weights = (
+            corner_weights(mesh.tree, problem.domain, self.tuning.corner_exponent)
+            if mixed
+            else np.ones(len(mesh.cells))
+        )
+        self.places = collocation_points(problem, mesh, np.random.default_rng(seed), checkpoint)
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
 
     # -------------------------------------------------------------------------------------------------------- rows
 
-    def _given_jets(self, place: Place) -> dict[Jet, Array]:
+    def _given_jets(self, place: CollocationPoints) -> dict[Jet, Array]:
         """The jets of what is given."""
         if self.given is None:
             return {}
         others = [jet for jet in place.term.expression.jets if jet.field not in self.problem.fields]
         return {jet: self.given.value(jet, place.points) for jet in others}
 
-    def _jets(self, place: Place, weights: Array) -> dict[Jet, Array]:
+    def _jets(self, place: CollocationPoints, weights: Array) -> dict[Jet, Array]:
         fields = self.problem.fields
-        own = own_jets(self.problem, place.term)
+        own = field_jets(self.problem, place.term)
         values = {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
         return values | self._given_jets(place)
 
-    def _around(self, state: State) -> dict[Place, dict[Jet, Array]]:
+    def _around(self, state: State) -> dict[CollocationPoints, dict[Jet, Array]]:
         """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
         places = [place for own in self.places for place in own]
-        places += self.streams.places if self.streams is not None else []
+        places += self.face_fluxes.places if self.face_fluxes is not None else []
         if self.problem.linear:
-            still = {p: dict.fromkeys(own_jets(self.problem, p.term), np.zeros(len(p.points))) for p in places}
+            still = {p: dict.fromkeys(field_jets(self.problem, p.term), np.zeros(len(p.points))) for p in places}
             return {p: jets | self._given_jets(p) for p, jets in still.items()}
-        needed = dict.fromkeys(jet for place in places for jet in own_jets(self.problem, place.term))
+        needed = dict.fromkeys(jet for place in places for jet in field_jets(self.problem, place.term))
         points = np.concatenate([place.points for place in places])
         values = jets_of(state, self.problem.fields, points, needed)
         ends = np.cumsum([len(place.points) for place in places])
         found = {}
         for place, end in zip(places, ends, strict=True):
             rows = slice(end - len(place.points), end)
-            found[place] = {jet: values[jet][rows] for jet in own_jets(self.problem, place.term)} | self._given_jets(
+            found[place] = {jet: values[jet][rows] for jet in field_jets(self.problem, place.term)} | self._given_jets(
                 place
             )
         return found
 
-    def _linear(self, cell: Cell, place: Place, jets: Mapping[Jet, Array]) -> tuple[Array, list[Array], float]:
+    def _linear(
+        self, cell: Cell, place: CollocationPoints, jets: Mapping[Jet, Array]
+    ) -> tuple[Array, list[Array], float]:
         """Value and partial derivatives of a term, and the size that makes its rows dimensionless."""
         value, partials = place.term.expression.linearised(place.known, jets)
         natural = 0.0
@@ -131,18 +145,26 @@ class CellsSystem:
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: Place, number: int) -> float:
+    def _weight(self, place: CollocationPoints, number: int) -> float:
         """Of the rows of a term in a cell, over those of equations away from corners."""
-        factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.calm[number])
+        factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.corner_weights[number])
         inside = place.term.kind == "interior"
-        return factor if inside else self.tuning.condition_weight[self.draw.dim - 1] * factor * float(self.calm[number])
+        return (
+            factor
+            if inside
+            else self.tuning.condition_weight[self.basis.dim - 1] * factor * float(self.corner_weights[number])
+        )
 
-    def _firmness(self, number: int) -> Array:
-        """(fields,): by which the joints of a cell weigh more than others."""
-        own = np.ones(len(self.problem.fields)) if self.streams is None else self.streams.firmness(number)
-        return np.asarray(self.calm[number] * own)
+    def _constraint_weights(self, number: int) -> Array:
+        """(fields,): by which the faces of a cell weigh more than others."""
+        own = (
+            np.ones(len(self.problem.fields))
+            if self.face_fluxes is None
+            else self.face_fluxes.constraint_weights(number)
+        )
+        return np.asarray(self.corner_weights[number] * own)
 
-    def _leaf(self, number: int, around: Around | Weights) -> tuple[Kept, Remainder] | None:
+    def _leaf(self, number: int, around: Around | Weights) -> tuple[PivotBlock, SchurComplement] | None:
         """A cell's rows after the elimination of its weights."""
         cell = self.mesh.cells[number]
         if cell is None:
@@ -154,31 +176,35 @@ class CellsSystem:
             jets = self._near(place, number, around)
             value, partials, natural = self._linear(cell, place, jets)
             if place.term.kind == "interior":
-                note_flow(flows, place, partials)
+                record_flow(flows, place, partials)
             weight = self._weight(place, number)
-            weight *= 1.0 if self.streams is None else self.streams.strength(place, number)
+            weight *= 1.0 if self.face_fluxes is None else self.face_fluxes.row_weight(place, number)
             root = np.sqrt(place.weights) * (weight / natural)
-            root = root * entering(cell, place, flows, self.tuning.leaving) if self.loose[number] else root
+            root = (
+                root * outflow_weight(cell, place, flows, self.tuning.outflow_exponent) if self.loose[number] else root
+            )
             blocks.append(self._block(place, root, jets, value, partials, functions))
             roots.append(root)
         self.roots[number] = roots
-        through = self._through(number, cell, around)
-        return self.ties.eliminated(number, blocks, functions, through, self._firmness(number))
+        flux_operator = self._through(number, cell, around)
+        return self.continuity.eliminated(number, blocks, functions, flux_operator, self._constraint_weights(number))
 
-    def _through(self, number: int, cell: Cell, around: Around | Weights) -> list[Through]:
-        """The rows of the fluxes that jump at the joints of a cell."""
-        if self.streams is None:
+    def _through(self, number: int, cell: Cell, around: Around | Weights) -> list[FluxOperator]:
+        """The rows of the fluxes that jump at the faces of a cell."""
+        if self.face_fluxes is None:
             return []
         found = []
-        for stream in self.streams.own[number]:
-            jets = self._near(stream.place, number, around)
-            value, partials, _ = self._linear(cell, stream.place, jets)
-            plain = np.ones(len(stream.place.points))
-            block = self._block(stream.place, plain, jets, value, partials, cell.functions)
-            found.append(self.streams.row(stream, block))
+        for face_flux in self.face_fluxes.own[number]:
+            jets = self._near(face_flux.place, number, around)
+            value, partials, _ = self._linear(cell, face_flux.place, jets)
+            plain = np.ones(len(face_flux.place.points))
+            block = self._block(face_flux.place, plain, jets, value, partials, cell.functions)
+            found.append(self.face_fluxes.row(face_flux, block))
         return found
 
-    def _coefficients(self, place: Place, number: int, around: Around | Weights) -> tuple[list[Array], float]:
+    def _coefficients(
+        self, place: CollocationPoints, number: int, around: Around | Weights
+    ) -> tuple[list[Array], float]:
         """Partial derivatives of a term in a cell, and its size."""
         cell = self.mesh.cells[number]
         assert cell is not None
@@ -189,12 +215,18 @@ class CellsSystem:
         """Right sides: one, and one for each number of what is given."""
         return 1 + (0 if self.given is None else self.given.count)
 
-    def _near(self, place: Place, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
+    def _near(self, place: CollocationPoints, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
         """The jets at a place of a cell around which terms are linearised."""
         return self._jets(place, around.cells[number]) if isinstance(around, Weights) else around[place]
 
     def _block(
-        self, place: Place, root: Array, jets: Mapping[Jet, Array], value: Array, partials: list[Array], functions: int
+        self,
+        place: CollocationPoints,
+        root: Array,
+        jets: Mapping[Jet, Array],
+        value: Array,
+        partials: list[Array],
+        functions: int,
     ) -> Array:
         """Rows (P, own + right sides) of a term that is linearised around jets, times ``root`` (P,)."""
         fields, own = self.problem.fields, functions * len(self.problem.fields)
@@ -222,16 +254,16 @@ class CellsSystem:
     def solve_all(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[list[Weights], bool]:
         """The same, followed by how the weights change with each number of what is given."""
         around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
-        if self.streams is not None and self.streams.places:
-            self.streams.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
+        if self.face_fluxes is not None and self.face_fluxes.places:
+            self.face_fluxes.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
 
-        def leaf(number: int) -> tuple[Kept, Remainder] | None:
+        def leaf(number: int) -> tuple[PivotBlock, SchurComplement] | None:
             checkpoint()
             return self._leaf(number, around)
 
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
             leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
-        traces, free = eliminate(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, checkpoint)
+        traces, free = solve_traces(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint)
         fields, sides = len(self.problem.fields), self.sides
         cells = []
         for found in leaves:
@@ -243,32 +275,35 @@ class CellsSystem:
 
     def norm(self, weights: Weights) -> float:
         """Of all rows at these weights, scaled as in the last solve; infinite where they are not numbers."""
-        total, heavy = 0.0, self.ties.heavy
+        total, face_weight = 0.0, self.continuity.face_weight
         for number, _ in self.mesh.present:
             own = weights.cells[number]
             for place, root in zip(self.places[number], self.roots[number], strict=True):
                 value = place.term.expression.value(place.known, self._jets(place, own))
                 total += float(np.square(value * root).sum())
-            firm = self._firmness(number)
-            for crossing in self.ties.crossings[number]:
-                traces = weights.traces[crossing.joint][: crossing.width].reshape(len(crossing.held), -1)
-                for (column, _), held, lost, trace in zip(
-                    crossing.traces, crossing.held, crossing.lost, traces, strict=True
+            firm = self._constraint_weights(number)
+            for operator in self.continuity.operators[number]:
+                traces = weights.traces[operator.face][: operator.width].reshape(len(operator.projected), -1)
+                for (column, _), projected, complement, trace in zip(
+                    operator.traces, operator.projected, operator.complement, traces, strict=True
                 ):
-                    gap = np.square(held @ own[:, column] - trace).sum() + np.square(lost @ own[:, column]).sum()
-                    total += (heavy * firm[column]) ** 2 * float(gap)
-        if self.streams is not None:
-            total += heavy**2 * self._leaks(self.streams, weights)
+                    gap = (
+                        np.square(projected @ own[:, column] - trace).sum()
+                        + np.square(complement @ own[:, column]).sum()
+                    )
+                    total += (face_weight * firm[column]) ** 2 * float(gap)
+        if self.face_fluxes is not None:
+            total += face_weight**2 * self._leaks(self.face_fluxes, weights)
         return float(np.sqrt(total)) if np.isfinite(total) else np.inf
 
-    def _leaks(self, streams: Streams, weights: Weights) -> float:
+    def _leaks(self, face_fluxes: FaceFluxes, weights: Weights) -> float:
         """Sum of the squares of what the rows of fluxes lack."""
         total = 0.0
         for number, _ in self.mesh.present:
-            for stream in streams.own[number]:
-                jets = self._jets(stream.place, weights.cells[number])
-                value = stream.place.term.expression.value(stream.place.known, jets)
-                total += streams.gap(stream, value, weights.traces[stream.joint])
+            for face_flux in face_fluxes.own[number]:
+                jets = self._jets(face_flux.place, weights.cells[number])
+                value = face_flux.place.term.expression.value(face_flux.place.known, jets)
+                total += face_fluxes.gap(face_flux, value, weights.traces[face_flux.face])
         return total
 
     def residuals(self, weights: Weights) -> tuple[Array, Array]:

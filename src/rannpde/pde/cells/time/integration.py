@@ -11,17 +11,17 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis.basis import Cell, Draw
+from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.interfaces.detection import interfaces_of
 from rannpde.pde.cells.mesh.initial import first_tree
 from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.cells.network import Solved, Weights, cell_network
-from rannpde.pde.cells.time.integrator import CellMarch, Marched, SteppedPath
-from rannpde.pde.cells.time.radau import Stages
+from rannpde.pde.cells.network import DiscreteSolution, Weights, cell_network
+from rannpde.pde.cells.time.integrator import CellIntegrator, IntegrationResult, StagePath
+from rannpde.pde.cells.time.radau import RadauStages
 from rannpde.pde.cells.time.rows import measured_series
 from rannpde.pde.cells.time.space import SpaceSystem
-from rannpde.pde.cells.time.trajectory import MarchedNetwork
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -42,14 +42,14 @@ SMALL = 1e-8
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialValues:
     """The initial values of a problem: (field, order in time) → formula in the coordinates of space and time."""
 
     problem: Problem
     formulas: Mapping[tuple[str, int], tuple[sympy.Expr, Mapping[str, Callable[..., object]]]]
 
     @classmethod
-    def of(cls, problem: Problem) -> Start:
+    def of(cls, problem: Problem) -> InitialValues:
         found = {}
         for term in problem.constraints:
             given = term.prescribed if term.kind == "initial" else None
@@ -77,7 +77,7 @@ def orders_in_time(problem: Problem) -> dict[str, int]:
     return {name: max(0, *(term.expression.order(name, 0) for term in terms)) for name in problem.fields}
 
 
-def march_obstacles(problem: Problem) -> tuple[str, ...]:
+def integration_obstacles(problem: Problem) -> tuple[str, ...]:
     """Reasons why a problem cannot be solved by steps in time with cells in space."""
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
@@ -87,7 +87,7 @@ def march_obstacles(problem: Problem) -> tuple[str, ...]:
     orders = orders_in_time(problem)
     if max(orders.values()) == 0:
         found.append("no field has a derivative in time")
-    given = Start.of(problem).formulas
+    given = InitialValues.of(problem).formulas
     for name, order in orders.items():
         if order > 2:
             found.append(f"{name} has a derivative of order {order} in time, and a march knows the first two")
@@ -116,7 +116,7 @@ def _followed(interval: tuple[float, float], series: list[Array]) -> bool:
     )
 
 
-class Marching:
+class CellIntegration:
     """Marches in the place of stationary solves.
 
     tol : wanted of the whole; factors : of the rows of a term, by name
@@ -129,22 +129,22 @@ class Marching:
         self.problem, self.tol, self.monitor, self.tuning, self.factors = problem, tol, monitor, tuning, factors
         self.space = problem.domain.space
         self.dim = self.space.dim
-        self.start = Start.of(problem)
+        self.start = InitialValues.of(problem)
         self.orders = orders_in_time(problem)
         names = self.space.names
         self.periodic = tuple(names.index(name) for name in problem.periodic)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
-        self.level, self.tight = tuning.first_level, 0
+        self.level, self.tight = tuning.first_step_level, 0
         self.margin = 0.0  # tolerance at which the first step of the last march would have been just allowed
 
     # --------------------------------------------------------------------------------------------------------- begin
 
-    def first_tree(self, draw: Draw) -> CellNode:
+    def first_tree(self, basis: BasisSample) -> CellNode:
         """Cells on which the data and the initial values are resolved."""
-        tree = first_tree(self.problem, draw.degree, self.tol, self.tuning, self.interfaces, self.space)
-        most = self.tuning.most_cells[self.dim - 1] // 4
+        tree = first_tree(self.problem, basis.degree, self.tol, self.tuning, self.interfaces, self.space)
+        most = self.tuning.max_cells[self.dim - 1] // 4
         while len(tree.leaves) < most:
-            mesh = MeshBuilder(self.space, draw, self.interfaces).build(tree, self.periodic)
+            mesh = MeshBuilder(self.space, basis, self.interfaces).build(tree, self.periodic)
             cuts = {}
             _, misfit = self._projected(mesh, 0)
             for number, _ in mesh.present:
@@ -180,15 +180,15 @@ class Marching:
     def solve(
         self,
         tree: CellNode,
-        draw: Draw,
+        basis: BasisSample,
         sizes: Array,
-        last: Solved | None,
+        last: DiscreteSolution | None,
         seed: int,
         number: int,
         checkpoint: Callable[[], None],
-    ) -> Solved:
+    ) -> DiscreteSolution:
         """One march on the leaves of a tree."""
-        mesh = MeshBuilder(self.space, draw, self.interfaces).build(tree, self.periodic)
+        mesh = MeshBuilder(self.space, basis, self.interfaces).build(tree, self.periodic)
         tol = self._tolerance(None if last is None else float(last.marks.max()))
         if last is None:
             sizes = self._sizes(mesh, seed)
@@ -196,7 +196,7 @@ class Marching:
         system = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         cells = sum(cell is not None for cell in mesh.cells)
         thirds = number % 2 == 0
-        march = CellMarch(
+        march = CellIntegrator(
             system, self._stages(tol), tol, self.tuning, checkpoint,
             told=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
             over=lambda: self.monitor.exhausted and last is None,
@@ -205,24 +205,24 @@ class Marching:
         start, missed = self._vector(system, 0)
         deeper = ceil(log2(max(1.0, self.margin / tol)) / ROUGH)
         marched = march.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - thirds))
-        self.level, self.margin = max(self.tuning.first_level, marched.level + thirds), marched.margin * tol
+        self.level, self.margin = max(self.tuning.first_step_level, marched.level + thirds), marched.margin * tol
         inside = np.hypot(marched.inside, self.tuning.condition_weight[self.dim - 1] * missed)
-        return Solved(
+        return DiscreteSolution(
             self._network(system, marched.path), mesh, self._worst(system, marched), inside, marched.beside,
             marched.losses, len(marched.path.times) - 1, marched.status, marched.free,
         )  # fmt: skip
 
-    def _stages(self, tol: float) -> Stages:
-        return Stages.radau(3 if tol > self.tuning.many_stages else 5)
+    def _stages(self, tol: float) -> RadauStages:
+        return RadauStages.radau(3 if tol > self.tuning.five_stage_tolerance else 5)
 
     def _tolerance(self, residual: float | None) -> float:
         """Of a step: loose while space is not resolved, then tighter from iteration to iteration, so that errors in
         time show."""
         tuning = self.tuning
-        wanted = tuning.time_share * self.tol / tuning.tighter**self.tight
-        allowed = np.inf if residual is None else tuning.loose_share * residual
-        if max(wanted, min(tuning.loosest, allowed)) > wanted:
-            return max(wanted, min(tuning.loosest, allowed))
+        wanted = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.tight
+        allowed = np.inf if residual is None else tuning.step_tolerance_per_residual * residual
+        if max(wanted, min(tuning.max_step_tolerance, allowed)) > wanted:
+            return max(wanted, min(tuning.max_step_tolerance, allowed))
         self.tight += 1
         return wanted
 
@@ -232,13 +232,13 @@ class Marching:
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         found = plain.norms(begin)
-        march = CellMarch(plain, Stages.radau(1), self.tuning.loosest, self.tuning)
+        march = CellIntegrator(plain, RadauStages.radau(1), self.tuning.max_step_tolerance, self.tuning)
         marched = march.run(begin, rates, PILOT, fixed=True, most=MOST_PILOT)
         if marched.status is Status.CONVERGED and np.isfinite(marched.path.vectors).all():
             found = np.sqrt(np.mean(plain.norms(marched.path.vectors) ** 2, axis=0))
         return np.where(found > 0, found, found.max()) if found.max() > 0 else sizes
 
-    def _worst(self, system: SpaceSystem, marched: Marched) -> Weights:
+    def _worst(self, system: SpaceSystem, marched: IntegrationResult) -> Weights:
         """By cell the weights at the time when it was worst."""
         found = []
         for number in range(len(system.mesh.cells)):
@@ -248,28 +248,31 @@ class Marching:
 
     def with_changes(
         self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]
-    ) -> MarchedNetwork:
+    ) -> CellTrajectory:
         """A march on a mesh; outputs are the fields, and for each problem near by how they change, over a number.
 
         The problems differ by as small a change of an unknown number as that number says.
         """
-        tol = self.tuning.time_share * self.tol
+        tol = self.tuning.time_error_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, SMALL * sizes.max()), self.factors, seed)
-        march = CellMarch(system, self._stages(tol), tol, self.tuning, over=lambda: self.monitor.exhausted)
+        march = CellIntegrator(system, self._stages(tol), tol, self.tuning, over=lambda: self.monitor.exhausted)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = march.run(start, rates, self.level).path
         changes = []
         for problem, size in near:
-            other, twin = Marching(problem, self.tol, self.monitor, self.tuning, self.factors), system.like(problem)
+            other, twin = (
+                CellIntegration(problem, self.tol, self.monitor, self.tuning, self.factors),
+                system.like(problem),
+            )
             begin, faster = other._vector(twin, 0)[0], other._vector(twin, 1)[0]
             if len(march.lengths) == len(path.times) - 1:
                 vectors = march.along(twin, begin, faster)
                 changes.append(
-                    SteppedPath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
+                    StagePath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
                 )
         return self._network(system, path, *changes)
 
-    def _network(self, system: SpaceSystem, *paths: SteppedPath) -> MarchedNetwork:
+    def _network(self, system: SpaceSystem, *paths: StagePath) -> CellTrajectory:
         """Of paths along the same steps: the fields of the first, then those of the others."""
         first, fields = paths[0], len(self.orders)
         vectors = [self._with_rates(path) for path in paths]
@@ -279,9 +282,9 @@ class Marching:
             cells.append(np.moveaxis(every, 2, 0).reshape(-1, len(every) * fields * len(paths)))
         network = cell_network(system.mesh, Weights(tuple(cells), ()))
         orders = tuple(self.orders.values()) * len(paths)
-        return MarchedNetwork(network, first.times, len(first.stages), orders, system.end)
+        return CellTrajectory(network, first.times, len(first.stages), orders, system.end)
 
-    def _with_rates(self, path: SteppedPath) -> Array:
+    def _with_rates(self, path: StagePath) -> Array:
         """All vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
         vectors, stages = path.vectors, len(path.stages)
         if max(self.orders.values()) > 1:

@@ -12,35 +12,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.time.radau import Stages, decay, differentiation
+from rannpde.pde.cells.time.radau import RadauStages, decay, differentiation
 from rannpde.pde.cells.time.space import SpaceSystem, StageFactor
-from rannpde.pde.cells.time.step_control import DEEPEST, Ladder, Tried
+from rannpde.pde.cells.time.step_control import DEEPEST, DyadicController, TrialStep
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Status
 
 
 @dataclass(frozen=True, eq=False)
-class SteppedPath:
+class StagePath:
     """What a march leaves: times (K + 1,) of its steps, vectors (1 + K s, total) at the start and at every stage.
 
     rates (total,) : ∂_t at the start, of the fields that are of second order in time
     """
 
-    stages: Stages
+    stages: RadauStages
     times: Array
     vectors: Array
     rates: Array
 
 
 @dataclass(frozen=True, eq=False)
-class Marched:
+class IntegrationResult:
     """A path, how it ended, and what it left, by leaf: residuals of equations (C,) and of conditions by axis (C, d),
     dimensionless means over time; ``worst`` (C): the number of the vector at which that was largest; losses by name.
 
     level, margin : of the first step, and its error over what was allowed
     """
 
-    path: SteppedPath
+    path: StagePath
     status: Status
     inside: Array
     beside: Array
@@ -52,7 +52,7 @@ class Marched:
 
 
 @dataclass
-class Frozen:
+class CachedFactors:
     """The factors of one length of step, the partial derivatives they were made from, and how fast they converge."""
 
     partials: list[list[Array]]
@@ -60,7 +60,7 @@ class Frozen:
     rate: float | None = None
 
 
-class CellMarch:
+class CellIntegrator:
     """One march of a system from its initial values.
 
     tol : of the error of a step, relative to the sizes of the fields; told : called with (step, time) after each
@@ -71,7 +71,7 @@ class CellMarch:
     def __init__(
         self,
         system: SpaceSystem,
-        stages: Stages,
+        stages: RadauStages,
         tol: float,
         tuning: CellsTuning,
         checkpoint: Callable[[], None] = lambda: None,
@@ -83,7 +83,7 @@ class CellMarch:
         self.checkpoint, self.told, self.over, self.parts = checkpoint, told, over, parts
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
-        self.known: dict[float, Frozen] = {}
+        self.known: dict[float, CachedFactors] = {}
         self.lengths: list[float] = []
         clocks = {f: max(t.expression.order(f, 0) for t in system.terms) for f in system.problem.fields}
         self.moving = np.array([clocks[name] > 0 for name in system.problem.fields])
@@ -96,20 +96,22 @@ class CellMarch:
 
     # ---------------------------------------------------------------------------------------------------------- loop
 
-    def run(self, start: Array, rates: Array, level: int, fixed: bool = False, most: int = 10**6) -> Marched:
+    def run(self, start: Array, rates: Array, level: int, fixed: bool = False, most: int = 10**6) -> IntegrationResult:
         """From vectors of the initial values and, for fields of second order in time, rates.
 
         level : the first step is 2^-level of the whole time; fixed : all are; most : steps at most
         """
         states = [start, rates][: max(1, self.system.order)]
         self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
-        patience = self.tuning.worth if self.linear else 1  # factors of other problems are new ever again
-        ladder = Ladder(self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience)
+        patience = self.tuning.steps_per_factor if self.linear else 1  # factors of other problems are new ever again
+        ladder = DyadicController(
+            self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience
+        )
         first: tuple[int, float] | None = None
         status = Status.CONVERGED
         try:
             while ladder.left and len(self.times) <= most:
-                if ladder.lost:
+                if ladder.complement:
                     status = Status.INTEGRATOR
                     break
                 time, h = self.system.start + ladder.time, ladder.length
@@ -118,7 +120,7 @@ class CellMarch:
                     ladder.failed()
                     continue
                 error = self._error(states[0], stages, ladder.position == 0)
-                tried = ladder.judged(Tried(ladder.level, ladder.position, stages, error, self.known[h].partials))
+                tried = ladder.judged(TrialStep(ladder.level, ladder.position, stages, error, self.known[h].partials))
                 if tried is None:
                     continue
                 allowed = ladder.allowed(tried.level, tried.position)
@@ -151,12 +153,12 @@ class CellMarch:
         new[:, moving] = differentiation(nodes, at, 0) @ every[:, moving]
         return new
 
-    def _marched(self, rates: Array, status: Status, first: int, margin: float) -> Marched:
+    def _marched(self, rates: Array, status: Status, first: int, margin: float) -> IntegrationResult:
         passed = max(self.times[-1] - self.system.start, 1e-300)
         if len(self.times) == 1:  # not a single step: the start alone
             self.times.append(self.system.start + self.span / 2**DEEPEST)
             self.vectors.append(np.tile(self.vectors[0], (len(self.stages), 1)))
-        path = SteppedPath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
+        path = StagePath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
         losses: dict[str, float] = {}
         sizes: dict[str, int] = {}
         for rows in self.system.rows:
@@ -164,7 +166,7 @@ class CellMarch:
         for name, total in self.squares.items():
             losses[name] = total / passed / max(1, sizes[name])
         inside, beside = np.hypot(self.inside / passed, self.missed), self.beside / passed
-        return Marched(path, status, inside, beside, self.worst, losses, self.free, first, margin)
+        return IntegrationResult(path, status, inside, beside, self.worst, losses, self.free, first, margin)
 
     # ------------------------------------------------------------------------------------------------------ one step
 
@@ -192,23 +194,25 @@ class CellMarch:
             del self.known[h]
         return found
 
-    def _freeze(self, time: float, h: float, states: list[Array], guess: Array) -> Frozen:
+    def _freeze(self, time: float, h: float, states: list[Array], guess: Array) -> CachedFactors:
         middle = len(self.stages) // 2
         orders = [part[middle : middle + 1] for part in self._orders(guess, states, h)]
         partials = self.system.linearised(time + h * self.stages.nodes[middle], orders)
         if not all(np.isfinite(part).all() for own in partials for part in own):
-            return Frozen([], [])
+            return CachedFactors([], [])
         shifts = [self.stages.shift(k) / h for k in range(len(self.stages.values))]
         factors = [self.system.factor(partials, shift, self.checkpoint) for shift in shifts]
         self.free = self.free or any(factor.triangles.free for factor in factors)
-        return Frozen(partials, factors)
+        return CachedFactors(partials, factors)
 
-    def _corrected(self, frozen: Frozen, time: float, h: float, states: list[Array], guess: Array) -> Array | None:
+    def _corrected(
+        self, frozen: CachedFactors, time: float, h: float, states: list[Array], guess: Array
+    ) -> Array | None:
         times, stages, before = time + h * self.stages.nodes, guess, np.inf
         if not frozen.factors:
             return None
-        goal, tuning = self.tuning.correction * self.tol, self.tuning
-        for step in range(tuning.corrections):
+        goal, tuning = self.tuning.correction_tolerance * self.tol, self.tuning
+        for step in range(tuning.max_corrections):
             self.checkpoint()
             inside, between = self.system.residuals(times, self._orders(stages, states, h))
             if not all(np.isfinite(part).all() for part in inside):
@@ -223,13 +227,13 @@ class CellMarch:
                 frozen.rate = rate
             if size <= ROUNDING or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
                 return stages
-            if step and (size > tuning.slow * before or size * size / before > HUGE):
+            if step and (size > tuning.slowest_contraction * before or size * size / before > HUGE):
                 return stages if size < goal else None
             before = size
         return None
 
     def _correction(
-        self, system: SpaceSystem, frozen: Frozen, inside: list[Array], between: list[list[Array]]
+        self, system: SpaceSystem, frozen: CachedFactors, inside: list[Array], between: list[list[Array]]
     ) -> Array:
         """What takes away these residuals of the stages: (s, total)."""
         change = np.zeros((len(self.stages), system.total))
@@ -306,13 +310,13 @@ class CellMarch:
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
             share = rows.weights * squares * scale**2
-            for stretch in rows.stretches:
-                part = share[stretch.rows]
-                now[stretch.cell] += part.sum()
-                if rows.normals[stretch.rows].any():
-                    aside[stretch.cell] += part @ rows.normals[stretch.rows]
+            for cell_rows in rows.by_cell:
+                part = share[cell_rows.rows]
+                now[cell_rows.cell] += part.sum()
+                if rows.normals[cell_rows.rows].any():
+                    aside[cell_rows.cell] += part @ rows.normals[cell_rows.rows]
                 else:
-                    mean[stretch.cell] += part.sum()
+                    mean[cell_rows.cell] += part.sum()
         self.inside += h * np.sqrt(mean)
         self.beside += h * np.sqrt(aside)
         larger = now > self.largest

@@ -23,11 +23,11 @@ from rannpde.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Stages:
+class RadauStages:
     """nodes (s,) in (0, 1], the last is 1; derivative D (s, s); values, vectors (s, e), dual (e, s): eigenvalues with
     non-negative imaginary part, their columns of T and rows of T⁻¹.
 
-    >>> three = Stages.radau(3)
+    >>> three = RadauStages.radau(3)
     >>> values = three.nodes**3
     >>> bool(np.allclose(three.derivative @ values, 3 * three.nodes**2))
     True
@@ -41,7 +41,7 @@ class Stages:
 
     @classmethod
     @lru_cache(maxsize=8)
-    def radau(cls, count: int) -> Stages:
+    def radau(cls, count: int) -> RadauStages:
         """Radau IIA with an odd number of stages, of order 2·count - 1 at the end of a step."""
         nodes = np.append((1 + roots_jacobi(count - 1, 1.0, 0.0)[0]) / 2, 1.0) if count > 1 else np.ones(1)
         derivative = differentiation(np.append(0.0, nodes), nodes)[:, 1:]

@@ -12,14 +12,14 @@ from scipy.interpolate import make_interp_spline
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Box, SpaceTime
 from rannpde.domains.sides import FlatSide, Side
-from rannpde.pde.cells.constraints.points import Rims
+from rannpde.pde.cells.constraints.points import BoundaryPoints
 from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import DATA_SYMBOL, Term
 
 
 @dataclass(frozen=True, eq=False)
-class CellPoints:
+class CellRows:
     """P points of a term in one cell: rows of all its points; tables (A P, functions): all ∂^α of the functions there.
 
     One below the other, so that one product serves all derivatives.
@@ -46,7 +46,7 @@ class SpaceRows:
     term: Term
     indices: tuple[MultiIndex, ...]
     columns: tuple[int, ...]
-    stretches: tuple[CellPoints, ...]
+    by_cell: tuple[CellRows, ...]
     weights: Array
     normals: Array
     still: Mapping[sympy.Symbol, Array]
@@ -68,15 +68,15 @@ class RowsBuilder:
     def __init__(self, problem: Problem, mesh: Mesh, seed: int) -> None:
         assert isinstance(problem.domain, SpaceTime)
         self.problem, self.mesh, self.space, self.start = problem, mesh, problem.domain.space, problem.domain.time[0]
-        nodes = next(cell.draw.nodes for _, cell in mesh.present)
-        self.rims = Rims(mesh.tree, nodes, np.random.default_rng(seed))
+        nodes = next(cell.basis.nodes for _, cell in mesh.present)
+        self.rims = BoundaryPoints(mesh.tree, nodes, np.random.default_rng(seed))
 
     def build(self, term: Term) -> SpaceRows:
         """The rows of a term."""
         indices = tuple(dict.fromkeys(jet.index[1:] for jet in term.expression.jets))
         columns = tuple(n for n, name in enumerate(self.problem.fields) if name in term.expression.fields)
         places, series = self._series(term) if term.points is not None else (None, None)
-        stretches, points, weights, found = [], [], [], 0
+        by_cell, points, weights, found = [], [], [], 0
         chosen = []
         side = None if term.points is not None or term.kind == "interior" else self._side(term)
         for number, cell in self.mesh.present:
@@ -92,7 +92,7 @@ class RowsBuilder:
                 continue
             tables = cell.tables(indices) if term.kind == "interior" else cell.at(own, indices)
             stack = np.concatenate([tables[index] for index in indices])
-            stretches.append(CellPoints(number, slice(found, found + len(own)), stack))
+            by_cell.append(CellRows(number, slice(found, found + len(own)), stack))
             points.append(own)
             weights.append(shares / shares.sum())
             found += len(own)
@@ -108,7 +108,7 @@ class RowsBuilder:
             rows, curve = np.concatenate(chosen), series
             ordered = lambda times: curve(times)[:, rows]  # noqa: E731
         together = np.concatenate(weights) if weights else np.empty(0)
-        return SpaceRows(term, indices, columns, tuple(stretches), together, normals, known, words.symbols[0], ordered)
+        return SpaceRows(term, indices, columns, tuple(by_cell), together, normals, known, words.symbols[0], ordered)
 
     def _side(self, term: Term) -> Side:
         """The side of the space that a condition of the space-time holds on."""

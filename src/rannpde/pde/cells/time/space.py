@@ -1,6 +1,6 @@
 """The rows of an evolution problem on a mesh of space, for all stages of a step in time.
 
-Unknown at each stage are the output weights of every cell and the traces on every joint, one behind the other in a
+Unknown at each stage are the output weights of every cell and the traces on every face, one behind the other in a
 vector. Time derivatives are combinations of stages (see ``stages``), so a term that holds ∂_t^k ∂^α u becomes, for one
 eigenvalue λ, the rows of a stationary problem with (λ/h)^k ∂^α u. Their triangles are kept and used again: what a step
 still lacks is always measured with the terms themselves.
@@ -20,12 +20,12 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis.basis import Cell
-from rannpde.pde.cells.condensation.blocks import Delicate, Kept, Remainder
-from rannpde.pde.cells.condensation.dissection import along_products, factorise
+from rannpde.pde.cells.condensation.blocks import IllConditioned, PivotBlock, SchurComplement
+from rannpde.pde.cells.condensation.dissection import dissect_normal, factorise
 from rannpde.pde.cells.condensation.seminormal import SeminormalFactor
-from rannpde.pde.cells.constraints.continuity import Ties
+from rannpde.pde.cells.constraints.continuity import ContinuityConstraints
 from rannpde.pde.cells.mesh.mesh import Mesh
-from rannpde.pde.cells.time.rows import CellPoints, RowsBuilder, SpaceRows
+from rannpde.pde.cells.time.rows import CellRows, RowsBuilder, SpaceRows
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
@@ -35,8 +35,8 @@ CoefficientTable = dict[tuple[int, MultiIndex], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Tie:
-    """Rows (R, functions) of one field of a cell on its joints, and the traces (H,) that the first H are equal to."""
+class FieldConstraint:
+    """Rows (R, functions) of one field of a cell on its faces, and the traces (H,) that the first H are equal to."""
 
     column: int
     rows: Array
@@ -62,23 +62,23 @@ class SpaceSystem:
         assert isinstance(problem.domain, SpaceTime)
         self.problem, self.mesh, self.sizes, self.factors = problem, mesh, sizes, factors
         self.space, (self.start, self.end) = problem.domain.space, problem.domain.time
-        self.draw = next(cell.draw for _, cell in mesh.present)
-        self.tuning = self.draw.tuning
+        self.basis = next(cell.basis for _, cell in mesh.present)
+        self.tuning = self.basis.tuning
         self.terms = [term for term in problem.terms if term.kind != "initial"]
         count = len(problem.fields)
         axes = range(1, problem.domain.dim)
         orders = [
             [(n, k) for n, f in enumerate(problem.fields) for k in range(max(1, problem.order(f, a)))] for a in axes
         ]
-        self.ties = Ties(mesh, orders, sizes)
+        self.continuity = ContinuityConstraints(mesh, orders, sizes)
         self.functions = [0 if cell is None else cell.functions for cell in mesh.cells]
         ends = np.cumsum([0, *(count * width for width in self.functions)])
         self.spans = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.inner, self.total = int(ends[-1]), int(ends[-1]) + sum(self.ties.widths)
+        self.inner, self.total = int(ends[-1]), int(ends[-1]) + sum(self.continuity.widths)
         builder = RowsBuilder(problem, mesh, seed)
         self.rows = [builder.build(term) for term in self.terms]
         self.joined = [self._tie(number) for number in range(len(mesh.cells))]
-        self.tied = [self.ties.products(number, width) for number, width in enumerate(self.functions)]
+        self.tied = [self.continuity.products(number, width) for number, width in enumerate(self.functions)]
         volumes = np.array(
             [
                 np.prod(leaf.lengths) * (cell is not None)
@@ -102,22 +102,24 @@ class SpaceSystem:
         """The highest derivative in time."""
         return max(jet.index[0] for term in self.terms for jet in term.expression.jets)
 
-    def _tie(self, number: int) -> list[Tie]:
-        starts = np.cumsum([0, *self.ties.widths])
+    def _tie(self, number: int) -> list[FieldConstraint]:
+        starts = np.cumsum([0, *self.continuity.widths])
         found = []
         for column in range(len(self.problem.fields)):
-            held, traces, lost = [], [], []
-            for crossing in self.ties.crossings[number]:
-                at = starts[crossing.joint]
-                for (own, _), inside, outside in zip(crossing.traces, crossing.held, crossing.lost, strict=True):
+            projected, traces, complement = [], [], []
+            for operator in self.continuity.operators[number]:
+                at = starts[operator.face]
+                for (own, _), inside, outside in zip(
+                    operator.traces, operator.projected, operator.complement, strict=True
+                ):
                     if own == column:
-                        held.append(inside)
+                        projected.append(inside)
                         traces.append(np.arange(at, at + len(inside)))
-                        lost.append(outside)
+                        complement.append(outside)
                     at += len(inside)
-            if held:
-                rows = self.ties.heavy * np.concatenate(held + lost)
-                found.append(Tie(column, rows, np.concatenate(traces)))
+            if projected:
+                rows = self.continuity.face_weight * np.concatenate(projected + complement)
+                found.append(FieldConstraint(column, rows, np.concatenate(traces)))
         return found
 
     # ------------------------------------------------------------------------------------------------------ weights
@@ -146,33 +148,35 @@ class SpaceSystem:
             jet: (rows.columns.index(fields.index(jet.field)), rows.indices.index(jet.index[1:])) for jet in found
         }
         chosen = list(rows.columns)
-        for stretch in rows.stretches:
-            own = self.cell_weights(weights[0], stretch.cell)[:, chosen]
-            every = own.reshape(-1, own.shape[2]) @ stretch.tables.T
+        for cell_rows in rows.by_cell:
+            own = self.cell_weights(weights[0], cell_rows.cell)[:, chosen]
+            every = own.reshape(-1, own.shape[2]) @ cell_rows.tables.T
             every = every.reshape(count, len(chosen), len(rows.indices), -1)
             for jet, (column, number) in places.items():
                 if jet.index[0] == 0:
-                    found[jet][:, stretch.rows] = every[:, column, number]
+                    found[jet][:, cell_rows.rows] = every[:, column, number]
                 else:
-                    part = self.cell_weights(weights[jet.index[0]], stretch.cell)[:, chosen[column]]
-                    found[jet][:, stretch.rows] = part @ stretch.table(number).T
+                    part = self.cell_weights(weights[jet.index[0]], cell_rows.cell)[:, chosen[column]]
+                    found[jet][:, cell_rows.rows] = part @ cell_rows.table(number).T
         return {jet: values.ravel() for jet, values in found.items()}
 
     # --------------------------------------------------------------------------------------------------------- rows
 
     def residuals(self, times: Array, weights: Sequence[Array]) -> tuple[list[Array], list[list[Array]]]:
-        """What terms leave (stages, N), and what joints leave, by cell and field (stages, R)."""
+        """What terms leave (stages, N), and what faces leave, by cell and field (stages, R)."""
         inside = []
         for rows in self.rows:
             value = rows.term.expression.value(rows.known(times), self.jets(rows, weights))
             inside.append(np.broadcast_to(value, len(times) * len(rows.weights)).reshape(len(times), -1))
         vectors, between = weights[0], []
-        for number, ties in enumerate(self.joined):
+        for number, constraints in enumerate(self.joined):
             own = self.cell_weights(vectors, number)
             parts = []
-            for tie in ties:
-                gap = own[:, tie.column] @ tie.rows.T
-                gap[:, : len(tie.traces)] -= self.ties.heavy * vectors[:, self.inner + tie.traces]
+            for constraint in constraints:
+                gap = own[:, constraint.column] @ constraint.rows.T
+                gap[:, : len(constraint.traces)] -= (
+                    self.continuity.face_weight * vectors[:, self.inner + constraint.traces]
+                )
                 parts.append(gap)
             between.append(parts)
         return inside, between
@@ -188,19 +192,19 @@ class SpaceSystem:
     def natural(self, rows: SpaceRows, partials: Sequence[Array], rate: float) -> Array:
         """(N,): what the summands of a term are for fields of their sizes that vary over a cell, ∂_t at that rate."""
         found = np.empty(len(rows.weights))
-        for stretch in rows.stretches:
-            cell, total = self._cell(stretch.cell), 0.0
+        for cell_rows in rows.by_cell:
+            cell, total = self._cell(cell_rows.cell), 0.0
             for jet, partial in zip(rows.term.expression.jets, partials, strict=True):
                 size = self.sizes[self.problem.fields.index(jet.field)] * rate ** jet.index[0]
-                mean = float(np.sqrt(np.mean(np.square(partial[stretch.rows]))))
+                mean = float(np.sqrt(np.mean(np.square(partial[cell_rows.rows]))))
                 total += mean * cell.factor(jet.index[1:]) * size
-            found[stretch.rows] = max(total, 1e-300)
+            found[cell_rows.rows] = max(total, 1e-300)
         return found
 
     def weight(self, rows: SpaceRows) -> float:
         """Of the rows of a term over those of equations."""
         factor = rows.term.weight * self.factors.get(rows.term.name, 1.0)
-        return factor if rows.term.kind == "interior" else self.tuning.condition_weight[self.draw.dim - 1] * factor
+        return factor if rows.term.kind == "interior" else self.tuning.condition_weight[self.basis.dim - 1] * factor
 
     def _cell(self, number: int) -> Cell:
         cell = self.mesh.cells[number]
@@ -222,26 +226,26 @@ class SpaceSystem:
             roots.append(root)
             coefficients.append(table)
         kind = np.result_type(type(shift), float)
-        homes: list[list[tuple[SpaceRows, CoefficientTable, CellPoints]]] = [[] for _ in self.mesh.cells]
+        homes: list[list[tuple[SpaceRows, CoefficientTable, CellRows]]] = [[] for _ in self.mesh.cells]
         for rows, table in zip(self.rows, coefficients, strict=True):
-            for stretch in rows.stretches:
-                homes[stretch.cell].append((rows, table, stretch))
+            for cell_rows in rows.by_cell:
+                homes[cell_rows.cell].append((rows, table, cell_rows))
 
-        def leaf(number: int) -> tuple[Kept, Remainder] | None:
+        def leaf(number: int) -> tuple[PivotBlock, SchurComplement] | None:
             if self.mesh.cells[number] is None:
                 return None
             checkpoint()
             functions, blocks = self.functions[number], []
-            for rows, table, stretch in homes[number]:
-                height = stretch.rows.stop - stretch.rows.start
+            for rows, table, cell_rows in homes[number]:
+                height = cell_rows.rows.stop - cell_rows.rows.start
                 block = np.zeros((height, functions * len(self.sizes) + 1), dtype=kind)
                 for (column, index), factor in table.items():
                     here = block[:, column * functions : (column + 1) * functions]
-                    here += stretch.table(rows.indices.index(index)) * factor[stretch.rows, None]
+                    here += cell_rows.table(rows.indices.index(index)) * factor[cell_rows.rows, None]
                 blocks.append(block)
             return eliminated(number, blocks, functions)
 
-        def leaves_of() -> list[tuple[Kept, Remainder] | None]:
+        def leaves_of() -> list[tuple[PivotBlock, SchurComplement] | None]:
             with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
                 return list(pool.map(leaf, range(len(self.mesh.cells))))
 
@@ -249,16 +253,16 @@ class SpaceSystem:
         leaves = leaves_of()
         left = [None if one is None else one[1] for one in leaves]
         try:
-            order = along_products(self.mesh.tree, self.mesh.owners, self.ties.widths, left, checkpoint)
-        except Delicate:
-            eliminated = self.ties.eliminated
+            order = dissect_normal(self.mesh.tree, self.mesh.owners, self.continuity.widths, left, checkpoint)
+        except IllConditioned:
+            eliminated = self.continuity.eliminated
             leaves = leaves_of()
-            order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, checkpoint)
+            order, _ = factorise(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint)
         kept = [None if one is None else one[0] for one in leaves]
-        return StageFactor(SeminormalFactor(kept, order, self.ties.widths), tuple(coefficients), tuple(roots))
+        return StageFactor(SeminormalFactor(kept, order, self.continuity.widths), tuple(coefficients), tuple(roots))
 
-    def _squared(self, number: int, blocks: Sequence[Array], functions: int) -> tuple[Kept, Remainder]:
-        return self.ties.squared(number, blocks, functions, self.tied[number])
+    def _squared(self, number: int, blocks: Sequence[Array], functions: int) -> tuple[PivotBlock, SchurComplement]:
+        return self.continuity.squared(number, blocks, functions, self.tied[number])
 
     def correction(self, factor: StageFactor, inside: Sequence[Array], between: Sequence[Sequence[Array]]) -> Array:
         """The vector (total,) that takes away these residuals (N,), (R,) as well as the rows of a factor can."""
@@ -271,13 +275,13 @@ class SpaceSystem:
             for (column, index), coefficient in table.items():
                 ready[rows.columns.index(column), rows.indices.index(index)] = np.conj(coefficient) * weighted
             chosen = list(rows.columns)
-            for stretch in rows.stretches:
-                part = ready[:, :, stretch.rows].reshape(len(chosen), -1)
-                cells[stretch.cell][chosen] -= _adjoint(stretch.tables, part)
-        for number, (ties, gaps) in enumerate(zip(self.joined, between, strict=True)):
-            for tie, gap in zip(ties, gaps, strict=True):
-                cells[number][tie.column] -= _adjoint(tie.rows, gap)
-                np.add.at(traces, tie.traces, self.ties.heavy * gap[: len(tie.traces)])
+            for cell_rows in rows.by_cell:
+                part = ready[:, :, cell_rows.rows].reshape(len(chosen), -1)
+                cells[cell_rows.cell][chosen] -= _adjoint(cell_rows.tables, part)
+        for number, (constraints, gaps) in enumerate(zip(self.joined, between, strict=True)):
+            for constraint, gap in zip(constraints, gaps, strict=True):
+                cells[number][constraint.column] -= _adjoint(constraint.rows, gap)
+                np.add.at(traces, constraint.traces, self.continuity.face_weight * gap[: len(constraint.traces)])
         solved, ties_solved = factor.triangles.solve([part.ravel() for part in cells], traces)
         return np.concatenate([*solved, ties_solved])
 

@@ -16,7 +16,7 @@ DEEPEST = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TrialStep:
     """Step number ``position`` at a level of the ladder, its stages, its error, and the partial derivatives used."""
 
     level: int
@@ -26,7 +26,7 @@ class Tried:
     partials: list[list[Array]]
 
 
-class Ladder:
+class DyadicController:
     """Where a march is, and how long its next step may be.
 
     span, parts : the whole time and how many parts of it are halved; level : how often, at first
@@ -48,7 +48,7 @@ class Ladder:
     ) -> None:
         self.span, self.parts, self.level, self.position = span, parts, level, 0
         self.tol, self.order, self.tuning, self.fixed, self.patience = tol, order, tuning, fixed, patience
-        self.rejected: Tried | None = None
+        self.rejected: TrialStep | None = None
         self.blunt = 0.0
         self.barred, self.waiting = -1, 0
         self.last, self.same = -1, 0
@@ -68,7 +68,7 @@ class Ladder:
         return self.position * self.length
 
     @property
-    def lost(self) -> bool:
+    def complement(self) -> bool:
         """Whether steps have become too short to go on."""
         return self.level > DEEPEST
 
@@ -80,7 +80,7 @@ class Ladder:
         """
         return self.tol * sqrt(self.parts * 2**level / (position + 1))
 
-    def judged(self, tried: Tried) -> Tried | None:
+    def judged(self, tried: TrialStep) -> TrialStep | None:
         """The step to take, this or an earlier one; None where a shorter one is to be tried.
 
         Where a shorter step had no smaller error, the functions of space cannot follow, and no step will mend it: the
@@ -92,7 +92,7 @@ class Ladder:
         if tried.error <= 2 * self.blunt:
             return tried
         before = self.rejected
-        if before is None or tried.error < self.tuning.vain * before.error:
+        if before is None or tried.error < self.tuning.spatial_error_ratio * before.error:
             deeper = max(1, ceil(-log2(self._factor(tried))))
             self._shorten(min(3, deeper) if tried.position else 3)  # a start may be of any order
             self.rejected = tried
@@ -102,10 +102,10 @@ class Ladder:
 
     def failed(self) -> None:
         """The corrections of a step did not converge: shorter ones, for a while."""
-        self.barred, self.waiting, self.rejected = self.level, self.tuning.worth, None
+        self.barred, self.waiting, self.rejected = self.level, self.tuning.steps_per_factor, None
         self._shorten(1 if self.position else 3)
 
-    def taken(self, tried: Tried) -> None:
+    def taken(self, tried: TrialStep) -> None:
         """A step was taken."""
         self.level, self.position, self.rejected = tried.level, tried.position + 1, None
         self.waiting -= 1
@@ -113,7 +113,7 @@ class Ladder:
             self.barred = -1
         self.same = self.same + 1 if tried.level == self.last else 1
         self.last = tried.level
-        if not self.fixed and self.left >= self.tuning.worth:
+        if not self.fixed and self.left >= self.tuning.steps_per_factor:
             self._lengthen(self._factor(tried))
 
     def _lengthen(self, factor: float) -> None:
@@ -128,7 +128,7 @@ class Ladder:
     def _shorten(self, deeper: int) -> None:
         self.level, self.position = self.level + deeper, self.position * 2**deeper
 
-    def _factor(self, tried: Tried) -> float:
+    def _factor(self, tried: TrialStep) -> float:
         """How much longer a step may be."""
         allowed = self.allowed(tried.level, tried.position)
         return float(0.85 * (allowed / max(tried.error, 1e-300)) ** (1 / self.order))

@@ -13,14 +13,14 @@ from rannpde.errors import FileError
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis.basis import turned, waves
 from rannpde.pde.cells.network import CellNetwork, unpack_cells
-from rannpde.pde.cells.time.radau import Stages, differentiation
+from rannpde.pde.cells.time.radau import RadauStages, differentiation
 
 MOST_STAGES = 9
 """Of a file."""
 
 
 @dataclass(frozen=True, eq=False)
-class MarchedNetwork:
+class CellTrajectory:
     """Fields of (t, x): on a step through its start and stages, NaN after the end of a march that ended early.
 
     cells : its outputs are the fields at the start and at every stage, one time after the other, and then ∂_t of the
@@ -92,14 +92,14 @@ class MarchedNetwork:
         """(M, nodes, fields): what the values at the nodes of the steps are multiplied by."""
         length = np.diff(self.times)[steps]
         at = (times - self.times[steps]) / length
-        nodes = np.append(0.0, Stages.radau(self.stages).nodes)
-        through = differentiation(nodes, at, order)
-        parts = [np.pad(differentiation(nodes[1:], at, order), ((0, 0), (1, 0))), through]
+        nodes = np.append(0.0, RadauStages.radau(self.stages).nodes)
+        flux_operator = differentiation(nodes, at, order)
+        parts = [np.pad(differentiation(nodes[1:], at, order), ((0, 0), (1, 0))), flux_operator]
         if max(self.orders) > 1:  # with the slope at the start, by the polynomial of slope 1 there, 0 at all nodes
             bend = np.polynomial.Polynomial.fromroots(nodes)
             bend = bend / bend.deriv()(0.0)
             slope = bend.deriv(order)(at) if order else bend(at)
-            hermite = through - slope[:, None] * differentiation(nodes, np.zeros(1), 1)
+            hermite = flux_operator - slope[:, None] * differentiation(nodes, np.zeros(1), 1)
             parts = [np.pad(part, ((0, 0), (0, 1))) for part in parts]
             parts.append(np.column_stack([hermite, slope * length]))
         chosen = [parts[min(2, own)] for own in self.orders]
@@ -112,8 +112,8 @@ class MarchedNetwork:
         return header | {"function": "marched"} | own, arrays | {"times": self.times}
 
 
-def unpack_marched(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> MarchedNetwork:
-    """The inverse of ``MarchedNetwork.pack``; FileError where the parts do not fit each other."""
+def unpack_trajectory(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellTrajectory:
+    """The inverse of ``CellTrajectory.pack``; FileError where the parts do not fit each other."""
     cells = unpack_cells(header, {name: array for name, array in arrays.items() if name != "times"})
     times, stages, orders = floats(arrays, "times", (None,)), header["stages"], header["orders"]
     fits = isinstance(stages, int) and 1 <= stages <= MOST_STAGES and stages % 2 == 1
@@ -125,4 +125,4 @@ def unpack_marched(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Ma
     end = float(header["end"])
     if cells.outputs != wanted or not np.isfinite(end) or end < times[-1]:
         raise FileError("the states of the file do not fit its steps")
-    return MarchedNetwork(cells, times, stages, tuple(orders), end)
+    return CellTrajectory(cells, times, stages, tuple(orders), end)

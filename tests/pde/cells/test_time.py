@@ -12,18 +12,18 @@ from hypothesis import strategies as some
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
-from rannpde.pde.cells.basis.basis import Draw
-from rannpde.pde.cells.condensation.blocks import Kept, Remainder
+from rannpde.pde.cells.basis.basis import BasisSample
+from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
 from rannpde.pde.cells.condensation.dissection import factorise
 from rannpde.pde.cells.condensation.seminormal import SeminormalFactor
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.cells.time.integration import Marching, Start, fitted, march_obstacles
-from rannpde.pde.cells.time.integrator import CellMarch
-from rannpde.pde.cells.time.radau import Stages, differentiation
+from rannpde.pde.cells.time.integration import CellIntegration, InitialValues, fitted, integration_obstacles
+from rannpde.pde.cells.time.integrator import CellIntegrator
+from rannpde.pde.cells.time.radau import RadauStages, differentiation
 from rannpde.pde.cells.time.space import SpaceSystem
-from rannpde.pde.cells.time.step_control import Ladder, Tried
-from rannpde.pde.cells.time.trajectory import MarchedNetwork, unpack_marched
+from rannpde.pde.cells.time.step_control import DyadicController, TrialStep
+from rannpde.pde.cells.time.trajectory import CellTrajectory, unpack_trajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.solution import ConvergenceWarning
@@ -91,8 +91,8 @@ def system(problem: rp.Problem, degree: int, cuts: tuple[int, ...] = (), sizes: 
     assert isinstance(problem.domain, rp.SpaceTime)
     space = problem.domain.space
     tree = CellNode(np.asarray(space.bounds, dtype=float)).refined_leaves(cuts)
-    draw = Draw.sample(space.dim, degree, TUNING, np.random.default_rng(0))
-    mesh = MeshBuilder(space, draw).build(tree, tuple(space.names.index(name) for name in problem.periodic))
+    basis = BasisSample.sample(space.dim, degree, TUNING, np.random.default_rng(0))
+    mesh = MeshBuilder(space, basis).build(tree, tuple(space.names.index(name) for name in problem.periodic))
     return SpaceSystem(problem, mesh, np.ones(len(problem.fields)) if sizes is None else sizes, {}, 1)
 
 
@@ -118,7 +118,7 @@ def slope(errors: list[float]) -> float:
 
 @pytest.mark.parametrize("count", [1, 3, 5, 7])
 def test_stages_differentiate_their_polynomials_and_come_apart(count: int) -> None:
-    stages = Stages.radau(count)
+    stages = RadauStages.radau(count)
     for power in range(1, count + 1):
         derivative = stages.derivative @ stages.nodes**power
         assert np.allclose(derivative, power * stages.nodes ** (power - 1), atol=1e-11)
@@ -145,7 +145,7 @@ def test_the_end_of_a_step_is_of_order_twice_the_stages_less_one(
     rows = system(problem, 14)
     errors = []
     for level in levels:
-        march = CellMarch(rows, Stages.radau(count), 1e-13, TUNING)
+        march = CellIntegrator(rows, RadauStages.radau(count), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), np.zeros(rows.total), level, fixed=True)
         assert len(marched.path.times) == 2**level + 1
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 0.2)).max()))
@@ -157,7 +157,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
     rows = system(wave(), 12)
     errors = []
     for level in (2, 3, 4):
-        march = CellMarch(rows, Stages.radau(3), 1e-13, TUNING)
+        march = CellIntegrator(rows, RadauStages.radau(3), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), vector(rows, 0.0, 1), level, fixed=True)
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 1.0)).max()))
     assert slope(errors) > 4.5
@@ -177,7 +177,7 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
     leaves = []
     for block in blocks:
         triangle = np.linalg.qr(np.asfortranarray(np.pad(block[:, :7], ((0, 0), (0, 1)))))[1]
-        leaves.append((Kept(4, (0,), triangle[:4]), Remainder((0,), triangle[4:, 4:])))
+        leaves.append((PivotBlock(4, (0,), triangle[:4]), SchurComplement((0,), triangle[4:, 4:])))
     order, squared = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
     assert squared
     triangles = SeminormalFactor([leaf[0] for leaf in leaves], order, [3])
@@ -193,22 +193,22 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
 
 
 def test_what_is_not_determined_is_said() -> None:
-    singular = Kept(2, (), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
+    singular = PivotBlock(2, (), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
     assert SeminormalFactor([singular], [], []).free
 
 
 # --------------------------------------------------------------------------------------------------------- ladder
 
 
-def tried(ladder: Ladder, error: float) -> Tried:
-    return Tried(ladder.level, ladder.position, np.empty(0), error, [])
+def tried(ladder: DyadicController, error: float) -> TrialStep:
+    return TrialStep(ladder.level, ladder.position, np.empty(0), error, [])
 
 
 @settings(max_examples=50, deadline=None)
 @given(some.integers(0, 6), some.sampled_from([1, 3]), some.integers(0, 10**6))
 def test_steps_fill_the_time_exactly(level: int, parts: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    ladder, passed = Ladder(2.0, parts, level, 1e-3, 4, TUNING), 0.0
+    ladder, passed = DyadicController(2.0, parts, level, 1e-3, 4, TUNING), 0.0
     for _ in range(2000):
         if not ladder.left:
             break
@@ -221,7 +221,7 @@ def test_steps_fill_the_time_exactly(level: int, parts: int, seed: int) -> None:
 
 
 def test_errors_that_do_not_fall_with_the_step_are_those_of_space() -> None:
-    ladder = Ladder(1.0, 1, 6, 1e-6, 4, TUNING)
+    ladder = DyadicController(1.0, 1, 6, 1e-6, 4, TUNING)
     first = tried(ladder, 1e-3)
     assert ladder.judged(first) is None
     assert ladder.level > 6
@@ -235,13 +235,13 @@ def test_errors_that_do_not_fall_with_the_step_are_those_of_space() -> None:
 
 
 def test_steps_grow_by_four_or_with_patience_by_two() -> None:
-    ladder = Ladder(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
+    ladder = DyadicController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
     levels = []
     for _ in range(8):
         levels.append(ladder.level)
         ladder.taken(tried(ladder, 1e-12))
     assert levels == [10, 10, 10, 10, 8, 8, 8, 6]
-    ladder = Ladder(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
+    ladder = DyadicController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
     for _ in range(4):
         assert ladder.level == 10
         ladder.taken(tried(ladder, 0.01 * ladder.allowed(ladder.level, ladder.position)))
@@ -250,21 +250,21 @@ def test_steps_grow_by_four_or_with_patience_by_two() -> None:
 
 @pytest.mark.parametrize("level", [4, 12])
 def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: int) -> None:
-    ladder = Ladder(1.0, 1, level, 1e-6, 4, TUNING)
+    ladder = DyadicController(1.0, 1, level, 1e-6, 4, TUNING)
     errors = np.array([ladder.allowed(level, position) for position in range(2**level)])
     assert errors[-1] == 1e-6
     assert np.sqrt(np.mean(errors**2)) < 1e-6 * np.sqrt(1 + np.log(2**level))
 
 
 def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:
-    ladder = Ladder(1.0, 1, 3, 1e-6, 4, TUNING)
+    ladder = DyadicController(1.0, 1, 3, 1e-6, 4, TUNING)
     ladder.failed()
     assert ladder.level == 6
     for _ in range(TUNING.worth - 2):
         ladder.taken(tried(ladder, 1e-12))
         assert ladder.level > 3
     ladder.level = 60
-    assert ladder.lost
+    assert ladder.complement
 
 
 # ------------------------------------------------------------------------------------------------------- problems
@@ -274,7 +274,7 @@ def test_heat_on_a_square_with_several_cells() -> None:
     solution = rp.solve(heat(), tol=1e-7, method=rp.Cells(degree=9))
     assert solution.converged
     assert solution.errors()["u"] < 1e-7
-    assert isinstance(solution.function, MarchedNetwork)
+    assert isinstance(solution.function, CellTrajectory)
     assert len(solution.function.boxes) > 1
     assert "steps in time" in solution.method.label
 
@@ -393,15 +393,15 @@ def test_solutions_go_to_files_and_come_back(problem: rp.Problem, tmp_path) -> N
 def test_damaged_files_are_refused(damage: dict[str, object]) -> None:
     solution = rp.solve(heat(), tol=1e-3, method=rp.Cells())
     header, arrays = solution.function.pack()
-    assert unpack_marched(header, arrays).steps > 0
+    assert unpack_trajectory(header, arrays).steps > 0
     with pytest.raises(FileError):
-        unpack_marched(header | damage, arrays)
+        unpack_trajectory(header | damage, arrays)
     with pytest.raises(FileError):
-        unpack_marched(header, arrays | {"times": arrays["times"][::-1]})
+        unpack_trajectory(header, arrays | {"times": arrays["times"][::-1]})
 
 
 def test_second_derivatives_in_time_are_continuous_enough() -> None:
-    """Through a wave of second order the polynomial of a step uses its first slope."""
+    """FluxOperator a wave of second order the polynomial of a step uses its first slope."""
     solution = rp.solve(wave(), tol=1e-6, method=rp.Cells())
     points = solution.stated.domain.sample(200, rng=5)
     exact = solution.stated.exact_solution
@@ -419,31 +419,31 @@ def test_marches_are_chosen_for_the_plane_and_can_be_asked_for() -> None:
         {"start": rp.On("t=0", "u = sin(pi*x)"), "ends": rp.On("boundary", "u = 0")},
         exact={"u": "exp(-pi^2*t)*sin(pi*x)"},
     )
-    marched = rp.solve(line, tol=1e-6, method=rp.Cells(march=True))
-    assert isinstance(marched.function, MarchedNetwork)
+    marched = rp.solve(line, tol=1e-6, method=rp.Cells(time_stepping=True))
+    assert isinstance(marched.function, CellTrajectory)
     assert marched.errors()["u"] < 1e-6
-    assert not isinstance(rp.solve(line, tol=1e-3, method=rp.Cells()).function, MarchedNetwork)
+    assert not isinstance(rp.solve(line, tol=1e-3, method=rp.Cells()).function, CellTrajectory)
 
 
 def test_what_hinders_a_march_is_said() -> None:
     still = rp.Problem("u_xx = -u", rp.Interval(0, 1), {"ends": rp.On(("x=0", "x=1"), "u = 1")})
-    assert march_obstacles(still) == ("the domain has no time",)
+    assert integration_obstacles(still) == ("the domain has no time",)
     with pytest.raises(InputError, match="no time"):
-        rp.solve(still, method=rp.Cells(march=True))
+        rp.solve(still, method=rp.Cells(time_stepping=True))
     domain = rp.SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1))
     late = {"start": rp.On("t=0", "u = 0"), "late": rp.On("t=1", "u = 1"), "sides": rp.On("boundary", "u = 0")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         over = rp.Problem("u_t = laplace(u)", domain, late)
-    assert any("later time" in one for one in march_obstacles(over))
+    assert any("later time" in one for one in integration_obstacles(over))
     somewhere = rp.Data(np.array([[0.1, 0.5, 0.5], [0.9, 0.5, 0.5]]), np.zeros(2), "u")
     measured = rp.Problem("u_t = laplace(u)", domain, {k: late[k] for k in ("start", "sides")} | {"data": somewhere})
-    assert any("whole time" in one for one in march_obstacles(measured))
+    assert any("whole time" in one for one in integration_obstacles(measured))
     free = rp.Problem("u_t = laplace(u)", domain, {"sides": rp.On("boundary", "u = 0")}, incomplete=True)
-    assert any("do not give the value of u" in one for one in march_obstacles(free))
+    assert any("do not give the value of u" in one for one in integration_obstacles(free))
     with pytest.raises(InputError, match="takes no guess"):
         rp.solve(heat(), method=rp.Cells(guess={"u": "x"}))
-    with pytest.raises(InputError, match="march"):
+    with pytest.raises(InputError, match="time_stepping"):
         rp.Cells(march="yes")  # type: ignore[arg-type]
 
 
@@ -452,9 +452,9 @@ def test_initial_values_are_resolved_before_the_march() -> None:
     domain = rp.SpaceTime(t=(0, 1e-3), x=(0, 1), y=(0, 1))
     conditions = {"start": rp.On("t=0", f"u = {exact}"), "sides": rp.On("boundary", "dn(u) = 0")}
     problem = rp.Problem("u_t = 0.01*laplace(u)", domain, conditions)
-    marching = Marching(problem, 1e-6, Monitor(), TUNING, {})
-    draw = Draw.sample(2, 10, TUNING, np.random.default_rng(0))
-    tree = marching.first_tree(draw)
-    mesh = MeshBuilder(domain.space, draw).build(tree)
+    marching = CellIntegration(problem, 1e-6, Monitor(), TUNING, {})
+    basis = BasisSample.sample(2, 10, TUNING, np.random.default_rng(0))
+    tree = marching.first_tree(basis)
+    mesh = MeshBuilder(domain.space, basis).build(tree)
     for _, cell in mesh.present:
-        assert fitted(cell, Start.of(problem).values(cell.points, 0))[1].max() < 1e-6
+        assert fitted(cell, InitialValues.of(problem).values(cell.points, 0))[1].max() < 1e-6
