@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import rannpde as rp
 from rannpde.pde.cells.basis.basis import BasisSample
-from rannpde.pde.cells.constraints.fluxes import strengths
+from rannpde.pde.cells.constraints.fluxes import contrast_weights
 from rannpde.pde.cells.interfaces.detection import interfaces_of
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
@@ -341,9 +341,9 @@ def test_a_divided_tree_is_packed_and_unpacked():
 def test_strength_is_diffusion_times_the_resistance_on_the_way_to_given_values():
     # a frame where values are given, a weak layer, a strong core in it, and an island beyond another weak layer
     diffusion = {0: 1000.0, 1: 1.0, 2: 1.0, 3: 1000.0, 4: 0.01, 5: 3.0}
-    found = strengths(diffusion, [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], {0})
+    found = contrast_weights(diffusion, [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], {0})
     assert found == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1000.0, 4: 1.0, 5: 300.0}
-    assert strengths({0: 1.0, 1: 50.0}, [(0, 1)], set()) == {0: 1.0, 1: 50.0}  # values are given nowhere
+    assert contrast_weights({0: 1.0, 1: 50.0}, [(0, 1)], set()) == {0: 1.0, 1: 50.0}  # values are given nowhere
 
 
 def test_cells_shrink_to_crossings_beside_a_laplacian_until_equations_are_satisfied_there():

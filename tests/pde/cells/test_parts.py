@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import rannpde as rp
 from rannpde.errors import FileError
-from rannpde.pde.cells.basis.basis import BasisSample, turned, waves
+from rannpde.pde.cells.basis.basis import BasisSample, derivative_weights, fourier_columns
 from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
-from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement, added, triangular_factor
+from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement, append_rows, triangular_factor
 from rannpde.pde.cells.condensation.dissection import solve_traces
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.initial import first_tree
@@ -21,13 +21,13 @@ SQUARE = np.array([(0.0, 1.0), (-1.0, 1.0)])
 
 
 @st.composite
-def trees(basis) -> CellNode:
+def trees(draw) -> CellNode:
     """A box of two or three coordinates, cut at random."""
-    dim = basis(st.integers(1, 3))
+    dim = draw(st.integers(1, 3))
     tree = CellNode(np.array([(0.0, 1.0)] * dim))
-    for _ in range(basis(st.integers(0, 6))):
-        leaf = tree.leaves[basis(st.integers(0, len(tree.leaves) - 1))]
-        tree = tree.refined({leaf: (basis(st.integers(0, dim - 1)),)})
+    for _ in range(draw(st.integers(0, 6))):
+        leaf = tree.leaves[draw(st.integers(0, len(tree.leaves) - 1))]
+        tree = tree.refined({leaf: (draw(st.integers(0, dim - 1)),)})
     return tree
 
 
@@ -52,17 +52,17 @@ def test_faces_cover_every_inner_plane_once(tree):
         rest = np.arange(len(bounds)) != axis
         return float(np.prod((bounds[:, 1] - bounds[:, 0])[rest]))
 
-    found, stack = 0.0, [(tree, 0)]
+    traces, stack = 0.0, [(tree, 0)]
     while stack:
         node, first = stack.pop()
         if node.children is None:
             continue
         lower, upper = node.children
         stack += [(lower, first), (upper, first + len(lower.leaves))]
-        found += sum(area(face.bounds, face.axis) for face in box_faces(node, first))
+        traces += sum(area(face.bounds, face.axis) for face in box_faces(node, first))
     axes = range(len(tree.bounds))
     surfaces = sum(2 * area(leaf.bounds, axis) for leaf in tree.leaves for axis in axes)
-    assert 2 * found == pytest.approx(surfaces - 2 * len(axes), abs=1e-12)
+    assert 2 * traces == pytest.approx(surfaces - 2 * len(axes), abs=1e-12)
 
 
 @given(trees())
@@ -102,7 +102,7 @@ def test_a_shaken_tree_has_the_same_leaves_a_little_off(tree, seed):
 def test_cuts_in_one_plane_move_together():
     """Otherwise faces of neighbours would overlap, and the traces on them be several times as many."""
     cube = CellNode(np.array([(0.0, 1.0)] * 3)).split_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
-    jittered = cube.jittered(0.2, np.random.default_rng(0), together=True)
+    jittered = cube.jittered(0.2, np.random.default_rng(0), aligned=True)
     for axis in range(3):
         before, after = ({leaf.bounds[axis, 0] for leaf in tree.leaves} for tree in (cube, jittered))
         assert len(after) == len(before)
@@ -142,7 +142,11 @@ def test_derivatives_are_those_of_the_features(index):
     layer = drawn(2, 4).features
     points = np.random.default_rng(3).uniform(-1, 1, (20, 2))
     outputs = np.random.default_rng(4).normal(size=(layer.columns, 3))
-    assert np.allclose(waves(layer, points) @ turned(layer, index, outputs), layer(points, index) @ outputs, rtol=1e-12)
+    assert np.allclose(
+        fourier_columns(layer, points) @ derivative_weights(layer, index, outputs),
+        layer(points, index) @ outputs,
+        rtol=1e-12,
+    )
 
 
 def test_functions_of_higher_degree_follow_a_smooth_function_ever_better():
@@ -159,8 +163,8 @@ def test_functions_of_higher_degree_follow_a_smooth_function_ever_better():
         root = np.sqrt(weights)
         rows = basis.table((0, 0)) * root[:, None]
         outputs = basis.transform @ np.linalg.lstsq(rows, root * target(points), rcond=None)[0]
-        found = waves(basis.features, fresh) @ turned(basis.features, (0, 0), outputs[:, None])
-        errors.append(np.abs(found[:, 0] - target(fresh)).max())
+        traces = fourier_columns(basis.features, fresh) @ derivative_weights(basis.features, (0, 0), outputs[:, None])
+        errors.append(np.abs(traces[:, 0] - target(fresh)).max())
     assert errors[1] < 1e-2 * errors[0]
     assert errors[2] < 1e-2 * errors[1]
 
@@ -211,7 +215,7 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
     """Random rows of leaves, two right sides: the traces are those of one dense least-squares solve (condition 1e2)."""
     rng = np.random.default_rng(seed)
     leaves = len(tree.leaves)
-    constraints, owners = [], {}
+    faces, owners = [], {}
     stack = [(tree, 0)]
     while stack:
         node, first = stack.pop()
@@ -220,17 +224,17 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
         lower, upper = node.children
         stack += [(lower, first), (upper, first + len(lower.leaves))]
         for face in box_faces(node, first):
-            owners.setdefault(node, []).append(len(constraints))
-            constraints.append(face.cells)
-    widths = [2] * len(constraints)
+            owners.setdefault(node, []).append(len(faces))
+            faces.append(face.cells)
+    widths = [2] * len(faces)
     own, blocks, parts = 3, [], []
     for number in range(leaves):
-        mine = [j for j, cells in enumerate(constraints) if number in cells]
+        mine = [j for j, cells in enumerate(faces) if number in cells]
         block = rng.normal(size=(3 * own + 4 * len(mine), own + 2 * len(mine) + 2))
         blocks.append((mine, block))
         triangle = triangular_factor(np.asfortranarray(block))
         parts.append((PivotBlock(own, tuple(mine), triangle[:own]), SchurComplement(tuple(mine), triangle[own:, own:])))
-    dense = np.zeros((sum(len(b) for _, b in blocks), own * leaves + 2 * len(constraints)))
+    dense = np.zeros((sum(len(b) for _, b in blocks), own * leaves + 2 * len(faces)))
     row = 0
     for number, (mine, block) in enumerate(blocks):
         dense[row : row + len(block), own * number : own * (number + 1)] = block[:, :own]
@@ -239,10 +243,10 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
             dense[row : row + len(block), columns] = block[:, own + 2 * place : own + 2 * place + 2]
         row += len(block)
     expected = np.linalg.lstsq(dense, np.concatenate([b[:, -2:] for _, b in blocks]), rcond=None)[0]
-    traces, free = solve_traces(tree, owners, widths, parts, lambda: None)
-    assert not free
+    traces, rank_deficient = solve_traces(tree, owners, widths, parts, lambda: None)
+    assert not rank_deficient
     assert np.allclose(np.concatenate([np.empty((0, 2)), *traces]), expected[own * leaves :], atol=1e-10)
-    weights = [kept.solve(traces)[0] for kept, _ in parts]
+    weights = [pivot.solve(traces)[0] for pivot, _ in parts]
     assert np.allclose(np.concatenate(weights), expected[: own * leaves], atol=1e-10)
 
 
@@ -255,7 +259,7 @@ def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
     upper[:, :own] = np.triu(upper[:, :own])
     if kind is complex:
         lower = lower + 1j * rng.normal(size=lower.shape)
-    known, left = added(upper, lower, own)
+    known, left = append_rows(upper, lower, own)
     assert known.shape == (own, 8)
     assert left.shape == (more, 3)
     assert np.allclose(np.tril(known[:, :own], -1), 0.0, atol=1e-14)
@@ -277,15 +281,15 @@ def test_traces_whose_rows_weigh_very_differently_keep_their_digits(face_weight)
         rows = rng.normal(size=(6, 3)) @ stretched
         left = triangular_factor(np.asfortranarray(np.column_stack([rows, rows @ exact])))
         parts.append((PivotBlock(0, (0,), np.empty((0, 4))), SchurComplement((0,), left)))
-    (found,), free = solve_traces(tree, {tree: [0]}, [3], parts, lambda: None)
-    assert not free
-    assert np.allclose(found[:, 0], exact, atol=1e-13 * max(100.0, 10 * face_weight))
+    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [3], parts, lambda: None)
+    assert not rank_deficient
+    assert np.allclose(traces[:, 0], exact, atol=1e-13 * max(100.0, 10 * face_weight))
 
 
 def test_what_is_left_free_is_told_and_kept_small():
-    kept = PivotBlock(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
-    solved, free = kept.solve([])
-    assert free
+    pivot = PivotBlock(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
+    solved, rank_deficient = pivot.solve([])
+    assert rank_deficient
     assert np.allclose(solved, [[1.0], [1.0]])
 
 
@@ -299,9 +303,9 @@ def test_what_products_lose_is_found_again() -> None:
     parts = [
         (PivotBlock(0, (0,), np.empty((0, 7))), SchurComplement((0,), np.column_stack([b, b @ wanted]))) for b in blocks
     ]
-    (found,), free = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
-    assert not free
-    assert np.abs(found[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
+    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
+    assert not rank_deficient
+    assert np.abs(traces[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
 
 
 def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
@@ -317,9 +321,9 @@ def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
             (PivotBlock(0, (0,), np.empty((0, 7))), SchurComplement((0,), np.column_stack([b, b @ wanted])))
             for b in blocks
         ]
-        (found,), free = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
-        assert not free
-        assert np.abs(found[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
+        (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
+        assert not rank_deficient
+        assert np.abs(traces[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
 
 
 def test_a_long_box_is_cut_across_first() -> None:

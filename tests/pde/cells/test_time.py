@@ -18,11 +18,11 @@ from rannpde.pde.cells.condensation.dissection import factorise
 from rannpde.pde.cells.condensation.seminormal import SeminormalFactor
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.cells.time.integration import CellIntegration, InitialValues, fitted, integration_obstacles
+from rannpde.pde.cells.time.integration import CellIntegration, InitialValues, integration_obstacles, project
 from rannpde.pde.cells.time.integrator import CellIntegrator
 from rannpde.pde.cells.time.radau import RadauStages, differentiation
 from rannpde.pde.cells.time.space import SpaceSystem
-from rannpde.pde.cells.time.step_control import DyadicController, TrialStep
+from rannpde.pde.cells.time.step_control import CellStepController, CellTrialStep
 from rannpde.pde.cells.time.trajectory import CellTrajectory, unpack_trajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Progress, Status
@@ -104,7 +104,7 @@ def vector(rows: SpaceSystem, time: float, order: int = 0) -> Array:
     for number, cell in rows.mesh.present:
         points = np.column_stack([np.full(len(cell.points), time), cell.points])
         values = exact.derivative(points, (order,) + (0,) * rows.space.dim)
-        found[rows.spans[number]] = fitted(cell, values)[0].ravel()
+        found[rows.spans[number]] = project(cell, values)[0].ravel()
     return found
 
 
@@ -123,7 +123,10 @@ def test_stages_differentiate_their_polynomials_and_come_apart(count: int) -> No
         derivative = stages.derivative @ stages.nodes**power
         assert np.allclose(derivative, power * stages.nodes ** (power - 1), atol=1e-11)
     some_values = np.random.default_rng(0).normal(size=(count, 4))
-    parts = [stages.together(k, stages.shift(k) * stages.apart(k, some_values)) for k in range(len(stages.values))]
+    parts = [
+        stages.from_eigenbasis(k, stages.shift(k) * stages.to_eigenbasis(k, some_values))
+        for k in range(len(stages.values))
+    ]
     assert np.allclose(np.sum(parts, axis=0), stages.derivative @ some_values, atol=1e-9)
     assert len(stages.values) == (count + 1) // 2
 
@@ -178,8 +181,8 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
     for block in blocks:
         triangle = np.linalg.qr(np.asfortranarray(np.pad(block[:, :7], ((0, 0), (0, 1)))))[1]
         leaves.append((PivotBlock(4, (0,), triangle[:4]), SchurComplement((0,), triangle[4:, 4:])))
-    order, squared = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
-    assert squared
+    order, by_normal_equations = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
+    assert by_normal_equations
     triangles = SeminormalFactor([leaf[0] for leaf in leaves], order, [3])
     whole = np.zeros((24, 11), dtype=kind)
     whole[:12, :4], whole[12:, 4:8] = blocks[0][:, :4], blocks[1][:, :4]
@@ -189,82 +192,82 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
     cells, traces = triangles.solve([gradient[:4], gradient[4:8]], gradient[8:])
     wanted = np.linalg.lstsq(whole, right.astype(kind), rcond=None)[0]
     assert np.allclose(np.concatenate([*cells, traces]), wanted, atol=1e-11)
-    assert not triangles.free
+    assert not triangles.rank_deficient
 
 
 def test_what_is_not_determined_is_said() -> None:
     singular = PivotBlock(2, (), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
-    assert SeminormalFactor([singular], [], []).free
+    assert SeminormalFactor([singular], [], []).rank_deficient
 
 
 # --------------------------------------------------------------------------------------------------------- ladder
 
 
-def tried(ladder: DyadicController, error: float) -> TrialStep:
-    return TrialStep(ladder.level, ladder.position, np.empty(0), error, [])
+def trial(control: CellStepController, error: float) -> CellTrialStep:
+    return CellTrialStep(control.level, control.position, np.empty(0), error, [])
 
 
 @settings(max_examples=50, deadline=None)
 @given(some.integers(0, 6), some.sampled_from([1, 3]), some.integers(0, 10**6))
 def test_steps_fill_the_time_exactly(level: int, parts: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    ladder, passed = DyadicController(2.0, parts, level, 1e-3, 4, TUNING), 0.0
+    control, passed = CellStepController(2.0, parts, level, 1e-3, 4, TUNING), 0.0
     for _ in range(2000):
-        if not ladder.left:
+        if not control.left:
             break
-        assert abs(ladder.time - passed) < 1e-12
-        step = ladder.judged(tried(ladder, 1e-3 * 10 ** rng.uniform(-4, 0.5)))
+        assert abs(control.time - passed) < 1e-12
+        step = control.decide(trial(control, 1e-3 * 10 ** rng.uniform(-4, 0.5)))
         if step is not None:
-            passed += ladder.span / (parts * 2**step.level)
-            ladder.taken(step)
-    assert ladder.left or abs(passed - 2.0) < 1e-12
+            passed += control.span / (parts * 2**step.level)
+            control.advance(step)
+    assert control.left or abs(passed - 2.0) < 1e-12
 
 
 def test_errors_that_do_not_fall_with_the_step_are_those_of_space() -> None:
-    ladder = DyadicController(1.0, 1, 6, 1e-6, 4, TUNING)
-    first = tried(ladder, 1e-3)
-    assert ladder.judged(first) is None
-    assert ladder.level > 6
-    assert ladder.judged(tried(ladder, 1e-3)) is first
-    ladder.taken(first)
-    assert (ladder.level, ladder.position) == (6, 1)
-    again = tried(ladder, 1.2e-3)
-    assert ladder.judged(again) is again
-    ladder.taken(again)
-    assert (ladder.level, ladder.position) == (5, 1)
+    control = CellStepController(1.0, 1, 6, 1e-6, 4, TUNING)
+    first = trial(control, 1e-3)
+    assert control.decide(first) is None
+    assert control.level > 6
+    assert control.decide(trial(control, 1e-3)) is first
+    control.advance(first)
+    assert (control.level, control.position) == (6, 1)
+    again = trial(control, 1.2e-3)
+    assert control.decide(again) is again
+    control.advance(again)
+    assert (control.level, control.position) == (5, 1)
 
 
 def test_steps_grow_by_four_or_with_patience_by_two() -> None:
-    ladder = DyadicController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
+    control = CellStepController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
     levels = []
     for _ in range(8):
-        levels.append(ladder.level)
-        ladder.taken(tried(ladder, 1e-12))
+        levels.append(control.level)
+        control.advance(trial(control, 1e-12))
     assert levels == [10, 10, 10, 10, 8, 8, 8, 6]
-    ladder = DyadicController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
+    control = CellStepController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
     for _ in range(4):
-        assert ladder.level == 10
-        ladder.taken(tried(ladder, 0.01 * ladder.allowed(ladder.level, ladder.position)))
-    assert ladder.level == 9
+        assert control.level == 10
+        control.advance(trial(control, 0.01 * control.allowed(control.level, control.position)))
+    assert control.level == 9
 
 
 @pytest.mark.parametrize("level", [4, 12])
 def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: int) -> None:
-    ladder = DyadicController(1.0, 1, level, 1e-6, 4, TUNING)
-    errors = np.array([ladder.allowed(level, position) for position in range(2**level)])
+    control = CellStepController(1.0, 1, level, 1e-6, 4, TUNING)
+    errors = np.array([control.allowed(level, position) for position in range(2**level)])
     assert errors[-1] == 1e-6
     assert np.sqrt(np.mean(errors**2)) < 1e-6 * np.sqrt(1 + np.log(2**level))
 
 
 def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:
-    ladder = DyadicController(1.0, 1, 3, 1e-6, 4, TUNING)
-    ladder.failed()
-    assert ladder.level == 6
+    control = CellStepController(1.0, 1, 3, 1e-6, 4, TUNING)
+    control.corrections_failed()
+    assert control.level == 6
     for _ in range(TUNING.worth - 2):
-        ladder.taken(tried(ladder, 1e-12))
-        assert ladder.level > 3
-    ladder.level = 60
-    assert ladder.complement
+        control.advance(trial(control, 1e-12))
+        assert control.level > 3
+    control.level = 60
+    assert control.too_short
 
 
 # ------------------------------------------------------------------------------------------------------- problems
@@ -353,12 +356,12 @@ def _slab(times: Array, places: Array) -> Array:
 
 
 def test_what_was_reached_in_the_time_allowed_comes_back() -> None:
-    told: list[Progress] = []
+    progress: list[Progress] = []
     with pytest.warns(ConvergenceWarning, match="time allowed"):
-        solution = rp.solve(heat(), tol=1e-7, method=rp.Cells(), seconds=1e-6, progress=told.append)
+        solution = rp.solve(heat(), tol=1e-7, method=rp.Cells(), seconds=1e-6, progress=progress.append)
     assert solution.status is Status.BUDGET
-    assert told[0].time is not None
-    assert 0 < told[0].time < 0.1
+    assert progress[0].time is not None
+    assert 0 < progress[0].time < 0.1
     values = solution(solution.stated.domain.sample(300, rng=0))
     assert 0 < np.isfinite(values).sum() < 300
     assert solution.errors()["u"] < 0.1
@@ -452,9 +455,9 @@ def test_initial_values_are_resolved_before_the_march() -> None:
     domain = rp.SpaceTime(t=(0, 1e-3), x=(0, 1), y=(0, 1))
     conditions = {"start": rp.On("t=0", f"u = {exact}"), "sides": rp.On("boundary", "dn(u) = 0")}
     problem = rp.Problem("u_t = 0.01*laplace(u)", domain, conditions)
-    marching = CellIntegration(problem, 1e-6, Monitor(), TUNING, {})
+    integration = CellIntegration(problem, 1e-6, Monitor(), TUNING, {})
     basis = BasisSample.sample(2, 10, TUNING, np.random.default_rng(0))
-    tree = marching.first_tree(basis)
+    tree = integration.first_tree(basis)
     mesh = MeshBuilder(domain.space, basis).build(tree)
     for _, cell in mesh.present:
-        assert fitted(cell, InitialValues.of(problem).values(cell.points, 0))[1].max() < 1e-6
+        assert project(cell, InitialValues.of(problem).values(cell.points, 0))[1].max() < 1e-6

@@ -24,7 +24,7 @@ from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess, linearises, membranes
 from rannpde.threads import one_thread
 
-LOOSE = 1e-2
+GUESS_TOLERANCE = 1e-2
 """The error wanted of a membrane, which is only a start."""
 
 
@@ -65,16 +65,16 @@ class Cells:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
-        found = list(integration_obstacles(problem)) if self.time_stepping else []
+        reasons = list(integration_obstacles(problem)) if self.time_stepping else []
         if problem.domain.dim > 3 and not self._integrates_in_time(problem):
-            found.append(f"the domain has {problem.domain.dim} coordinates, more than three")
+            reasons.append(f"the domain has {problem.domain.dim} coordinates, more than three")
         if problem.bounds:
-            found.append("fields have bounds")
+            reasons.append("fields have bounds")
         if problem.pairings:
-            found.append("some fields are periodic and others not")
+            reasons.append("some fields are periodic and others not")
         if self.guess is not None and self._integrates_in_time(problem):
-            found.append("a march starts from the initial values and takes no guess")
-        return tuple(found)
+            reasons.append("a march starts from the initial values and takes no guess")
+        return tuple(reasons)
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
@@ -93,17 +93,17 @@ class Cells:
         if self.weights:
             check_weights(problem, self.weights)
         with one_thread(problem.domain.dim < 3):  # small matrices wait for threads longer than they take
-            found = self._found(problem, tol, rng, monitor)
-        return self._solution(problem, found, tol, monitor, why)
+            result = self._iterate(problem, tol, rng, monitor)
+        return self._solution(problem, result, tol, monitor, why)
 
-    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsResult:
+    def _iterate(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsResult:
         if self._integrates_in_time(problem):
-            marching = CellIntegration(problem, tol, monitor, self.tuning, self.weights)
-            iterations = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, marching)
-            return iterations.run(Zero(len(problem.fields)), marching.first_tree(iterations.sample_basis()))
-        iterations = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
+            integration = CellIntegration(problem, tol, monitor, self.tuning, self.weights)
+            loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, integration)
+            return loop.run(Zero(len(problem.fields)), integration.first_tree(loop.sample_basis()))
+        loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
         plain = problem.linear and self.guess is None  # any state will do
-        return iterations.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor))
+        return loop.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor))
 
     def _start(self, problem: Problem, rng: np.random.Generator, monitor: Monitor) -> State:
         """The user's guess, or an integrator's, or the first that fits the conditions.
@@ -111,7 +111,7 @@ class Cells:
         Where equations have no linearisation there, the membrane that leaves least of them.
         """
         known = as_state(self.guess, problem)
-        known = along_a_line(problem) if known is None else known
+        known = initial_value_guess(problem) if known is None else known
         if known is not None:
             return known
         guess = first_guess(problem)
@@ -119,7 +119,8 @@ class Cells:
             return guess
         if not isinstance(problem.domain, SpaceTime):
             tried = [
-                CellsLoop(one, LOOSE, monitor, rng, self.tuning).run(guess).best.network for one in membranes(problem)
+                CellsLoop(one, GUESS_TOLERANCE, monitor, rng, self.tuning).run(guess).best.network
+                for one in membranes(problem)
             ]
             usable = [network for network in tried if linearises(problem, network)]
             if usable:
@@ -129,32 +130,32 @@ class Cells:
             "all derivatives vanish); pass rp.Cells(guess={…}) with a formula for each field"
         )
 
-    def _solution(self, problem: Problem, found: CellsResult, tol: float, monitor: Monitor, why: str) -> Solution:
-        best, network = found.best, found.best.network
+    def _solution(self, problem: Problem, result: CellsResult, tol: float, monitor: Monitor, why: str) -> Solution:
+        best, network = result.best, result.best.network
         held_out = held_out_residual(problem, network)
-        status, detail = found.status, found.detail
+        status, detail = result.status, result.detail
         worst = max(held_out.values())
-        veto = (
+        residual_tolerance = (
             self.tuning.residual_tolerance_in_time
             if isinstance(network, CellTrajectory)
             else self.tuning.residual_tolerance
         )
-        if status is Status.CONVERGED and worst > max(veto, 3 * tol):
+        if status is Status.CONVERGED and worst > max(residual_tolerance, 3 * tol):
             status, detail = Status.VETOED, f"two iterations agree, but leave a relative residual of {worst:.1e}"
         measures: dict[str, float] = {}
         for term in problem.terms:
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        label = f"{len(network.boxes)} cells of degree {found.iterations[-1].degree}"
+        label = f"{len(network.boxes)} cells of degree {result.iterations[-1].degree}"
         label += f", {network.steps} steps in time" if isinstance(network, CellTrajectory) else ""
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
-            estimate=found.estimate, held_out=held_out, losses=best.losses,
+            estimate=result.estimate, held_out=held_out, losses=best.losses,
             integrals={name: loss * measures[name] for name, loss in best.losses.items()},
-            history=CellsHistory(found.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
+            history=CellsHistory(result.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
-def along_a_line(problem: Problem) -> State | None:
+def initial_value_guess(problem: Problem) -> State | None:
     """Where Newton's method begins for an initial value problem of one coordinate; None for all others."""
     return integrated(problem) if problem.domain.dim == 1 else None
 

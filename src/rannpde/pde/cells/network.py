@@ -14,7 +14,7 @@ from rannpde.errors import FileError
 from rannpde.network.features import FourierFeatures
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis.basis import turned, waves
+from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.cells.mesh.tree import CellNode, packed_tree, unpacked_tree
@@ -26,7 +26,7 @@ from rannpde.pde.statement.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from rannpde.pde.cells.time.trajectory import CellTrajectory
 
-NEAREST = 10**6
+DISTANCE_BLOCK = 10**6
 """Distances of points from cells that are computed at once."""
 
 
@@ -67,8 +67,8 @@ class CellNetwork:
         """Leaves (bool) without a cell of their own."""
         leaves = np.array([leaf.bounds for leaf in self.tree.leaves])
         slack = 1e-12 * self.tree.lengths
-        spoken = self.boxes[self.homes]
-        outside = (spoken[:, :, 0] < leaves[:, :, 0] - slack) | (spoken[:, :, 1] > leaves[:, :, 1] + slack)
+        own_boxes = self.boxes[self.homes]
+        outside = (own_boxes[:, :, 0] < leaves[:, :, 0] - slack) | (own_boxes[:, :, 1] > leaves[:, :, 1] + slack)
         return np.asarray(outside.any(axis=1))
 
     def cells_at(self, points: Array) -> Array:
@@ -77,12 +77,12 @@ class CellNetwork:
         Points of a leaf without a cell, as those on a wall at which the leaf behind it begins, belong to the nearest.
         """
         leaves = self.tree.locate(points)
-        found = self.homes[leaves]
-        complement = np.flatnonzero(self.empty[leaves])
-        for some in np.array_split(complement, len(complement) * len(self.boxes) // NEAREST + 1):
+        numbers = self.homes[leaves]
+        lost = np.flatnonzero(self.empty[leaves])
+        for some in np.array_split(lost, len(lost) * len(self.boxes) // DISTANCE_BLOCK + 1):
             away = np.maximum(self.boxes[:, :, 0] - points[some, None], points[some, None] - self.boxes[:, :, 1])
-            found[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
-        return found
+            numbers[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
+        return numbers
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """(M, fields)."""
@@ -97,10 +97,12 @@ class CellNetwork:
         for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
             lower, upper = self.boxes[number].T
             half = 0.5 * (upper - lower)
-            found = waves(self.features, (points[rows] - 0.5 * (lower + upper)) / half)
+            table = fourier_columns(self.features, (points[rows] - 0.5 * (lower + upper)) / half)
             for index in indices:
                 scale = float(np.prod(half ** -np.array(index, dtype=float)))
-                values[index][rows] = found @ (turned(self.features, index, self.coefficients[number]) * scale)
+                values[index][rows] = table @ (
+                    derivative_weights(self.features, index, self.coefficients[number]) * scale
+                )
         return values
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -123,7 +125,7 @@ class Weights:
     cells: tuple[Array, ...]
     traces: tuple[Array, ...]
 
-    def towards(self, other: Weights, length: float) -> Weights:
+    def moved_towards(self, other: Weights, length: float) -> Weights:
         """That share of the way to other weights."""
         pairs = ((self.cells, other.cells), (self.traces, other.traces))
         mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
@@ -187,14 +189,14 @@ class DiscreteSolution:
     network: CellNetwork | CellTrajectory
     mesh: Mesh
     weights: Weights
-    inside: Array
-    beside: Array
+    equation_residuals: Array
+    condition_residuals: Array
     losses: Mapping[str, float]
     steps: int
     status: Status
-    free: bool
+    rank_deficient: bool
 
     @property
-    def marks(self) -> Array:
+    def indicators(self) -> Array:
         """Dimensionless residual per leaf, (C,)."""
-        return np.hypot(self.inside, np.linalg.norm(self.beside, axis=1))
+        return np.hypot(self.equation_residuals, np.linalg.norm(self.condition_residuals, axis=1))

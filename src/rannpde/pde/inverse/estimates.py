@@ -146,7 +146,7 @@ def unpack_function(
     draw = BasisSample(features, degree, CellsTuning())
     middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
     nodes, shares = draw.grid
-    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, whole=False)
+    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, uncut=False)
     basis = FunctionBasis(unknown, cell, turn, floats(arrays, "roughness", (count,)))
     expanded = Expanded(basis, floats(arrays, "vector", (count,)))
     covariance, between = floats(arrays, "covariance", (count, count)), floats(arrays, "between", (count,))

@@ -16,7 +16,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
-from rannpde.pde.cells.method import along_a_line
+from rannpde.pde.cells.method import initial_value_guess
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.time.integration import CellIntegration
@@ -123,7 +123,7 @@ class CellsModel:
         self.system = CellsSystem(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
         self.start: State | Weights = start
         self.last: tuple[Array, list[Weights]] | None = None
-        self.problem, self.initial = problem, along_a_line(problem.at({})) is not None
+        self.problem, self.initial = problem, initial_value_guess(problem.at({})) is not None
         self.linear = _linear_in_fields(problem)
         self.fields = len(problem.fields)
 
@@ -147,7 +147,7 @@ class CellsModel:
     def _found(self, vector: Array, steady: float) -> list[Weights] | None:
         """Weights with their changes where Newton's steps are that small; None where they do not become small."""
         self.present.vector = np.array(vector)
-        start = along_a_line(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
+        start = initial_value_guess(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
         return self._newton(self._begin(vector) if start is None else start, steady)
 
     def _begin(self, vector: Array) -> State | Weights:
@@ -279,7 +279,7 @@ class MarchedModel:
         """A march with those beside it: outputs are the fields, then their changes."""
         forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
         marching = CellIntegration(forward, self.tol, self.monitor, self.tuning, {})
-        found = marching.with_changes(self.mesh, self.sizes, self.seed, near)
+        found = marching.with_sensitivities(self.mesh, self.sizes, self.seed, near)
         whole = len(found.orders) == outputs and found.times[-1] >= found.end * (1 - 1e-9)
         return found if whole else Unanswered(outputs)
 

@@ -59,7 +59,7 @@ class FunctionBasis:
         draw = BasisSample.sample(dim, degree, CellsTuning(singular_value_cutoff=CUTOFF), rng)
         nodes, weights = draw.grid
         middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-        cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, whole=True)
+        cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, uncut=True)
         rough = np.zeros((cell.functions, cell.functions))
         for index, share in _derivatives(unknown.smoothness or USUAL, dim):
             table = draw.table(index) * np.sqrt(weights)[:, None]

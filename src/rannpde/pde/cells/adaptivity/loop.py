@@ -15,7 +15,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
-from rannpde.pde.cells.adaptivity.marking import refined
+from rannpde.pde.cells.adaptivity.marking import refine_marked
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.initial import (
@@ -51,7 +51,7 @@ class CellsResult:
     detail: str
 
 
-class Solver(Protocol):
+class MeshSolver(Protocol):
     """What solves in the place of ``CellsLoop.solve``, in coordinates of its own."""
 
     @property
@@ -85,7 +85,7 @@ class CellsLoop:
         tuning: CellsTuning,
         degree: int | None = None,
         factors: Mapping[str, float] | None = None,
-        solver: Solver | None = None,
+        solver: MeshSolver | None = None,
     ) -> None:
         self.problem, self.tol, self.monitor, self.rng, self.tuning = problem, tol, monitor, rng, tuning
         self.solver = solver
@@ -100,15 +100,17 @@ class CellsLoop:
         self.creases = problem.domain.creases
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
-        self.judge = CellsEstimator(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
+        self.estimator = CellsEstimator(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
         self.sizes = np.ones(len(problem.fields))
-        self.mark = tuning.marking_factor * tol  # in space cells are dear: the worst first
+        self.threshold = tuning.marking_factor * tol  # in space cells are dear: the worst first
         if self.dim < 3:
-            self.mark = min(self.mark, self.judge.lenient)  # what is left alone must not stand in the way of the end
+            self.threshold = min(
+                self.threshold, self.estimator.residual_tolerance
+            )  # what is left alone must not stand in the way of the end
         self.last: DiscreteSolution | None = None
-        self.rushed = False
+        self.out_of_time = False
         self.best: tuple[DiscreteSolution, float] | None = None
-        self.pointed = False
+        self.grade_at_crossings = False
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
@@ -126,12 +128,12 @@ class CellsLoop:
         status: Status | None = None
         while status is None:
             try:
-                status = self._pass(tree, self.last.network if self.last is not None else state)
+                status = self._iterate(tree, self.last.network if self.last is not None else state)
             except _BudgetExhausted:
                 status = Status.BUDGET
                 if self.last is None:  # something to look at, from one cell
-                    self.rushed = True
-                    self._pass(CellNode(tree.bounds), state)
+                    self.out_of_time = True
+                    self._iterate(CellNode(tree.bounds), state)
             except KeyboardInterrupt:
                 if self.last is None:
                     raise
@@ -139,74 +141,77 @@ class CellsLoop:
             if status is None:
                 assert self.last is not None
                 before = tree
-                tree = refined(before, self.last, self.mark, self.sizes, self.tuning, self.creases)
-                if self.pointed:
-                    self.pointed, tree = False, graded_towards(tree, self.interfaces.crossings)
+                tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning, self.creases)
+                if self.grade_at_crossings:
+                    self.grade_at_crossings, tree = False, graded_towards(tree, self.interfaces.crossings)
                 if (
                     len(tree.leaves) > self.tuning.max_cells[self.dim - 1]
-                    or len(self.judge.iterations) >= self.tuning.max_iterations
+                    or len(self.estimator.iterations) >= self.tuning.max_iterations
                 ):
                     status = Status.STALLED
                 elif not graded:
                     graded, tree = True, self._graded(tree)
                 else:
-                    tree = self._unlike(before, tree)
+                    tree = self._distinct(before, tree)
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if status is Status.STALLED and best.status is Status.NEWTON:
             status = Status.NEWTON
-        elif status is Status.STALLED and self.judge.undetermined():
+        elif status is Status.STALLED and self.estimator.undetermined():
             status = Status.UNDETERMINED
-        return CellsResult(best, tuple(self.judge.iterations), estimate, status, self._detail(status, estimate))
+        return CellsResult(best, tuple(self.estimator.iterations), estimate, status, self._detail(status, estimate))
 
-    def _pass(self, tree: CellNode, state: State) -> Status | None:
-        number, begin = len(self.judge.iterations) + 1, self.monitor.elapsed
-        solved = self.solve(tree, state, number)
-        values = solved.network(self.points)
+    def _iterate(self, tree: CellNode, state: State) -> Status | None:
+        number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
+        solution = self.solve(tree, state, number)
+        values = solution.network(self.points)
         change = np.inf if self.last is None else apart(self.last.network(self.points), values)
-        residual = float(solved.marks.max())
-        cells = sum(cell is not None for cell in solved.mesh.cells)
-        volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
-        whole = float(np.sqrt(volumes @ solved.marks**2 / volumes.sum()))
+        residual = float(solution.indicators.max())
+        cells = sum(cell is not None for cell in solution.mesh.cells)
+        volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])
+        whole = float(np.sqrt(volumes @ solution.indicators**2 / volumes.sum()))
         seconds = self.monitor.elapsed - begin
-        self.judge.record(CellsIteration(cells, self.degree, solved.steps, residual, change, seconds), whole)
-        short = solved.status.by_caller or solved.status is Status.INTEGRATOR
-        again = self.last is not None and self.last.status is solved.status
-        self.last = solved
+        self.estimator.record(CellsIteration(cells, self.degree, solution.steps, residual, change, seconds), whole)
+        short = solution.status.by_caller or solution.status is Status.INTEGRATOR
+        again = self.last is not None and self.last.status is solution.status
+        self.last = solution
         self.sizes = self._sizes_of(values)
-        estimate = self.judge.estimate()
-        if self.best is None or residual > self.judge.lenient or estimate <= self.best[1]:
-            self.best = (solved, estimate)
-        self.monitor.tell(number, solved.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
-        if short and (again or solved.status.by_caller):  # a march that did not come to its end
-            return solved.status
-        small = residual <= self.judge.lenient
-        if solved.free and small and number > 1:
+        estimate = self.estimator.estimate()
+        if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
+            self.best = (solution, estimate)
+        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
+        if short and (again or solution.status.by_caller):  # a march that did not come to its end
+            return solution.status
+        small = residual <= self.estimator.residual_tolerance
+        if solution.rank_deficient and small and number > 1:
             return Status.UNDETERMINED
         alike = (
-            self.dim > 1 or cells == self.judge.iterations[-2 if number > 1 else -1].cells
+            self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
         )  # on a line a look is cheap
-        agree = estimate <= self.tol and small and alike and solved.status is Status.CONVERGED
-        if agree and not self._must_mend(solved):
-            if len(self.judge.vetoes) > 1:  # those before would be vetoed, or no better
-                self.best = (solved, estimate)
+        agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
+        if agree and not self._fails_residual_check(solution):
+            if len(self.estimator.checked_residuals) > 1:  # those before would be vetoed, or no better
+                self.best = (solution, estimate)
             return Status.CONVERGED
         if self.monitor.exhausted:
             return Status.BUDGET
         if estimate <= self.tol:  # what was left alone so far stands in the way of the end
-            self.mark = min(self.mark, self.judge.lenient)
-        return Status.STALLED if self.judge.stagnated(self.best[1] <= self.tol) else None
+            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
+        return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
 
-    def _must_mend(self, solved: DiscreteSolution) -> bool:
+    def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
         """Whether iterations agree on what would be vetoed, and the next shall have smaller cells, at crossings
         first."""
         if self.solver is not None:
             return False
-        share = self.judge.residual_reduction(max(held_out_residual(self.problem, solved.network).values()))
-        self.mark, self.pointed = min(self.mark, share * float(solved.marks.max())), self.dim == 2 and share < 1
+        share = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
+        self.threshold, self.grade_at_crossings = (
+            min(self.threshold, share * float(solution.indicators.max())),
+            self.dim == 2 and share < 1,
+        )
         return share < 1
 
-    def _unlike(self, before: CellNode, tree: CellNode) -> CellNode:
+    def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
         """The next cells: where they would be nearly those of the iteration before, something else has to differ.
 
         What both iterations lack does not show in their difference: so the degree is another, and at corners, where the
@@ -214,26 +219,26 @@ class CellsLoop:
         cut.
         """
         assert self.last is not None
-        residual = float(self.last.marks.max())
-        if self._few(before, tree) and not self.judge.rounded(self.judge.iterations[-1]):
+        residual = float(self.last.indicators.max())
+        if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
             # of a march steps may differ, in space cells are dear, at corners others help
-            more = differ and self.solver is None and self.dim < 3 and not self._singular
+            more = differ and self.solver is None and self.dim < 3 and not self._has_corners
             if more or tree is before:
-                self.mark = min(self.mark / 4, self._aim() * residual)
+                self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
             if more:
-                tree = refined(before, self.last, self.mark, self.sizes, self.tuning)
-        if self.solver is None and self._few(before, tree):
+                tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning)
+        if self.solver is None and self._similar(before, tree):
             self.degree = sum(self.degrees) - self.degree
             tree = graded_at_corners(tree, self.problem.domain, self.interfaces)
         return tree
 
     @property
-    def _singular(self) -> bool:
+    def _has_corners(self) -> bool:
         """Whether there are corners, where residuals fall slowly."""
         return bool(self.problem.domain.corners or self.interfaces.corners)
 
-    def _few(self, before: CellNode, tree: CellNode) -> bool:
+    def _similar(self, before: CellNode, tree: CellNode) -> bool:
         """Whether hardly any cells were cut."""
         return len(tree.leaves) < self.tuning.similar_mesh_ratio * len(before.leaves)
 
@@ -241,23 +246,21 @@ class CellsLoop:
         """Cells small enough at corners for the error wanted."""
         return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
-    def _aim(self) -> float:
+    def _target_reduction(self) -> float:
         """What the largest residual is to be multiplied by: errors are about proportional to it."""
         known = self.best[1] if self.best is not None else np.inf
         return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
 
     def _detail(self, status: Status, estimate: float) -> str:
-        residual = self.judge.iterations[-1].residual
+        residual = self.estimator.iterations[-1].residual
         if status is Status.STALLED:
             known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
-            return (
-                f"{known}the largest residual of a cell is {residual:.1e} after {len(self.judge.iterations)} iterations"
-            )
+            return f"{known}the largest residual of a cell is {residual:.1e} after {len(self.estimator.iterations)} iterations"
         if status is Status.UNDETERMINED:
             named = self.problem.free_constants
             what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
             return f"the equations and conditions leave {what} free; add a condition that fixes it"
-        if status.by_caller and estimate <= self.tol and residual > self.judge.lenient:
+        if status.by_caller and estimate <= self.tol and residual > self.estimator.residual_tolerance:
             return f"{status}; iterations agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
         return ""
 
@@ -265,7 +268,7 @@ class CellsLoop:
 
     def solve(self, tree: CellNode, state: State, number: int) -> DiscreteSolution:
         """The problem on the leaves of a tree, from a state."""
-        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, together=len(tree.bounds) > 2)
+        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
         basis = self.sample_basis()
         if self.solver is not None:
             seed = int(self.rng.integers(2**31))
@@ -273,20 +276,32 @@ class CellsLoop:
         names = self.problem.domain.names
         builder = MeshBuilder(self.problem.domain, basis, self.interfaces)
         mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._checkpoint)
-        loose = self._loose(mesh.tree)
+        weak_outflow = self._missed_conditions(mesh.tree)
         seed = int(self.rng.integers(2**31))
-        system = CellsSystem(self.problem, mesh, self.sizes, loose, self.factors, seed, checkpoint=self._checkpoint)
+        system = CellsSystem(
+            self.problem, mesh, self.sizes, weak_outflow, self.factors, seed, checkpoint=self._checkpoint
+        )
         if self.newton is None:
-            weights, free = system.solve(state, self._checkpoint)
+            weights, rank_deficient = system.solve(state, self._checkpoint)
             steps, status = 1, Status.CONVERGED
         else:
             first = self.last is None
-            weights, steps, status, free = self.newton.solve(system, state, number, first, self._checkpoint)
+            weights, steps, status, rank_deficient = self.newton.solve(system, state, number, first, self._checkpoint)
         network = cell_network(mesh, weights)
         if self.last is None:  # residuals are relative to the sizes of fields, which are known now
             system.sizes = self._sizes_of(network(self.points))
-        inside, beside = system.residuals(weights)
-        return DiscreteSolution(network, mesh, weights, inside, beside, system.losses(weights), steps, status, free)
+        equation_residuals, condition_residuals = system.residuals(weights)
+        return DiscreteSolution(
+            network,
+            mesh,
+            weights,
+            equation_residuals,
+            condition_residuals,
+            system.losses(weights),
+            steps,
+            status,
+            rank_deficient,
+        )
 
     def _sizes_of(self, values: Array) -> Array:
         """Of the fields (fields,), from values (M, fields) at the points; as they were where nothing is known."""
@@ -297,15 +312,15 @@ class CellsLoop:
         """New functions."""
         return BasisSample.sample(self.dim, self.degree, self.tuning, self.rng)
 
-    def _loose(self, tree: CellNode) -> Array:
+    def _missed_conditions(self, tree: CellNode) -> Array:
         """Leaves in which the iteration before missed the values prescribed there, or all."""
         if self.last is None:
             return np.ones(len(tree.leaves), dtype=bool)
         centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
         home = self.last.mesh.tree.locate(centres)
-        return np.linalg.norm(self.last.beside, axis=1)[home] > self.tuning.outflow_misfit
+        return np.linalg.norm(self.last.condition_residuals, axis=1)[home] > self.tuning.outflow_misfit
 
     def _checkpoint(self) -> None:
-        first_march = self.solver is not None and self.last is None  # it looks at the clock itself
-        if self.monitor.exhausted and not (self.rushed or first_march):
+        first_integration = self.solver is not None and self.last is None  # it looks at the clock itself
+        if self.monitor.exhausted and not (self.out_of_time or first_integration):
             raise _BudgetExhausted

@@ -65,19 +65,21 @@ class BasisSample:
         The first is 1, and the others have the mean 0: a field that hardly varies, as where it diffuses a million times
         faster than beside, is then known with all digits of its derivatives.
         """
-        columns = waves(self.features, points)[:, :-1] / sqrt(self.features.width)
+        columns = fourier_columns(self.features, points)[:, :-1] / sqrt(self.features.width)
         _, values, rows = np.linalg.svd((columns - weights @ columns) * np.sqrt(weights)[:, None], full_matrices=False)
-        kept = int((values > self.tuning.singular_value_cutoff).sum())  # beside 1, the size of the first
-        found = np.zeros((self.features.columns, kept + 1))
-        found[-1, 0] = 1.0
-        found[:-1, 1:] = (rows[:kept] / values[:kept, None]).T
-        found[-1, 1:] = -weights @ (columns @ found[:-1, 1:])
-        return found
+        rank = int((values > self.tuning.singular_value_cutoff).sum())  # beside 1, the size of the first
+        transform = np.zeros((self.features.columns, rank + 1))
+        transform[-1, 0] = 1.0
+        transform[:-1, 1:] = (rows[:rank] / values[:rank, None]).T
+        transform[-1, 1:] = -weights @ (columns @ transform[:-1, 1:])
+        return transform
 
     def table(self, index: MultiIndex) -> Array:
         """∂^index of the functions of a whole box at the grid, (M, functions), in scaled coordinates."""
         if index not in self._tables:
-            self._tables[index] = waves(self.features, self.grid[0]) @ turned(self.features, index, self.transform)
+            self._tables[index] = fourier_columns(self.features, self.grid[0]) @ derivative_weights(
+                self.features, index, self.transform
+            )
         return self._tables[index]
 
 
@@ -93,7 +95,7 @@ class Cell:
     points: Array
     weights: Array
     transform: Array
-    whole: bool
+    uncut: bool
 
     @property
     def functions(self) -> int:
@@ -109,24 +111,24 @@ class Cell:
 
     def tables(self, indices: Iterable[MultiIndex]) -> Mapping[MultiIndex, Array]:
         """∂^index of the functions at the cell's own points, each (M, functions)."""
-        return Shared(self, tuple(indices)) if self.whole else self.at(self.points, indices)
+        return SharedTables(self, tuple(indices)) if self.uncut else self.at(self.points, indices)
 
     def at(self, points: Array, indices: Iterable[MultiIndex]) -> dict[MultiIndex, Array]:
         """∂^index of the functions at points (P, n), each (P, functions)."""
-        found = self.waves(points)
-        return {index: found @ self.outputs(index) for index in indices}
+        columns = self.fourier_columns(points)
+        return {index: columns @ self.outputs(index) for index in indices}
 
-    def waves(self, points: Array) -> Array:
+    def fourier_columns(self, points: Array) -> Array:
         """What every derivative of the functions is made of, (P, columns)."""
-        return waves(self.basis.features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
+        return fourier_columns(self.basis.features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
 
     def outputs(self, index: MultiIndex) -> Array:
         """Weights (columns, functions) of these that give ∂^index of the functions."""
-        return turned(self.basis.features, index, self.transform) * self.factor(index)
+        return derivative_weights(self.basis.features, index, self.transform) * self.factor(index)
 
 
 @dataclass(frozen=True, eq=False)
-class Shared(Mapping[MultiIndex, Array]):
+class SharedTables(Mapping[MultiIndex, Array]):
     """The tables of a whole box, made of those that all whole boxes share when they are asked for.
 
     In space those of one cell fill megabytes, and there are hundreds of cells.
@@ -145,13 +147,13 @@ class Shared(Mapping[MultiIndex, Array]):
         return len(self.indices)
 
 
-def waves(features: FourierFeatures, scaled: Array) -> Array:
+def fourier_columns(features: FourierFeatures, scaled: Array) -> Array:
     """cos and sin of all phases, and 1, (P, columns): every derivative of every column is made of these."""
     phase = scaled @ features.weights + features.phases
     return np.concatenate([np.cos(phase), np.sin(phase), np.ones((len(phase), 1))], axis=1)
 
 
-def turned(features: FourierFeatures, index: MultiIndex, transform: Array) -> Array:
+def derivative_weights(features: FourierFeatures, index: MultiIndex, transform: Array) -> Array:
     """Weights (columns, r) of ``waves`` that give ∂^index of the functions with output weights ``transform``.
 
     >>> layer = FourierFeatures.sample(width=3, dim=2, scale=1.0, rng=0)

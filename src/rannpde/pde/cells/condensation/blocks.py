@@ -12,7 +12,7 @@ from rannpde.arrays import Array
 
 RANK_TOLERANCE = 1e-13
 """A triangle of smaller reciprocal condition leaves something free, up to rounding."""
-BLOCKS = 32
+BLOCK_SIZE = 32
 """Columns that are turned together where rows are added to a triangle."""
 CHOLESKY_CONDITION = 1e-7
 """A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost all but two digits."""
@@ -40,16 +40,16 @@ class PivotBlock:
 
     def solve(self, traces: Sequence[Array]) -> tuple[Array, bool]:
         """The unknowns (own, sides), and whether something was left free (its smallest solution is taken)."""
-        right = self.rows[:, self.own :]
+        rhs = self.rows[:, self.own :]
         if self.faces:
             known = np.concatenate([traces[j] for j in self.faces])
-            right = right[:, len(known) :] - right[:, : len(known)] @ known
+            rhs = rhs[:, len(known) :] - rhs[:, : len(known)] @ known
         triangle = self.rows[:, : self.own]
         if not self.own:
-            return right[:0], False
+            return rhs[:0], False
         if len(triangle) == self.own and lapack.dtrcon(triangle)[0] > RANK_TOLERANCE:
-            return solve_triangular(triangle, right, check_finite=False), False
-        return np.linalg.lstsq(triangle, right, rcond=RANK_TOLERANCE)[0], True
+            return solve_triangular(triangle, rhs, check_finite=False), False
+        return np.linalg.lstsq(triangle, rhs, rcond=RANK_TOLERANCE)[0], True
 
 
 def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[PivotBlock, SchurComplement]:
@@ -65,9 +65,11 @@ def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[PivotBlock, S
         triangle, failed = potrf(matrix[:own, :own] / lengths / lengths[:, None], clean=1)
         if failed or not trcon(triangle)[0] > CHOLESKY_CONDITION:
             raise IllConditioned
-    beside = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
-    left = _rank(beside)(-1.0, beside, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1)
-    return PivotBlock(own, rest, np.hstack([triangle * lengths, beside])), SchurComplement(rest, np.asarray(left))
+    coupling = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
+    left = _rank_update(coupling)(
+        -1.0, coupling, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1
+    )
+    return PivotBlock(own, rest, np.hstack([triangle * lengths, coupling])), SchurComplement(rest, np.asarray(left))
 
 
 def gram(rows: Array) -> Array:
@@ -80,10 +82,10 @@ def gram(rows: Array) -> Array:
     """
     if not rows.size:
         return np.zeros((rows.shape[1],) * 2, dtype=rows.dtype)
-    return np.asarray(_rank(rows)(1.0, np.asfortranarray(rows), trans=2))
+    return np.asarray(_rank_update(rows)(1.0, np.asfortranarray(rows), trans=2))
 
 
-def _rank(rows: Array) -> Callable[..., Array]:
+def _rank_update(rows: Array) -> Callable[..., Array]:
     """α A*A + β C, of which half is computed."""
     return blas.zherk if np.iscomplexobj(rows) else blas.dsyrk
 
@@ -98,7 +100,7 @@ def triangular_factor(matrix: Array) -> Array:
     return np.triu(factored[: min(rows, columns)])
 
 
-def added(rows: Array, more: Array, own: int) -> tuple[Array, Array]:
+def append_rows(rows: Array, more: Array, own: int) -> tuple[Array, Array]:
     """Rows [R | C], R a triangle of ``own`` columns, with more rows [B | D] below: R and C of both, and what is left.
 
     As many rows as were added are left, in the columns of C alone; R is filled up with zeros if it is not whole.
@@ -109,10 +111,10 @@ def added(rows: Array, more: Array, own: int) -> tuple[Array, Array]:
     if not len(more):
         return upper, more[:, own:]
     tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), dtype=kind)
-    blocks = min(own, BLOCKS)
-    triangle, vectors, factors, _ = tpqrt(0, blocks, upper[:, :own], np.asfortranarray(more[:, :own], dtype=kind))
+    block_size = min(own, BLOCK_SIZE)
+    triangle, vectors, factors, _ = tpqrt(0, block_size, upper[:, :own], np.asfortranarray(more[:, :own], dtype=kind))
     turn = "C" if np.iscomplexobj(triangle) else "T"
-    beside, left, _ = tpmqrt(
+    coupling, left, _ = tpmqrt(
         0, vectors, factors, upper[:, own:], np.asfortranarray(more[:, own:], dtype=kind), trans=turn
     )
-    return np.hstack([np.triu(triangle), beside]), left
+    return np.hstack([np.triu(triangle), coupling]), left

@@ -28,12 +28,12 @@ from rannpde.pde.cells.condensation.blocks import (
 )
 from rannpde.pde.cells.mesh.tree import CellNode
 
-REFINED, SETTLED, CONTRACTION, ROUNDS = 1e-13, 1e-10, 0.1, 6
+REFINEMENT_TOLERANCE, ROUNDING_LEVEL, CONTRACTION, MAX_REFINEMENTS = 1e-13, 1e-10, 0.1, 6
 """Corrections of traces end where they are smaller, relative to these; or smaller than the second number and no longer
 falling, which is rounding; each is to be smaller than the one before by this factor; and so many are made at most."""
 
 
-Order = list[tuple[Sequence[int], PivotBlock]]
+EliminationOrder = list[tuple[Sequence[int], PivotBlock]]
 """The faces whose traces are eliminated together, and the rows that determine them; from the leaves to the root."""
 
 
@@ -49,51 +49,60 @@ def solve_traces(
     Products square a condition. What the traces then leave of the rows themselves is solved for again until it is
     rounding, after which they are as good as by an orthogonal factorisation, which takes over where that fails.
     """
-    order, squared = factorise(tree, owners, widths, leaves, checkpoint)
-    traces, free = _solved(order, widths)
-    if squared and order:
+    elimination, squared = factorise(tree, owners, widths, leaves, checkpoint)
+    traces, rank_deficient = _back_substituted(elimination, widths)
+    if squared and elimination:
         parts = [leaf[1] for leaf in leaves if leaf is not None]
         try:
-            return _settled(order, parts, traces, checkpoint), free
+            return _refined_traces(elimination, parts, traces, checkpoint), rank_deficient
         except IllConditioned:
-            return _solved(_along(tree, owners, widths, _rows(leaves), checkpoint, _orthogonal), widths)
-    return traces, free
+            return _back_substituted(
+                _dissect(tree, owners, widths, _complements(leaves), checkpoint, _merge_orthogonal), widths
+            )
+    return traces, rank_deficient
 
 
-def _settled(
-    order: Order, parts: Sequence[SchurComplement], traces: Sequence[Array], checkpoint: Callable[[], None]
+def _refined_traces(
+    elimination: EliminationOrder,
+    parts: Sequence[SchurComplement],
+    traces: Sequence[Array],
+    checkpoint: Callable[[], None],
 ) -> list[Array]:
     """The traces after corrections, until these are rounding; IllConditioned where they do not become smaller."""
-    found, before = list(traces), 1.0
-    for _ in range(ROUNDS):
+    refined, before = list(traces), 1.0
+    for _ in range(MAX_REFINEMENTS):
         checkpoint()
-        further = _further(order, parts, found)
-        found = [one + more for one, more in zip(found, further, strict=True)]
-        gap, size = (np.sqrt(sum(np.square(np.abs(part)).sum(axis=0) for part in many)) for many in (further, found))
-        change = float((gap / np.maximum(size, 1e-300)).max(initial=0.0))
-        if change < REFINED or (change < SETTLED and change > CONTRACTION * before):
-            return found
+        correction = _correction(elimination, parts, refined)
+        refined = [one + more for one, more in zip(refined, correction, strict=True)]
+        change_norm, trace_norm = (
+            np.sqrt(sum(np.square(np.abs(part)).sum(axis=0) for part in many)) for many in (correction, refined)
+        )
+        change = float((change_norm / np.maximum(trace_norm, 1e-300)).max(initial=0.0))
+        if change < REFINEMENT_TOLERANCE or (change < ROUNDING_LEVEL and change > CONTRACTION * before):
+            return refined
         if not change < CONTRACTION * before:
             raise IllConditioned
         before = change
-    return found
+    return refined
 
 
-def _solved(order: Order, widths: Sequence[int]) -> tuple[list[Array], bool]:
-    traces: list[Array] = [np.empty((0, _sides(kept, widths))) for _, kept in order[:1] for _ in widths]
-    free = False
-    for mine, kept in reversed(order):
-        solved, loose = kept.solve(traces)
-        free |= loose
+def _back_substituted(elimination: EliminationOrder, widths: Sequence[int]) -> tuple[list[Array], bool]:
+    traces: list[Array] = [np.empty((0, _rhs_count(pivot, widths))) for _, pivot in elimination[:1] for _ in widths]
+    rank_deficient = False
+    for mine, pivot in reversed(elimination):
+        solved, deficient = pivot.solve(traces)
+        rank_deficient |= deficient
         for j, part in zip(mine, np.split(solved, np.cumsum([widths[j] for j in mine])[:-1], axis=0), strict=True):
             traces[j] = part
-    return traces, free
+    return traces, rank_deficient
 
 
-def _further(order: Order, parts: Sequence[SchurComplement], traces: Sequence[Array]) -> list[Array]:
+def _correction(
+    elimination: EliminationOrder, parts: Sequence[SchurComplement], traces: Sequence[Array]
+) -> list[Array]:
     """The traces of what given traces leave of the right sides of rows, with the factors that are there."""
-    found = [np.zeros_like(trace) for trace in traces]  # right sides, then what they give
-    sides = found[0].shape[1]
+    values = [np.zeros_like(trace) for trace in traces]  # right sides, then what they give
+    rhs = values[0].shape[1]
 
     def of(faces: Sequence[int], values: Array) -> Iterator[tuple[int, Array]]:
         ends = np.cumsum([len(traces[j]) for j in faces])
@@ -102,22 +111,22 @@ def _further(order: Order, parts: Sequence[SchurComplement], traces: Sequence[Ar
     for part in parts:
         if part.faces:
             known = np.concatenate([traces[j] for j in part.faces])
-            rows, right = part.rows[:, : len(known)], part.rows[:, len(known) :]
-            for j, more in of(part.faces, rows.conj().T @ (right - rows @ known)):
-                found[j] += more
-    for mine, kept in order:
-        right = np.concatenate([found[j] for j in mine])
-        turned = solve_triangular(kept.rows[:, : kept.own], right, trans="C", check_finite=False)
+            rows, rhs_block = part.rows[:, : len(known)], part.rows[:, len(known) :]
+            for j, more in of(part.faces, rows.conj().T @ (rhs_block - rows @ known)):
+                values[j] += more
+    for mine, pivot in elimination:
+        rhs_block = np.concatenate([values[j] for j in mine])
+        turned = solve_triangular(pivot.rows[:, : pivot.own], rhs_block, trans="C", check_finite=False)
         for j, value in of(mine, turned):
-            found[j] = value
-        if kept.faces:
-            for j, more in of(kept.faces, kept.rows[:, kept.own : -sides].conj().T @ turned):
-                found[j] = found[j] - more
-    for mine, kept in reversed(order):
-        rows = np.hstack([kept.rows[:, :-sides], np.concatenate([found[j] for j in mine])])
-        for j, value in of(mine, PivotBlock(kept.own, kept.faces, rows).solve(found)[0]):
-            found[j] = value
-    return found
+            values[j] = value
+        if pivot.faces:
+            for j, more in of(pivot.faces, pivot.rows[:, pivot.own : -rhs].conj().T @ turned):
+                values[j] = values[j] - more
+    for mine, pivot in reversed(elimination):
+        rows = np.hstack([pivot.rows[:, :-rhs], np.concatenate([values[j] for j in mine])])
+        for j, value in of(mine, PivotBlock(pivot.own, pivot.faces, rows).solve(values)[0]):
+            values[j] = value
+    return values
 
 
 def factorise(
@@ -126,18 +135,18 @@ def factorise(
     widths: Sequence[int],
     leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
     checkpoint: Callable[[], None],
-) -> tuple[Order, bool]:
+) -> tuple[EliminationOrder, bool]:
     """The traces eliminated along the tree, and whether by products.
 
     widths : numbers per face; leaves : what the leaves have kept and left; checkpoint : called between factorisations
     """
     try:
-        return dissect_normal(tree, owners, widths, _products(leaves), checkpoint), True
+        return dissect_normal(tree, owners, widths, _normal_products(leaves), checkpoint), True
     except IllConditioned:
-        return _along(tree, owners, widths, _rows(leaves), checkpoint, _orthogonal), False
+        return _dissect(tree, owners, widths, _complements(leaves), checkpoint, _merge_orthogonal), False
 
 
-def _rows(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
+def _complements(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
     """What the leaves have left."""
     return [None if leaf is None else leaf[1] for leaf in leaves]
 
@@ -148,9 +157,9 @@ def dissect_normal(
     widths: Sequence[int],
     products: Sequence[SchurComplement | None],
     checkpoint: Callable[[], None],
-) -> Order:
+) -> EliminationOrder:
     """The same of leaves that have left products of rows; IllConditioned where these do not tell enough."""
-    return _along(tree, owners, widths, products, checkpoint, _squared)
+    return _dissect(tree, owners, widths, products, checkpoint, _merge_normal)
 
 
 Merge = Callable[
@@ -159,24 +168,24 @@ Merge = Callable[
 """Parts, the faces whose traces go, the faces that stay, and the widths → rows of the former, what is left."""
 
 
-def _along(
+def _dissect(
     tree: CellNode,
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[SchurComplement | None],
     checkpoint: Callable[[], None],
     merge: Merge,
-) -> Order:
-    order: Order = []
+) -> EliminationOrder:
+    elimination: EliminationOrder = []
     numbers = iter(leaves)
 
     def merged(parts: list[SchurComplement], mine: Sequence[int]) -> SchurComplement:
         shared = set(mine)
         rest = [j for j in dict.fromkeys(j for part in parts for j in part.faces) if j not in shared]
-        kept, left = merge(parts, mine, rest, widths)
+        pivot, complement = merge(parts, mine, rest, widths)
         if mine:
-            order.append((mine, kept))
-        return left
+            elimination.append((mine, pivot))
+        return complement
 
     def visit(node: CellNode) -> SchurComplement | None:
         if node.children is None:
@@ -193,32 +202,32 @@ def _along(
     last = visit(tree)
     if last is not None and last.faces:  # a single cell, joined to itself by periodicity
         merged([last], last.faces)
-    return order
+    return elimination
 
 
-def _products(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
+def _normal_products(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
     """A*A in the place of the rows A that leaves have left; IllConditioned where these are beyond what can be squared."""
-    found: list[SchurComplement | None] = []
+    complements: list[SchurComplement | None] = []
     for part in (None if leaf is None else leaf[1] for leaf in leaves):
         with np.errstate(over="ignore", invalid="ignore"):
             product = None if part is None else gram(part.rows)
         if product is not None and not np.isfinite(product).all():
             raise IllConditioned
-        found.append(None if part is None or product is None else SchurComplement(part.faces, product))
-    return found
+        complements.append(None if part is None or product is None else SchurComplement(part.faces, product))
+    return complements
 
 
-def _squared(
+def _merge_normal(
     parts: Sequence[SchurComplement], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
 ) -> tuple[PivotBlock, SchurComplement]:
     """By a Cholesky factor of products of rows; IllConditioned where that is not accurate."""
     faces = [*mine, *rest]
     starts = dict(zip(faces, np.cumsum([0, *(widths[j] for j in faces)]), strict=False))
-    own, total, sides = sum(widths[j] for j in mine), sum(widths[j] for j in faces), _sides(parts[0], widths)
+    own, total, rhs = sum(widths[j] for j in mine), sum(widths[j] for j in faces), _rhs_count(parts[0], widths)
     kind = np.result_type(*(part.rows for part in parts))
-    matrix = np.zeros((total + sides, total + sides), dtype=kind, order="F")
+    matrix = np.zeros((total + rhs, total + rhs), dtype=kind, order="F")
     for part in parts:
-        spans = _runs([(starts[j], starts[j] + widths[j]) for j in part.faces] + [(total, total + sides)])
+        spans = _merged_spans([(starts[j], starts[j] + widths[j]) for j in part.faces] + [(total, total + rhs)])
         ends = list(pairwise(np.cumsum([0, *(span.stop - span.start for span in spans)])))
         for k, (row, (a, b)) in enumerate(zip(spans, ends, strict=True)):
             for column, (c, d) in zip(spans[k:], ends[k:], strict=True):
@@ -230,43 +239,43 @@ def _squared(
     return schur(matrix, own, tuple(rest))
 
 
-def _runs(spans: Sequence[tuple[int, int]]) -> list[slice]:
+def _merged_spans(spans: Sequence[tuple[int, int]]) -> list[slice]:
     """Spans as slices, those that follow each other as one: fewer and larger blocks to add.
 
     >>> _runs([(4, 6), (6, 9), (0, 2)])
     [slice(4, 9, None), slice(0, 2, None)]
     """
-    found: list[slice] = []
+    slices: list[slice] = []
     for lower, upper in spans:
-        if found and found[-1].stop == lower:
-            found[-1] = slice(found[-1].start, upper)
+        if slices and slices[-1].stop == lower:
+            slices[-1] = slice(slices[-1].start, upper)
         else:
-            found.append(slice(lower, upper))
-    return found
+            slices.append(slice(lower, upper))
+    return slices
 
 
-def _orthogonal(
+def _merge_orthogonal(
     parts: Sequence[SchurComplement], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
 ) -> tuple[PivotBlock, SchurComplement]:
     """By an orthogonal factorisation of the rows, which is backward stable."""
     own = sum(widths[j] for j in mine)
-    triangle = triangular_factor(_stacked(parts, [*mine, *rest], widths))
+    triangle = triangular_factor(_stacked_rows(parts, [*mine, *rest], widths))
     return PivotBlock(own, tuple(rest), triangle[:own]), SchurComplement(tuple(rest), triangle[own:, own:])
 
 
-def _sides(rows: SchurComplement | PivotBlock, widths: Sequence[int]) -> int:
+def _rhs_count(rows: SchurComplement | PivotBlock, widths: Sequence[int]) -> int:
     """How many right sides there are."""
     own = rows.own if isinstance(rows, PivotBlock) else 0
     return int(rows.rows.shape[1]) - own - sum(widths[j] for j in rows.faces)
 
 
-def _stacked(parts: Sequence[SchurComplement], faces: Sequence[int], widths: Sequence[int]) -> Array:
+def _stacked_rows(parts: Sequence[SchurComplement], faces: Sequence[int], widths: Sequence[int]) -> Array:
     """The rows of parts below each other, in the columns of these faces."""
     starts = dict(zip(faces, np.cumsum([0, *(widths[j] for j in faces)]), strict=False))
     total = sum(widths[j] for j in faces)
     kind = np.result_type(*(part.rows for part in parts))
-    height, sides = sum(len(part.rows) for part in parts), _sides(parts[0], widths)
-    matrix = np.zeros((height, total + sides), dtype=kind, order="F")
+    height, rhs = sum(len(part.rows) for part in parts), _rhs_count(parts[0], widths)
+    matrix = np.zeros((height, total + rhs), dtype=kind, order="F")
     row = 0
     for part in parts:
         rows, begin = slice(row, row + len(part.rows)), 0

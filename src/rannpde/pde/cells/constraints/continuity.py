@@ -18,7 +18,7 @@ from rannpde.pde.cells.condensation.blocks import (
     IllConditioned,
     PivotBlock,
     SchurComplement,
-    added,
+    append_rows,
     gram,
     schur,
     triangular_factor,
@@ -29,7 +29,7 @@ Traces = Sequence[tuple[int, int]]
 """(number of a field, order k of its derivative across the face)."""
 
 
-UPRIGHT = 1e-9
+NORMAL_THRESHOLD = 1e-9
 """Component of a normal below which it does not point along an axis."""
 
 
@@ -72,30 +72,32 @@ class ContinuityConstraints:
     """
 
     def __init__(
-        self, mesh: Mesh, traces: Sequence[Traces], sizes: Array, beside: Traces = (), fluxes: int = 0
+        self, mesh: Mesh, traces: Sequence[Traces], sizes: Array, flux_traces: Traces = (), fluxes: int = 0
     ) -> None:
-        self.mesh, self.traces, self.sizes, self.beside = mesh, traces, sizes, beside
+        self.mesh, self.traces, self.sizes, self.flux_traces = mesh, traces, sizes, flux_traces
         self.widths = [face.columns.shape[1] * (len(self.traces_of(face)) + fluxes * face.flux) for face in mesh.faces]
-        self.own: list[list[int]] = [[] for _ in mesh.cells]
+        self.cell_faces: list[list[int]] = [[] for _ in mesh.cells]
         for number, face in enumerate(mesh.faces):
             for one in dict.fromkeys(face.cells):
-                self.own[one].append(number)
+                self.cell_faces[one].append(number)
         self.operators: list[list[FaceOperator]] = [[] for _ in mesh.cells]
         self.face_bases: dict[int, tuple[Array, Array, Array]] = {}
         self.face_weight = next(cell.basis.tuning.face_weight[cell.basis.dim - 1] for _, cell in mesh.present)
         for number, cell in mesh.present:
-            self.operators[number] = [operator for j in self.own[number] for operator in self._across(j, number, cell)]
+            self.operators[number] = [
+                operator for j in self.cell_faces[number] for operator in self._operators(j, number, cell)
+            ]
 
     def traces_of(self, face: Face) -> Traces:
         """The fields and orders that are continuous across a face."""
         if face.flux:
-            return self.beside
+            return self.flux_traces
         if face.normals is None:
             return self.traces[face.axis]
-        steep = np.flatnonzero(np.abs(face.normals).max(axis=0) > UPRIGHT)
+        steep = np.flatnonzero(np.abs(face.normals).max(axis=0) > NORMAL_THRESHOLD)
         return list(dict.fromkeys(trace for axis in steep.tolist() for trace in self.traces[axis]))
 
-    def split(self, j: int) -> tuple[Array, Array, Array]:
+    def face_bases_of(self, j: int) -> tuple[Array, Array, Array]:
         """Roots of the weights (P, 1) of a face; its polynomials (P, t) and what they cannot hold (P, P - t)."""
         face: Face = self.mesh.faces[j]
         if id(face.columns) not in self.face_bases:  # faces inside the domain share theirs
@@ -105,13 +107,13 @@ class ContinuityConstraints:
             self.face_bases[id(face.columns)] = root, trace_basis, complement_basis
         return self.face_bases[id(face.columns)]
 
-    def _across(self, j: int, number: int, cell: Cell) -> list[FaceOperator]:
+    def _operators(self, j: int, number: int, cell: Cell) -> list[FaceOperator]:
         """A face of a cell, twice where both its sides are here."""
         face: Face = self.mesh.faces[j]
         traces = self.traces_of(face)
-        powers = {k: _powers(face, k, len(cell.bounds)) for _, k in traces}
-        root, trace_basis, complement_basis = self.split(j)
-        found = []
+        powers = {k: _normal_derivative(face, k, len(cell.bounds)) for _, k in traces}
+        root, trace_basis, complement_basis = self.face_bases_of(j)
+        operators = []
         for side in (0, 1):
             if face.cells[side] != number:
                 continue
@@ -122,40 +124,40 @@ class ContinuityConstraints:
                 rows = along * (root * (face.length**k / self.sizes[column]))
                 projected.append(trace_basis.T @ rows)
                 complement.append(complement_basis.T @ rows)
-            found.append(FaceOperator(j, traces, tuple(projected), tuple(complement)))
-        return found
+            operators.append(FaceOperator(j, traces, tuple(projected), tuple(complement)))
+        return operators
 
-    def eliminated(
+    def condensed(
         self,
         number: int,
         blocks: Sequence[Array],
         functions: int,
         fluxes: Sequence[FluxOperator] = (),
-        strengths: Array | None = None,
+        weights: Array | None = None,
     ) -> tuple[PivotBlock, SchurComplement]:
         """A cell's rows (rows, own + right sides) with those of its faces, after the elimination of its weights.
 
         strengths (fields,) : by which the faces of this cell weigh more than those of others
         """
-        face_weight = self.face_weight * (np.ones(len(self.sizes)) if strengths is None else strengths)
-        own, kind = functions * len(self.sizes), np.result_type(*blocks)
-        sides = blocks[0].shape[1] - own
+        face_weight = self.face_weight * (np.ones(len(self.sizes)) if weights is None else weights)
+        local, kind = functions * len(self.sizes), np.result_type(*blocks)
+        rhs = blocks[0].shape[1] - local
         alone = list(blocks)
         for operator in self.operators[number]:
             for (column, _), complement in zip(operator.traces, operator.complement, strict=True):
-                block = np.zeros((len(complement), own + sides), dtype=kind)
+                block = np.zeros((len(complement), local + rhs), dtype=kind)
                 block[:, column * functions : (column + 1) * functions] = face_weight[column] * complement
                 alone.append(block)
         alone += [self.face_weight * flux_operator.complement for flux_operator in fluxes]
         inner = triangular_factor(np.asfortranarray(np.concatenate(alone)))
-        faces = self.own[number]
-        starts = dict(zip(faces, own + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
-        total = own + sum(self.widths[j] for j in faces)
+        faces = self.cell_faces[number]
+        starts = dict(zip(faces, local + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
+        total = local + sum(self.widths[j] for j in faces)
         height = sum(len(part) for operator in self.operators[number] for part in operator.projected)
         height += sum(len(flux_operator.projected) for flux_operator in fluxes)
-        known = np.zeros((min(own, len(inner)), total + sides), dtype=kind)
-        known[:, :own], known[:, total:] = inner[:own, :own], inner[:own, own:]
-        matrix, row = np.zeros((height, total + sides), dtype=kind), 0
+        known = np.zeros((min(local, len(inner)), total + rhs), dtype=kind)
+        known[:, :local], known[:, total:] = inner[:local, :local], inner[:local, local:]
+        matrix, row = np.zeros((height, total + rhs), dtype=kind), 0
         for operator in self.operators[number]:
             at = starts[operator.face]
             for (column, _), projected in zip(operator.traces, operator.projected, strict=True):
@@ -169,56 +171,56 @@ class ContinuityConstraints:
         for flux_operator in fluxes:
             count = len(flux_operator.projected)
             rows, at = np.arange(row, row + count), starts[flux_operator.face] + flux_operator.number * count
-            matrix[row : row + count, :own] = self.face_weight * flux_operator.projected[:, :own]
-            matrix[row : row + count, total:] = self.face_weight * flux_operator.projected[:, own:]
+            matrix[row : row + count, :local] = self.face_weight * flux_operator.projected[:, :local]
+            matrix[row : row + count, total:] = self.face_weight * flux_operator.projected[:, local:]
             matrix[rows, at + np.arange(count)] = -self.face_weight
             row += count
-        determined, left = added(known, matrix, own)
-        return PivotBlock(own, tuple(faces), determined), SchurComplement(tuple(faces), left)
+        pivot_rows, complement = append_rows(known, matrix, local)
+        return PivotBlock(local, tuple(faces), pivot_rows), SchurComplement(tuple(faces), complement)
 
-    def products(self, number: int, functions: int) -> Array:
+    def normal_products(self, number: int, functions: int) -> Array:
         """A*A of the rows of the faces of a cell, in the columns [own | traces | a right side]."""
-        own, faces = functions * len(self.sizes), self.own[number]
-        starts = dict(zip(faces, own + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
-        total = own + sum(self.widths[j] for j in faces)
-        found = np.zeros((total + 1, total + 1))
+        local, faces = functions * len(self.sizes), self.cell_faces[number]
+        starts = dict(zip(faces, local + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
+        total = local + sum(self.widths[j] for j in faces)
+        products = np.zeros((total + 1, total + 1))
         for operator in self.operators[number]:
             at = starts[operator.face]
             for (column, _), projected, complement in zip(
                 operator.traces, operator.projected, operator.complement, strict=True
             ):
                 mine, traces = slice(column * functions, (column + 1) * functions), slice(at, at + len(projected))
-                found[mine, mine] += projected.T @ projected + complement.T @ complement
-                found[mine, traces] -= projected.T
-                found[traces, mine] -= projected
-                found[traces, traces] += np.eye(len(projected))
+                products[mine, mine] += projected.T @ projected + complement.T @ complement
+                products[mine, traces] -= projected.T
+                products[traces, mine] -= projected
+                products[traces, traces] += np.eye(len(projected))
                 at = traces.stop
-        return self.face_weight**2 * found
+        return self.face_weight**2 * products
 
-    def squared(
+    def condensed_normal(
         self, number: int, blocks: Sequence[Array], functions: int, constraints: Array
     ) -> tuple[PivotBlock, SchurComplement]:
         """As ``eliminated``, but what is left is products of rows; constraints : as of ``products``.
 
         With a third of the work, and accurate enough for factors by which residuals are corrected.
         """
-        own = functions * len(self.sizes)
+        local = functions * len(self.sizes)
         matrix = constraints.astype(np.result_type(*blocks))
-        matrix[:own, :own] += gram(np.concatenate(blocks)[:, :own])
+        matrix[:local, :local] += gram(np.concatenate(blocks)[:, :local])
         try:
-            return schur(matrix, own, tuple(self.own[number]))
+            return schur(matrix, local, tuple(self.cell_faces[number]))
         except IllConditioned:
-            kept, part = self.eliminated(number, blocks, functions)
-            return kept, SchurComplement(part.faces, gram(part.rows))
+            pivot, rows_left = self.condensed(number, blocks, functions)
+            return pivot, SchurComplement(rows_left.faces, gram(rows_left.rows))
 
 
-def _powers(face: Face, order: int, dim: int) -> dict[MultiIndex, Array | float]:
+def _normal_derivative(face: Face, order: int, dim: int) -> dict[MultiIndex, Array | float]:
     """Multi-index → factor (P, 1): the derivative of that order along the normals of a face."""
     if face.normals is None:
         return {tuple(order * (axis == face.axis) for axis in range(dim)): 1.0}
-    found: dict[MultiIndex, Array | float] = {}
+    factors: dict[MultiIndex, Array | float] = {}
     for index in product(range(order + 1), repeat=dim):
         if sum(index) == order:
             ways = factorial(order) / prod(map(factorial, index))
-            found[index] = ways * np.prod(face.normals ** np.array(index), axis=1)[:, None]
-    return found
+            factors[index] = ways * np.prod(face.normals ** np.array(index), axis=1)[:, None]
+    return factors

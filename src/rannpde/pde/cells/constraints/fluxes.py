@@ -63,8 +63,8 @@ def contrast_weights(
         for one, other in [*jumps, *(pair[::-1] for pair in jumps)]:
             here, there = root(one), root(other)
             resistance[here] = min(resistance[here], max(resistance[there], own[there]))
-    found = {cell: diffusion[cell] * resistance[root(cell)] for cell in diffusion}
-    return {cell: max(1.0, value) if np.isfinite(value) else 1.0 for cell, value in found.items()}
+    weights = {cell: diffusion[cell] * resistance[root(cell)] for cell in diffusion}
+    return {cell: max(1.0, value) if np.isfinite(value) else 1.0 for cell, value in weights.items()}
 
 
 class Fluxes:
@@ -82,47 +82,47 @@ class Fluxes:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.expressions = {name: e.flux for name, e in problem.expressions.items() if e.flux is not None}
-        self._known: dict[tuple[int, sympy.Expr], Term] = {}
+        self._terms: dict[tuple[int, sympy.Expr], Term] = {}
 
     def __len__(self) -> int:
         return len(self.expressions)
 
     @cached_property
-    def beside(self) -> Traces:
+    def flux_traces(self) -> Traces:
         """The fields and orders that are continuous beside the fluxes.
 
         A field whose derivatives are in such a flux is; one that is in it by its value alone, as a pressure, is not; of
         others all derivatives below the order of the equations are.
         """
-        found: list[tuple[int, int]] = []
+        traces: list[tuple[int, int]] = []
         jets = {jet for flux in self.expressions.values() for jet in flux.jets}
         for number, name in enumerate(self.problem.fields):
             orders = {jet.order for jet in jets if jet.field == name}
             order = self.problem.order(name)
             if 1 in orders:
-                found.append((number, 0))
+                traces.append((number, 0))
             elif not orders or order > 1:
-                found += [(number, k) for k in range(max(1, order))]
-        return found
+                traces += [(number, k) for k in range(max(1, order))]
+        return traces
 
     def term(self, number: int, points: Array) -> Term:
         """The flux of a jumping equation as it is on the side of interfaces on which points (M, n) lie."""
         name, flux = list(self.expressions.items())[number]
         formula = on_side(flux.formula, self._positive(flux, points))
-        if (number, formula) not in self._known:
+        if (number, formula) not in self._terms:
             used = {symbol: jet for symbol, jet in flux.symbols.items() if symbol in formula.free_symbols}
             expression = replace(flux, formula=formula, symbols=used)
-            self._known[number, formula] = Term(f"flux of {name}", "flux", expression, None)
-        return self._known[number, formula]
+            self._terms[number, formula] = Term(f"flux of {name}", "flux", expression, None)
+        return self._terms[number, formula]
 
     def _positive(self, flux: Expression, points: Array) -> Callable[[sympy.Expr], bool | None]:
         symbols = self.problem.vocabulary.symbols
         known = dict(zip(symbols, points.T, strict=True))
 
-        def positive(place: sympy.Expr) -> bool | None:
-            if not place.free_symbols <= set(symbols):
+        def positive(formula: sympy.Expr) -> bool | None:
+            if not formula.free_symbols <= set(symbols):
                 return None
-            return bool(np.mean(evaluate([place], known, flux.functions)[0] > 0) > 0.5)
+            return bool(np.mean(evaluate([formula], known, flux.functions)[0] > 0) > 0.5)
 
         return positive
 
@@ -133,7 +133,7 @@ class FaceFlux:
 
     face: int
     number: int
-    place: CollocationPoints
+    collocation: CollocationPoints
 
 
 class FaceFluxes:
@@ -153,17 +153,17 @@ class FaceFluxes:
         self.contrast_weights: dict[tuple[int, str], float] = {}
         self.own: list[list[FaceFlux]] = [[] for _ in mesh.cells]
         for number, cell in mesh.present if len(fluxes) else ():
-            self.own[number] = list(self._through(number, cell))
+            self.own[number] = list(self._fluxes_of(number, cell))
 
     @property
-    def places(self) -> list[CollocationPoints]:
+    def collocations(self) -> list[CollocationPoints]:
         """Of all streams."""
-        return [face_flux.place for own in self.own for face_flux in own]
+        return [face_flux.collocation for own in self.own for face_flux in own]
 
-    def _through(self, number: int, cell: Cell) -> Iterator[FaceFlux]:
+    def _fluxes_of(self, number: int, cell: Cell) -> Iterator[FaceFlux]:
         """Fluxes through the faces of a cell where they jump."""
         words = self.problem.vocabulary
-        for j in self.continuity.own[number]:
+        for j in self.continuity.cell_faces[number]:
             face = self.mesh.faces[j]
             for side in (0, 1):
                 if not face.flux or face.cells[side] != number:
@@ -181,17 +181,20 @@ class FaceFluxes:
 
     def row(self, face_flux: FaceFlux, block: Array) -> FluxOperator:
         """The rows (P, own + 1) of a stream, made dimensionless, as the face sees them."""
-        root, trace_basis, complement_basis = self.continuity.split(face_flux.face)
+        root, trace_basis, complement_basis = self.continuity.face_bases_of(face_flux.face)
         rows = block * (root / self.scales[face_flux.face, face_flux.number])
         return FluxOperator(
-            face_flux.face, len(self.fluxes.beside) + face_flux.number, trace_basis.T @ rows, complement_basis.T @ rows
+            face_flux.face,
+            len(self.fluxes.flux_traces) + face_flux.number,
+            trace_basis.T @ rows,
+            complement_basis.T @ rows,
         )
 
-    def gap(self, face_flux: FaceFlux, values: Array, traces: Array) -> float:
+    def squared_defect(self, face_flux: FaceFlux, values: Array, traces: Array) -> float:
         """Sum of the squares of what the rows of a stream lack, from its flux (P,) and the traces of its face."""
-        root, trace_basis, complement_basis = self.continuity.split(face_flux.face)
+        root, trace_basis, complement_basis = self.continuity.face_bases_of(face_flux.face)
         flow = root[:, 0] * values / self.scales[face_flux.face, face_flux.number]
-        first = (len(self.fluxes.beside) + face_flux.number) * trace_basis.shape[1]
+        first = (len(self.fluxes.flux_traces) + face_flux.number) * trace_basis.shape[1]
         trace = traces[first : first + trace_basis.shape[1]]
         return float(np.square(trace_basis.T @ flow - trace).sum() + np.square(complement_basis.T @ flow).sum())
 
@@ -199,7 +202,7 @@ class FaceFluxes:
 
     def rescale(
         self,
-        places: Sequence[Sequence[CollocationPoints]],
+        collocations: Sequence[Sequence[CollocationPoints]],
         coefficients: Callable[[CollocationPoints, int], tuple[list[Array], float]],
     ) -> None:
         """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a face.
@@ -211,37 +214,42 @@ class FaceFluxes:
         for number, _ in self.mesh.present:
             for face_flux in self.own[number]:
                 key = (face_flux.face, face_flux.number)
-                self.scales[key] = min(coefficients(face_flux.place, number)[1], self.scales.get(key, np.inf))
+                self.scales[key] = min(coefficients(face_flux.collocation, number)[1], self.scales.get(key, np.inf))
         for name, flux in self.fluxes.expressions.items():
             diffusion = {}
             for number, _ in self.mesh.present:
-                place = next(one for one in places[number] if one.term.name == name)
-                pairs = zip(place.term.expression.jets, coefficients(place, number)[0], strict=True)
+                collocation = next(one for one in collocations[number] if one.term.name == name)
+                pairs = zip(collocation.term.expression.jets, coefficients(collocation, number)[0], strict=True)
                 diffusion[number] = sum(float(np.mean(np.abs(part))) for jet, part in pairs if jet.order == 2)
-            dirichlet = {number for number in diffusion if _has_dirichlet(places[number], flux.fields)}
-            found = contrast_weights(diffusion, [face.cells for face in self.mesh.faces], dirichlet)
-            self.contrast_weights |= {(number, name): min(one, self.largest_weight) for number, one in found.items()}
+            dirichlet = {number for number in diffusion if _has_dirichlet(collocations[number], flux.fields)}
+            weights = contrast_weights(diffusion, [face.cells for face in self.mesh.faces], dirichlet)
+            self.contrast_weights |= {(number, name): min(one, self.largest_weight) for number, one in weights.items()}
 
-    def row_weight(self, place: CollocationPoints, number: int) -> float:
+    def row_weight(self, collocation: CollocationPoints, number: int) -> float:
         """By which the rows of a term in this cell weigh more than those in others."""
-        if place.term.kind == "interior":
-            return self.contrast_weights.get((number, place.term.name), 1.0)
+        if collocation.term.kind == "interior":
+            return self.contrast_weights.get((number, collocation.term.name), 1.0)
         firm = self.constraint_weights(number)
         fields = self.problem.fields
-        return max(float(firm[fields.index(name)]) for name in place.term.expression.fields if name in fields)
+        return max(float(firm[fields.index(name)]) for name in collocation.term.expression.fields if name in fields)
 
     def constraint_weights(self, number: int) -> Array:
         """(fields,): how much more than others the faces of a cell weigh: what leaks through them does harm."""
-        found = np.ones(len(self.problem.fields))
+        weights = np.ones(len(self.problem.fields))
         for name, flux in self.fluxes.expressions.items():
             for jet in flux.jets:
                 if jet.order == 1 and jet.field in self.problem.fields:
                     column = self.problem.fields.index(jet.field)
-                    found[column] = max(found[column], self.contrast_weights.get((number, name), 1.0))
-        return found
+                    weights[column] = max(weights[column], self.contrast_weights.get((number, name), 1.0))
+        return weights
 
 
-def _has_dirichlet(places: Sequence[CollocationPoints], fields: Sequence[str]) -> bool:
+def _has_dirichlet(collocations: Sequence[CollocationPoints], fields: Sequence[str]) -> bool:
     """Whether values of these fields are given at one of the places."""
-    jets = [jet for place in places if place.term.kind != "interior" for jet in place.term.expression.jets]
+    jets = [
+        jet
+        for collocation in collocations
+        if collocation.term.kind != "interior"
+        for jet in collocation.term.expression.jets
+    ]
     return any(jet.order == 0 and jet.field in fields for jet in jets)

@@ -20,11 +20,11 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Jet
 
-EXTENT_POINTS = 200
+SIDE_SAMPLES = 200
 """Points of a side that show where it lies."""
-INWARDS = 1e-10
+INWARD_SHIFT = 1e-10
 """How far inside a point of the boundary is looked for, as a share of the domain's length."""
-NEAR = 0.25
+CORNER_RADIUS = 0.25
 """Distance from a corner within which rows weigh less, as a share of the shortest side of the domain."""
 
 Flows = dict[str, tuple[Array, Array]]
@@ -46,12 +46,12 @@ def collocation_points(
     problem: Problem, mesh: Mesh, rng: np.random.Generator, checkpoint: Callable[[], None]
 ) -> list[list[CollocationPoints]]:
     """The places of all terms, by cell; checkpoint : called between cells."""
-    found: list[list[CollocationPoints]] = [[] for _ in mesh.cells]
-    rims = BoundaryPoints(mesh.tree, next(cell.basis.nodes for _, cell in mesh.present), rng)
+    collocations: list[list[CollocationPoints]] = [[] for _ in mesh.cells]
+    boundary = BoundaryPoints(mesh.tree, next(cell.basis.nodes for _, cell in mesh.present), rng)
     for number, cell in mesh.present:
         checkpoint()
-        found[number] = [*_inside(problem, cell), *_beside(problem, mesh, rims, number, cell)]
-    return found
+        collocations[number] = [*_equations(problem, cell), *_conditions(problem, mesh, boundary, number, cell)]
+    return collocations
 
 
 def field_jets(problem: Problem, term: Term) -> list[Jet]:
@@ -59,7 +59,7 @@ def field_jets(problem: Problem, term: Term) -> list[Jet]:
     return [jet for jet in term.expression.jets if jet.field in problem.fields]
 
 
-def _inside(problem: Problem, cell: Cell) -> list[CollocationPoints]:
+def _equations(problem: Problem, cell: Cell) -> list[CollocationPoints]:
     """Equations at the points of a cell."""
     terms, words = problem.interior, problem.vocabulary
     tables = cell.tables({jet.index for term in terms for jet in field_jets(problem, term)})
@@ -68,7 +68,9 @@ def _inside(problem: Problem, cell: Cell) -> list[CollocationPoints]:
     ]
 
 
-def _beside(problem: Problem, mesh: Mesh, rims: BoundaryPoints, number: int, cell: Cell) -> Iterator[CollocationPoints]:
+def _conditions(
+    problem: Problem, mesh: Mesh, boundary: BoundaryPoints, number: int, cell: Cell
+) -> Iterator[CollocationPoints]:
     """Conditions at points in the leaf of a cell."""
     for term in problem.constraints:
         data = None
@@ -77,7 +79,7 @@ def _beside(problem: Problem, mesh: Mesh, rims: BoundaryPoints, number: int, cel
             data = None if term.data is None else term.data[mine]
             points, weights = term.points[mine], np.ones(int(mine.sum()))
         else:
-            points, weights = rims.points(cast(Side, term.region), number, term.kind == "boundary")
+            points, weights = boundary.points(cast(Side, term.region), number, term.kind == "boundary")
         if len(points):
             tables = cell.at(points, {jet.index for jet in field_jets(problem, term)})
             known = term.known(points, problem.vocabulary, data)
@@ -89,8 +91,8 @@ class BoundaryPoints:
 
     def __init__(self, tree: CellNode, nodes: int, rng: np.random.Generator) -> None:
         self.tree, self.nodes, self.rng = tree, nodes, rng
-        self.extents: dict[Side, tuple[Side, tuple[Array, Array]]] = {}
-        self.alike: dict[int, tuple[Side, Side, tuple[Array, Array]]] = {}
+        self.side_bounds: dict[Side, tuple[Side, tuple[Array, Array]]] = {}
+        self.first_equal: dict[int, tuple[Side, Side, tuple[Array, Array]]] = {}
         self.known: dict[tuple[int, int, bool], tuple[Array, Array]] = {}
 
     def points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
@@ -109,11 +111,14 @@ class BoundaryPoints:
 
     def _first(self, side: Side) -> tuple[Side, tuple[Array, Array]]:
         """The first side that equals this one, and its extent; found by identity, as hashes of sides take long."""
-        if id(side) not in self.alike:
-            if side not in self.extents:
-                self.extents[side] = (side, self._extent(side))
-            self.alike[id(side)] = (side, *self.extents[side])  # as it is kept, no other can have its identity
-        return self.alike[id(side)][1:]
+        if id(side) not in self.first_equal:
+            if side not in self.side_bounds:
+                self.side_bounds[side] = (side, self._bounds_of(side))
+            self.first_equal[id(side)] = (
+                side,
+                *self.side_bounds[side],
+            )  # as it is kept, no other can have its identity
+        return self.first_equal[id(side)][1:]
 
     def _points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
         bounds = self.tree.leaves[number].bounds
@@ -124,13 +129,13 @@ class BoundaryPoints:
             weights = np.ones(len(points))
         inwards = points
         if boundary and len(points):  # a side may lie in a cut: it belongs to the leaf inside
-            inwards = points - INWARDS * self.tree.lengths.max() * side.normals(points)
+            inwards = points - INWARD_SHIFT * self.tree.lengths.max() * side.normals(points)
         mine = self.tree.locate(inwards) == number
         return points[mine], weights[mine]
 
-    def _extent(self, side: Side) -> tuple[Array, Array]:
+    def _bounds_of(self, side: Side) -> tuple[Array, Array]:
         """The ends (n,) of a side, a little enlarged."""
-        sample = side.sample(EXTENT_POINTS, rng=0)
+        sample = side.sample(SIDE_SAMPLES, rng=0)
         lower, upper = sample.min(axis=0), sample.max(axis=0)
         margin = 0.02 * float((upper - lower).max(initial=0.0)) + 1e-9 * self.tree.lengths.max()
         return lower - margin, upper + margin
@@ -150,34 +155,39 @@ def _flat_points(side: FlatSide, bounds: Array, count: int) -> tuple[Array, Arra
 
 
 def outflow_weight(
-    cell: Cell, place: CollocationPoints, flows: Mapping[str, tuple[Array, Array]], power: float
+    cell: Cell, collocation: CollocationPoints, flows: Mapping[str, tuple[Array, Array]], power: float
 ) -> float | Array:
     """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
 
     With the full weight a layer that is not resolved would be smeared over the whole domain.
     """
-    given = place.term.prescribed if place.term.kind == "boundary" else None
-    if given is None or given[0].order > 0 or given[0].field not in flows or not isinstance(place.term.region, Side):
+    given = collocation.term.prescribed if collocation.term.kind == "boundary" else None
+    if (
+        given is None
+        or given[0].order > 0
+        or given[0].field not in flows
+        or not isinstance(collocation.term.region, Side)
+    ):
         return 1.0
     diffusion, velocity = flows[given[0].field]
-    normals = place.term.region.normals(place.points)
-    across = normals**2 @ diffusion
-    leaving = np.maximum(normals @ velocity * np.where(across > 0, -1.0, 1.0), 0.0)
-    thin = np.abs(across) * (np.abs(normals) @ (1 / cell.halfwidth))
-    return (thin / np.maximum(thin + leaving, 1e-300)) ** power
+    normals = collocation.term.region.normals(collocation.points)
+    normal_diffusion = normals**2 @ diffusion
+    outflow = np.maximum(normals @ velocity * np.where(normal_diffusion > 0, -1.0, 1.0), 0.0)
+    diffusive_rate = np.abs(normal_diffusion) * (np.abs(normals) @ (1 / cell.halfwidth))
+    return (diffusive_rate / np.maximum(diffusive_rate + outflow, 1e-300)) ** power
 
 
-def record_flow(flows: Flows, place: CollocationPoints, partials: Sequence[Array]) -> None:
+def record_flow(flows: Flows, collocation: CollocationPoints, partials: Sequence[Array]) -> None:
     """Field → (diffusion (n,), velocity (n,)): means over a cell in the equation that diffuses the field most."""
-    dim = place.points.shape[1]
-    found: dict[str, tuple[Array, Array]] = {}
-    for jet, partial in zip(place.term.expression.jets, partials, strict=True):
-        diffusion, velocity = found.setdefault(jet.field, (np.zeros(dim), np.zeros(dim)))
+    dim = collocation.points.shape[1]
+    flow_of: dict[str, tuple[Array, Array]] = {}
+    for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
+        diffusion, velocity = flow_of.setdefault(jet.field, (np.zeros(dim), np.zeros(dim)))
         if jet.order == 2 and max(jet.index) == 2:
             diffusion[jet.index.index(2)] = float(np.mean(partial))
         elif jet.order == 1:
             velocity[jet.index.index(1)] = float(np.mean(partial))
-    for name, (diffusion, velocity) in found.items():
+    for name, (diffusion, velocity) in flow_of.items():
         before = np.abs(flows[name][0]).sum() if name in flows else 0.0
         if np.abs(diffusion).sum() > before:
             flows[name] = (diffusion, velocity)
@@ -200,10 +210,10 @@ def corner_weights(tree: CellNode, domain: Domain, power: float) -> Array:
     >>> round(float(calm(tree.refined_leaves((0, 1)).refined_leaves((0, 1)), shape, 1.0).min()), 3)
     0.354
     """
-    found = np.ones(len(tree.leaves))
-    middles = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
+    distances = np.ones(len(tree.leaves))
+    centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
     for corner in domain.corners:
         size = len(corner.point)  # the last coordinates: time may stand before them
-        away = np.linalg.norm(middles[:, -size:] - np.asarray(corner.point), axis=1)
-        found = np.minimum(found, away / (NEAR * float(tree.lengths[-size:].min())))
-    return np.asarray(found**power)
+        distance = np.linalg.norm(centres[:, -size:] - np.asarray(corner.point), axis=1)
+        distances = np.minimum(distances, distance / (CORNER_RADIUS * float(tree.lengths[-size:].min())))
+    return np.asarray(distances**power)

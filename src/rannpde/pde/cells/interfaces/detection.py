@@ -17,14 +17,14 @@ from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.interfaces import interface_places, smooth_places
 
-SCAN = 4097
+SCAN_POINTS = 4097
 """Points of an axis among which the zeros of a function of one coordinate are looked for."""
-HALVED, ALIKE = 45, 1e-11
+BISECTIONS, SAME_PLACE = 45, 1e-11
 """Halvings of an interval of that scan, and the share of the axis by which two places may differ and be one."""
-CROWDED = 0.08
+MAX_CROSSED_EDGES = 0.08
 """Share of the edges of a coarse grid that an interface of no flux may cross, or it is left alone; a circle: 0.03."""
 QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
-NEARBY, JUMP = 1e-6, 1e-3
+QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
 """Points beside a operator, how far away they are as a share of the domain, and what makes a jump of their factors."""
 
 
@@ -71,10 +71,10 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
         one = Interface(place, tuple(symbols), place in jumping)
         axes = [axis for axis, symbol in enumerate(symbols) if symbol in place.free_symbols]
         if len(axes) > 1:
-            curved += [one] if one.flux or _plain(one, bounds) else []
+            curved += [one] if one.flux or _crosses_few_edges(one, bounds) else []
         else:
             flat += [(axes[0], root, one.flux) for root in _zeros(one, axes[0], bounds)]
-    planes = _once(flat, bounds)
+    planes = _merged(flat, bounds)
     return Interfaces(planes, tuple(curved), _corners(problem, planes) if len(bounds) == 2 and not skipped else ())
 
 
@@ -88,8 +88,8 @@ def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tup
     >>> sorted(interfaces_of(Problem(f"div(where({inside}, 9, 1)*grad(u)) = 1", square, walls)).corners)
     [(-0.4, -0.5), (-0.4, 0.5), (0.6, -0.5), (0.6, 0.5)]
     """
-    words, found = problem.vocabulary, []
-    step = NEARBY * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
+    words, corners = problem.vocabulary, []
+    step = QUADRANT_OFFSET * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
     for first, second in product(*([place for axis, place, flux in planes if flux and axis == k] for k in (0, 1))):
         around = np.array([(first, second)]) + step * QUADRANTS
         if not problem.domain.contains(around).all():
@@ -103,18 +103,18 @@ def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tup
         ]
         values = np.stack(factors, axis=1).reshape(2, 2, -1)  # by side along x, by side along y
         sides = [np.moveaxis(values, axis, 0) for axis in (0, 1)]
-        if all(not np.allclose(one[0], one[1], rtol=JUMP) for one in sides):
-            found.append((first, second))
-    return tuple(found)
+        if all(not np.allclose(one[0], one[1], rtol=JUMP_TOLERANCE) for one in sides):
+            corners.append((first, second))
+    return tuple(corners)
 
 
-def _plain(interface: Interface, bounds: Array) -> bool:
+def _crosses_few_edges(interface: Interface, bounds: Array) -> bool:
     """Whether an interface is seen on a coarse grid to be worth following: sign(sin(99*x*y)) divides all cells."""
     count = {2: 65, 3: 33}.get(len(bounds), 9)
     axes = np.meshgrid(*[np.linspace(lower, upper, count) for lower, upper in bounds], indexing="ij")
     positive = (interface.value(np.stack([axis.ravel() for axis in axes], axis=1)) > 0).reshape(axes[0].shape)
     changes = [np.mean(np.diff(positive, axis=axis)) for axis in range(len(bounds))]
-    return float(np.mean(changes)) < CROWDED
+    return float(np.mean(changes)) < MAX_CROSSED_EDGES
 
 
 def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
@@ -125,28 +125,30 @@ def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
         points[:, axis] = places
         return interface.value(points)
 
-    places = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN)
+    places = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN_POINTS)
     positive = value(places) > 0
-    found = []
+    zeros = []
     for k in np.flatnonzero(positive[1:] != positive[:-1]):
         lower, upper = places[k], places[k + 1]
-        for _ in range(HALVED):
+        for _ in range(BISECTIONS):
             middle = 0.5 * (lower + upper)
             lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)
         near = round(float(upper), 12)  # x < 0.3 is cut at 0.3, not beside it
-        found.append(near if abs(near - upper) < ALIKE * (bounds[axis, 1] - bounds[axis, 0]) else float(upper))
-    return found
+        zeros.append(near if abs(near - upper) < SAME_PLACE * (bounds[axis, 1] - bounds[axis, 0]) else float(upper))
+    return zeros
 
 
-def _once(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tuple[int, float, bool], ...]:
+def _merged(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tuple[int, float, bool], ...]:
     """Planes that differ by rounding as one, across which a flux jumps if it does across any of them."""
-    found: list[tuple[int, float, bool]] = []
-    for axis, place, flux in flat:
+    planes: list[tuple[int, float, bool]] = []
+    for axis, position, flux in flat:
         near = [
-            k for k, one in enumerate(found) if one[0] == axis and abs(one[1] - place) < ALIKE * np.ptp(bounds[axis])
+            k
+            for k, one in enumerate(planes)
+            if one[0] == axis and abs(one[1] - position) < SAME_PLACE * np.ptp(bounds[axis])
         ]
         if near:
-            found[near[0]] = (axis, found[near[0]][1], flux or found[near[0]][2])
+            planes[near[0]] = (axis, planes[near[0]][1], flux or planes[near[0]][2])
         else:
-            found.append((axis, place, flux))
-    return tuple(found)
+            planes.append((axis, position, flux))
+    return tuple(planes)

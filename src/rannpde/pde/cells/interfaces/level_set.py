@@ -13,9 +13,9 @@ from numpy.polynomial.legendre import leggauss
 from rannpde.arrays import Array
 from rannpde.pde.statement.expression import differentiate, evaluate
 
-HALVINGS, STEPS = 6, 6
+BISECTIONS, NEWTON_STEPS = 6, 6
 """Halvings of an interval and steps of Newton's method in it: a root to rounding."""
-ALONG = 33
+LINE_POINTS = 33
 """Points of a line through a box among which it is seen to cross an interface."""
 
 
@@ -66,20 +66,20 @@ class Interface:
 
     def _roots(self, grid: Array, rest: list[int], axis: int, span: Array) -> tuple[Array, Array]:
         """Points (P, n) where lines through a grid meet the interface, and the numbers (P,) of their lines."""
-        steps = np.linspace(span[0], span[1], ALONG)
-        lines = np.empty((len(grid), ALONG, len(rest) + 1))
+        steps = np.linspace(span[0], span[1], LINE_POINTS)
+        lines = np.empty((len(grid), LINE_POINTS, len(rest) + 1))
         lines[:, :, rest], lines[:, :, axis] = grid[:, None, :], steps
-        positive = (self.value(lines.reshape(-1, len(rest) + 1)) > 0).reshape(len(grid), ALONG)
+        positive = (self.value(lines.reshape(-1, len(rest) + 1)) > 0).reshape(len(grid), LINE_POINTS)
         rows, columns = np.nonzero(positive[:, 1:] != positive[:, :-1])
         points, first = lines[rows, columns].copy(), positive[rows, columns]
         lower, upper = steps[columns], steps[columns + 1]
-        for step in range(HALVINGS + STEPS):
-            if step <= HALVINGS:
+        for step in range(BISECTIONS + NEWTON_STEPS):
+            if step <= BISECTIONS:
                 points[:, axis] = 0.5 * (lower + upper)
             value, slope = self._evaluated([self.formula, self.slopes[axis]], points).T
             below = (value > 0) == first
             lower, upper = np.where(below, points[:, axis], lower), np.where(below, upper, points[:, axis])
-            if step >= HALVINGS:
+            if step >= BISECTIONS:
                 with np.errstate(all="ignore"):
                     moved = np.nan_to_num(points[:, axis] - value / slope, nan=np.inf)
                 points[:, axis] = np.where((lower <= moved) & (moved <= upper), moved, 0.5 * (lower + upper))

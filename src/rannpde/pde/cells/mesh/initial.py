@@ -21,16 +21,16 @@ from rannpde.pde.problem.problem import Problem
 
 GRADING = 0.25
 """Length of a cell over that of the next one away from a re-entrant corner."""
-MEETING, MOST_MEETING = 3 * pi, 600
+INTERFACE_CORNER_ANGLE, MAX_CORNER_CELLS = 3 * pi, 600
 """The angle of a re-entrant corner like which those of interfaces are treated at first, and so many cells at most.
 What a last cell leaves is multiplied by the contrast: with 1.5 π one of 100 left 2e-3 at a tolerance of 1e-4, with 3 π
 2e-5."""
-LINES, TURN, SMALLEST = 24, 0.5, 1 / 128
+SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
 """Lines along each axis on which an interface is looked for in a cell; least cosine of the angle between its normals
 and their mean in a first cell; the share of the domain below which cells are not cut for that."""
-FOLLOWED = 1e-5
+GUESS_TOLERANCE = 1e-5
 """Last Legendre coefficients of a guess in a cell, over its size, with which Newton's method still begins well."""
-SIDE_POINTS, FLAT = 200, 1e-9
+SIDE_SAMPLES, FLAT = 200, 1e-9
 """Points of a side that show its extent; what is thinner, relative to the domain, is flat."""
 
 
@@ -50,22 +50,22 @@ def first_tree(
     domain = problem.domain if space is None else space
     bounds = np.asarray(domain.bounds, dtype=float)
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
-    tree = _at_sides(CellNode(bounds), domain)
-    for axis, place in _planes(interfaces, tuning.max_cells[len(bounds) - 1] // 4):
-        tree = tree.split_at(axis, place, FLAT * float(tree.lengths[axis]))
+    tree = _split_at_sides(CellNode(bounds), domain)
+    for axis, position in _flat_interfaces(interfaces, tuning.max_cells[len(bounds) - 1] // 4):
+        tree = tree.split_at(axis, position, FLAT * float(tree.lengths[axis]))
     if len(tree.leaves) == 1:
         tree = _longest_first(tree, 0.5 ** tuning.first_splits[len(bounds) - 1])
     tree = _refine_while(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
     tree = resolve_holes_and_corners(tree, domain, log2(1 / tol), interfaces)
-    data, most = problem.variation, tuning.max_cells[len(bounds) - 1] // 4
-    tree = _along(tree, interfaces, most)
+    data, max_cells = problem.variation, tuning.max_cells[len(bounds) - 1] // 4
+    tree = _resolve_curved_interfaces(tree, interfaces, max_cells)
     if data is None:
         return tree
 
     def changes(leaf: CellNode) -> Array:
         return data.changes(np.concatenate([others, leaf.bounds]))[len(others) :] > tuning.variation_per_cell * degree
 
-    return _refine_while(tree, changes, most)
+    return _refine_while(tree, changes, max_cells)
 
 
 def _longest_first(tree: CellNode, share: float) -> CellNode:
@@ -83,7 +83,7 @@ def _longest_first(tree: CellNode, share: float) -> CellNode:
     return _refine_while(tree, longest)
 
 
-def resolve_guess(tree: CellNode, state: State, degree: int, most: int) -> CellNode:
+def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> CellNode:
     """Cells of one coordinate that are cut until polynomials of their degree follow a guess."""
     nodes, shares = leggauss(degree + 1)
     analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
@@ -93,60 +93,60 @@ def resolve_guess(tree: CellNode, state: State, degree: int, most: int) -> CellN
 
     sizes = np.max([np.abs(values(leaf)).max(axis=0) for leaf in tree.refined_leaves((0,)).leaves], axis=0)
 
-    def escapes(leaf: CellNode) -> Array:
+    def unresolved(leaf: CellNode) -> Array:
         beyond = np.abs(analysis[-degree // 3 :] @ values(leaf)).max(axis=0)
-        return np.array([bool((beyond > FOLLOWED * sizes).any())])
+        return np.array([bool((beyond > GUESS_TOLERANCE * sizes).any())])
 
-    return _refine_while(tree, escapes, most)
+    return _refine_while(tree, unresolved, max_cells)
 
 
-def _planes(interfaces: Interfaces, most: int) -> list[tuple[int, float]]:
+def _flat_interfaces(interfaces: Interfaces, max_cells: int) -> list[tuple[int, float]]:
     """Axis and place of flat interfaces; without those where no flux jumps if they would make too many cells."""
-    planes = [(axis, place) for axis, place, _ in interfaces.flat]
+    planes = [(axis, position) for axis, position, _ in interfaces.flat]
     cells = prod(1 + sum(own == axis for own, _ in planes) for axis in {own for own, _ in planes})
-    return planes if cells <= most else [(axis, place) for axis, place, flux in interfaces.flat if flux]
+    return planes if cells <= max_cells else [(axis, position) for axis, position, flux in interfaces.flat if flux]
 
 
-def _along(tree: CellNode, interfaces: Interfaces, most: int) -> CellNode:
+def _resolve_curved_interfaces(tree: CellNode, interfaces: Interfaces, max_cells: int) -> CellNode:
     """Cells in which curved interfaces turn little, found by looking at ever smaller boxes down to a least size."""
 
-    def turning(leaf: CellNode) -> Array:
+    def too_curved(leaf: CellNode) -> Array:
         none = np.zeros(len(leaf.bounds), dtype=bool)
-        if (leaf.lengths < SMALLEST * tree.lengths).any():
+        if (leaf.lengths < MIN_FRACTION * tree.lengths).any():
             return none
         for interface in interfaces.curved:
-            points, _ = interface.within(leaf.bounds, LINES)
+            points, _ = interface.within(leaf.bounds, SEARCH_LINES)
             if len(points):
                 normals = interface.normals(points)
                 middle = normals.mean(axis=0)
-                if (normals @ middle).min() < TURN * np.linalg.norm(middle):
+                if (normals @ middle).min() < MIN_NORMAL_COSINE * np.linalg.norm(middle):
                     return leaf.lengths > 0.6 * leaf.lengths.max()
         return none
 
-    return _refine_while(tree, turning, most)
+    return _refine_while(tree, too_curved, max_cells)
 
 
-def _refine_while(tree: CellNode, asked: Callable[[CellNode], Array], most: int = 10**6) -> CellNode:
+def _refine_while(tree: CellNode, split_axes: Callable[[CellNode], Array], max_cells: int = 10**6) -> CellNode:
     """The tree with leaves cut across the axes that ``asked`` marks in them, until it marks none or they are many."""
-    while len(tree.leaves) < most:
-        cuts = {leaf: axes_of(asked(leaf)) for leaf in tree.leaves}
-        if not any(cuts.values()):
+    while len(tree.leaves) < max_cells:
+        splits = {leaf: axes_of(split_axes(leaf)) for leaf in tree.leaves}
+        if not any(splits.values()):
             break
-        tree = tree.refined(cuts)
+        tree = tree.refined(splits)
     return tree
 
 
-def _extents(domain: Domain) -> list[tuple[Array, Array]]:
+def _side_bounds(domain: Domain) -> list[tuple[Array, Array]]:
     """Lower and upper ends of every side of a domain that is no box, each (n,)."""
     if is_box(domain):
         return []
-    samples = [side.sample(SIDE_POINTS, rng=0) for side in domain.sides.values()]
+    samples = [side.sample(SIDE_SAMPLES, rng=0) for side in domain.sides.values()]
     return [(points.min(axis=0), points.max(axis=0)) for points in samples]
 
 
-def _at_sides(tree: CellNode, domain: Domain) -> CellNode:
+def _split_at_sides(tree: CellNode, domain: Domain) -> CellNode:
     """Cells that end at the flat sides of a domain, and meet in its re-entrant corners, wherever cuts are shaken to."""
-    for lower, upper in _extents(domain):
+    for lower, upper in _side_bounds(domain):
         flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
         if len(flat) == 1:
             axis = int(flat[0])
@@ -166,29 +166,29 @@ def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, int
         last cell of length h leaves elsewhere like h^(2π/ω)
     """
     if interfaces.corners:
-        levels = ceil(digits * MEETING / (2 * pi) / -log2(GRADING))
-        tree = graded_towards(tree, interfaces.corners, min(levels, MOST_MEETING // (12 * len(interfaces.corners))))
+        levels = ceil(digits * INTERFACE_CORNER_ANGLE / (2 * pi) / -log2(GRADING))
+        tree = graded_towards(tree, interfaces.corners, min(levels, MAX_CORNER_CELLS // (12 * len(interfaces.corners))))
     if is_box(domain):
         return tree
     shift = domain.dim - (domain.space.dim if isinstance(domain, SpaceTime) else domain.dim)
-    boxes = _extents(domain)
+    boxes = _side_bounds(domain)
     space = np.arange(domain.dim) >= shift
 
-    def holding(leaf: CellNode) -> Array:
+    def contains_hole(leaf: CellNode) -> Array:
         longer = (leaf.lengths > 0.6 * leaf.lengths[space].max()) & space
-        return longer if _surrounds(leaf, boxes, space) else np.zeros_like(space)
+        return longer if _contains_side(leaf, boxes, space) else np.zeros_like(space)
 
-    tree = _refine_while(tree, holding)
-    most = max((corner.angle for corner in domain.corners), default=0.0)
-    return graded_towards(tree, _points(domain), ceil(digits * most / (2 * pi) / -log2(GRADING)))
+    tree = _refine_while(tree, contains_hole)
+    largest_angle = max((corner.angle for corner in domain.corners), default=0.0)
+    return graded_towards(tree, _corner_points(domain), ceil(digits * largest_angle / (2 * pi) / -log2(GRADING)))
 
 
 def graded_at_corners(tree: CellNode, domain: Domain, interfaces: Interfaces) -> CellNode:
     """Smaller cells at re-entrant corners and those of interfaces."""
-    return graded_towards(tree, [*_points(domain), *interfaces.corners])
+    return graded_towards(tree, [*_corner_points(domain), *interfaces.corners])
 
 
-def _points(domain: Domain) -> list[tuple[float, ...]]:
+def _corner_points(domain: Domain) -> list[tuple[float, ...]]:
     return [tuple(corner.point) for corner in domain.corners]
 
 
@@ -199,7 +199,7 @@ def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels:
         space = np.arange(len(tree.bounds)) >= shift
         point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner)])
         for _ in range(levels):
-            near = [leaf for leaf in tree.leaves if _holds(leaf, point, space)]
+            near = [leaf for leaf in tree.leaves if _touches(leaf, point, space)]
             tree = tree.refined(
                 dict.fromkeys(near, axes_of(space)), {leaf: split_fractions(leaf, point) for leaf in near}
             )
@@ -213,12 +213,12 @@ def split_fractions(leaf: CellNode, point: Array) -> Array:
     return np.where(below, GRADING, np.where(above, 1 - GRADING, 0.5))
 
 
-def _surrounds(leaf: CellNode, boxes: list[tuple[Array, Array]], space: Array) -> bool:
+def _contains_side(leaf: CellNode, boxes: list[tuple[Array, Array]], space: Array) -> bool:
     """Whether a whole side lies inside a leaf."""
     return any(((leaf.bounds[:, 0] < low) & (high < leaf.bounds[:, 1]))[space].all() for low, high in boxes)
 
 
-def _holds(leaf: CellNode, point: Array, space: Array) -> bool:
+def _touches(leaf: CellNode, point: Array, space: Array) -> bool:
     slack = FLAT * leaf.lengths
     inside = (leaf.bounds[:, 0] - slack <= point) & (point <= leaf.bounds[:, 1] + slack)
     return bool(inside[space].all())

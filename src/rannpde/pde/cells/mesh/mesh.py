@@ -20,9 +20,9 @@ from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.clipping import CellClipper, InterfaceSides
 from rannpde.pde.cells.mesh.tree import BoxFace, CellNode, box_faces, touching
 
-FEWEST = 3
+MIN_POINTS = 3
 """A leaf that holds fewer points of the domain has no cell of its own."""
-THIN = 1e-9
+FLAT_FRACTION = 1e-9
 """Share of a box below which what lies in it is flat."""
 
 
@@ -85,11 +85,11 @@ class MeshBuilder:
             tree = self._divided(tree, sides, homes, iter(range(len(tree.leaves))))
         else:
             sides, homes = [()] * len(tree.leaves), list(range(len(tree.leaves)))
-        found: list[Cell | None] = []
+        cell_list: list[Cell | None] = []
         for leaf, own in zip(tree.leaves, sides, strict=True):
             checkpoint()
-            found.append(self._cell(leaf, own))
-        cells = tuple(found)
+            cell_list.append(self._cell(leaf, own))
+        cells = tuple(cell_list)
         faces: list[Face] = []
         owners: dict[CellNode, list[int]] = {}
 
@@ -100,18 +100,18 @@ class MeshBuilder:
         for node, box_face, shift in _all_faces(tree, periodic):
             checkpoint()
             if all(cells[k] is not None for k in box_face.cells):
-                inner = all(cell is not None and cell.whole for cell in (cells[k] for k in box_face.cells))
+                inner = all(cell is not None and cell.uncut for cell in (cells[k] for k in box_face.cells))
                 leaves, both = (
                     [tree.leaves[k] for k in box_face.cells],
                     (*sides[box_face.cells[0]], *sides[box_face.cells[1]]),
                 )
-                add(node, self._joints(box_face, shift, leaves, both, inner))
+                add(node, self._faces_in(box_face, shift, leaves, both, inner))
         for node, interface, pair in _all_levels(tree):
             boxes = [cell.bounds for cell in (cells[k] for k in pair) if cell is not None]
             if len(boxes) == 2:
                 others = [one for k in pair for one in sides[k] if one[0] is not interface]
                 length = float(node.lengths.min())
-                add(node, self._curve(_common(*boxes), length, interface, pair, others))
+                add(node, self._interface_faces(_common(*boxes), length, interface, pair, others))
         return Mesh(tree, cells, tuple(faces), owners, np.array(homes), self.interfaces.curved)
 
     def _divided(
@@ -126,7 +126,7 @@ class MeshBuilder:
 
         def along(leaf: CellNode, own: InterfaceSides, left: Sequence[Interface]) -> CellNode:
             for k, interface in enumerate(left):
-                if self.clipper.crossed(leaf.bounds, interface, own, points):
+                if self.clipper.crossed_by(leaf.bounds, interface, own, points):
                     cut, rest = leaf.divided(interface), left[k + 1 :]
                     assert cut.children is not None
                     below = along(cut.children[0], (*own, (interface, -1)), rest)
@@ -146,20 +146,20 @@ class MeshBuilder:
 
     def _cell(self, leaf: CellNode, sides: InterfaceSides) -> Cell | None:
         basis = self.basis
-        if (self.plain and not sides) or self.clipper.whole(leaf.bounds, sides):
+        if (self.plain and not sides) or self.clipper.contains_box(leaf.bounds, sides):
             points = leaf.bounds.mean(axis=1) + 0.5 * leaf.lengths * basis.grid[0]
             return Cell(basis, leaf.bounds, points, basis.grid[1], basis.transform, True)
-        bounds = self.clipper.shrunk(leaf.bounds, sides)
+        bounds = self.clipper.clipped_bounds(leaf.bounds, sides)
         if bounds is None:
             return None
-        wanted, count = basis.tuning.points_per_function * basis.transform.shape[1], basis.nodes
+        required, count = basis.tuning.points_per_function * basis.transform.shape[1], basis.nodes
         for _ in range(4):
             points, weights = gauss_grid(bounds, count)
-            inside = self.clipper.holds(points, sides)
-            if (found := int(inside.sum())) >= wanted:
+            inside = self.clipper.contains_points(points, sides)
+            if (count_inside := int(inside.sum())) >= required:
                 break
-            count = int(count * np.clip((wanted / max(1, found)) ** (1 / basis.dim), 1.2, 3.0))
-        if found < FEWEST:
+            count = int(count * np.clip((required / max(1, count_inside)) ** (1 / basis.dim), 1.2, 3.0))
+        if count_inside < MIN_POINTS:
             return None
         points, weights = points[inside], weights[inside] / weights[inside].sum()
         scaled = (points - bounds.mean(axis=1)) / (0.5 * (bounds[:, 1] - bounds[:, 0]))
@@ -167,52 +167,52 @@ class MeshBuilder:
 
     # ----------------------------------------------------------------------------------------------------- faces
 
-    def _joints(
+    def _faces_in(
         self, box_face: BoxFace, shift: float, leaves: list[CellNode], sides: InterfaceSides, inner: bool
     ) -> list[Face]:
         """Usually one; where the boundary crosses a box_face in two dimensions, one for each part inside."""
         length = float(min(leaf.lengths[box_face.axis] for leaf in leaves))
         # coefficients may differ at the two ends of a period, whatever they do inside
-        place = float(box_face.bounds[box_face.axis, 0])
-        flux = self.jumping and (shift != 0 or self.interfaces.flux_at(box_face.axis, place))
-        found = []
-        for bounds in [box_face.bounds] if inner else self.clipper.parts(box_face, length, sides):
+        position = float(box_face.bounds[box_face.axis, 0])
+        flux = self.jumping and (shift != 0 or self.interfaces.flux_at(box_face.axis, position))
+        faces = []
+        for bounds in [box_face.bounds] if inner else self.clipper.face_parts(box_face, length, sides):
             points, weights = gauss_grid(bounds, self.basis.nodes)
             if not inner:
-                inside = self.clipper.between(points, box_face.axis, length, sides)
+                inside = self.clipper.inside_both(points, box_face.axis, length, sides)
                 if not inside.any():
                     continue
                 points, weights = points[inside], weights[inside] / weights[inside].sum()
-            columns = self._whole if inner else self._traces(points, weights, bounds)
+            columns = self._uncut_traces if inner else self._trace_basis(points, weights, bounds)
             other = points.copy()
             other[:, box_face.axis] += shift
-            found.append(Face(box_face.cells, box_face.axis, (points, other), weights, columns, length, flux=flux))
-        return found
+            faces.append(Face(box_face.cells, box_face.axis, (points, other), weights, columns, length, flux=flux))
+        return faces
 
-    def _curve(
+    def _interface_faces(
         self, bounds: Array, length: float, interface: Interface, cells: tuple[int, int], sides: InterfaceSides
     ) -> list[Face]:
         """The part of an interface between two cells, in what their boxes share."""
         count = 2 * self.basis.nodes if len(bounds) == 2 else self.basis.nodes
         points, weights = interface.within(bounds, count)
-        inside = self.clipper.holds(points, sides)
-        if inside.sum() < FEWEST:
+        inside = self.clipper.contains_points(points, sides)
+        if inside.sum() < MIN_POINTS:
             return []
         points, weights = points[inside], weights[inside] / weights[inside].sum()
         box = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
-        flat = box[:, 1] - box[:, 0] < THIN * (bounds[:, 1] - bounds[:, 0])
+        flat = box[:, 1] - box[:, 0] < FLAT_FRACTION * (bounds[:, 1] - bounds[:, 0])
         box[flat, 1] = box[flat, 0]
-        columns = self._traces(points, weights, box)
+        columns = self._trace_basis(points, weights, box)
         normals = interface.normals(points)
         return [Face(cells, 0, (points, points), weights, columns, length, normals, interface.flux)]
 
     @cached_property
-    def _whole(self) -> Array:
+    def _uncut_traces(self) -> Array:
         """Those of a box_face that lies in the domain, the same on all of them."""
         bounds = np.array([(0.0, 0.0), *[(-1.0, 1.0)] * (self.basis.dim - 1)])
-        return self._traces(*gauss_grid(bounds, self.basis.nodes), bounds)
+        return self._trace_basis(*gauss_grid(bounds, self.basis.nodes), bounds)
 
-    def _traces(self, points: Array, weights: Array, bounds: Array) -> Array:
+    def _trace_basis(self, points: Array, weights: Array, bounds: Array) -> Array:
         """Polynomials on points (P, t), orthonormal with the weights; those of sizes below the cutoff are left out."""
         root, degree = (
             np.sqrt(weights)[:, None],

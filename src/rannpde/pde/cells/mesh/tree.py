@@ -16,7 +16,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import FileError
 
-MOST_NODES, DEEPEST = 10**6, 200
+MAX_NODES, MAX_DEPTH = 10**6, 200
 """Of a tree that is read from a file."""
 
 
@@ -37,7 +37,7 @@ class CellNode:
     bounds: Array
     axis: int = -1
     children: tuple[CellNode, CellNode] | None = None
-    share: float | None = 0.5
+    fraction: float | None = 0.5
     level: Divider | None = None
 
     @cached_property
@@ -51,31 +51,31 @@ class CellNode:
     def lengths(self) -> Array:
         return self.bounds[:, 1] - self.bounds[:, 0]
 
-    def split(self, axis: int, share: float = 0.5, at: float | None = None) -> CellNode:
+    def split(self, axis: int, fraction: float = 0.5, at: float | None = None) -> CellNode:
         """The box cut across an axis, in the middle unless a share of its length, or a place, is given."""
-        place = float(self.bounds[axis] @ (1 - share, share)) if at is None else at
+        position = float(self.bounds[axis] @ (1 - fraction, fraction)) if at is None else at
         lower, upper = self.bounds.copy(), self.bounds.copy()
-        lower[axis, 1] = upper[axis, 0] = place
-        return CellNode(self.bounds, axis, (CellNode(lower), CellNode(upper)), share if at is None else None)
+        lower[axis, 1] = upper[axis, 0] = position
+        return CellNode(self.bounds, axis, (CellNode(lower), CellNode(upper)), fraction if at is None else None)
 
     def divided(self, level: Divider) -> CellNode:
         """The box divided along a level."""
         return CellNode(self.bounds, -1, (CellNode(self.bounds), CellNode(self.bounds)), None, level)
 
     def refined(
-        self, cuts: Mapping[CellNode, tuple[int, ...]], shares: Mapping[CellNode, Array] | None = None
+        self, splits: Mapping[CellNode, tuple[int, ...]], fractions: Mapping[CellNode, Array] | None = None
     ) -> CellNode:
         """A tree in which these leaves are cut across their axes, one axis after the other.
 
         shares : of a leaf's lengths that the lower boxes get, (n,); a half otherwise
         """
         if self.children is not None:
-            lower, upper = (child.refined(cuts, shares) for child in self.children)
+            lower, upper = (child.refined(splits, fractions) for child in self.children)
             return replace(self, children=(lower, upper))
-        axes = cuts.get(self, ())
+        axes = splits.get(self, ())
         if not axes:
             return self
-        own = np.full(len(self.bounds), 0.5) if shares is None else shares[self]
+        own = np.full(len(self.bounds), 0.5) if fractions is None else fractions[self]
         tree = self.split(axes[0], float(own[axes[0]]))
         rest = dict.fromkeys(tree.leaves, axes[1:])
         return tree.refined(rest, dict.fromkeys(tree.leaves, own)) if axes[1:] else tree
@@ -108,21 +108,21 @@ class CellNode:
             self.split(axis, at=float(point[axis])) if lower[axis] + slack < point[axis] < upper[axis] - slack else self
         )
 
-    def jittered(self, amount: float, rng: np.random.Generator, together: bool = False) -> CellNode:
+    def jittered(self, amount: float, rng: np.random.Generator, aligned: bool = False) -> CellNode:
         """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay.
 
         together : whether cuts in one plane move alike, and all stay where one must: faces of one size stay that
         """
-        room: dict[Hashable, float] = {}
+        space: dict[Hashable, float] = {}
         for node in self._inner():
-            place, key = node._plane(together)
+            position, key = node._plane(aligned)
             ends = ((node.children[0], 1), (node.children[1], 0)) if node.children is not None else ()
             leaves = [(leaf, end) for child, end in ends for leaf in child.leaves]
-            beside = [leaf.lengths[node.axis] for leaf, end in leaves if leaf.bounds[node.axis, end] == place]
-            own = 0.0 if node.share is None else float(min(beside))
-            room[key] = min(own, room.get(key, np.inf))
-        moves = {key: amount * length * rng.uniform(-1, 1) if length else 0.0 for key, length in room.items()}
-        return self._moved(self.bounds, moves, together)
+            beside = [leaf.lengths[node.axis] for leaf, end in leaves if leaf.bounds[node.axis, end] == position]
+            available = 0.0 if node.fraction is None else float(min(beside))
+            space[key] = min(available, space.get(key, np.inf))
+        moves = {key: amount * length * rng.uniform(-1, 1) if length else 0.0 for key, length in space.items()}
+        return self._moved(self.bounds, moves, aligned)
 
     def _inner(self) -> Iterator[CellNode]:
         """Every node that is no leaf, each before its children."""
@@ -131,39 +131,39 @@ class CellNode:
             for child in self.children:
                 yield from child._inner()
 
-    def _plane(self, together: bool) -> tuple[float, Hashable]:
+    def _plane(self, aligned: bool) -> tuple[float, Hashable]:
         """Where a node is cut, and what tells the cuts that move alike."""
         assert self.children is not None
-        place = float(self.children[1].bounds[self.axis, 0])
-        return place, (self.axis, place) if together else self
+        position = float(self.children[1].bounds[self.axis, 0])
+        return position, (self.axis, position) if aligned else self
 
-    def _moved(self, box: Array, moves: Mapping[Hashable, float], together: bool) -> CellNode:
+    def _moved(self, box: Array, moves: Mapping[Hashable, float], aligned: bool) -> CellNode:
         if self.children is None:
             return CellNode(box)
-        place, key = self._plane(together)
-        cut = CellNode(box).split(self.axis, at=place + moves[key])
-        assert cut.children is not None
-        pairs = zip(self.children, cut.children, strict=True)
-        one, other = (old._moved(new.bounds, moves, together) for old, new in pairs)
-        return CellNode(box, self.axis, (one, other), self.share)
+        position, key = self._plane(aligned)
+        split = CellNode(box).split(self.axis, at=position + moves[key])
+        assert split.children is not None
+        pairs = zip(self.children, split.children, strict=True)
+        one, other = (old._moved(new.bounds, moves, aligned) for old, new in pairs)
+        return CellNode(box, self.axis, (one, other), self.fraction)
 
     def locate(self, points: Array) -> Array:
         """The number of the leaf of each point (M,): on a cut the upper one, outside the nearest."""
-        found = np.zeros(len(points), dtype=int)
-        self._locate(points, np.arange(len(points)), 0, found)
-        return found
+        numbers = np.zeros(len(points), dtype=int)
+        self._locate(points, np.arange(len(points)), 0, numbers)
+        return numbers
 
-    def _locate(self, points: Array, rows: Array, first: int, found: Array) -> None:
+    def _locate(self, points: Array, rows: Array, first: int, numbers: Array) -> None:
         if self.children is None or not len(rows):
-            found[rows] = first
+            numbers[rows] = first
             return
         lower, upper = self.children
         if self.level is None:
             above = points[rows, self.axis] >= upper.bounds[self.axis, 0]
         else:
             above = self.level.value(points[rows]) >= 0
-        lower._locate(points, rows[~above], first, found)
-        upper._locate(points, rows[above], first + len(lower.leaves), found)
+        lower._locate(points, rows[~above], first, numbers)
+        upper._locate(points, rows[above], first + len(lower.leaves), numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,36 +205,36 @@ def packed_tree(tree: CellNode, levels: Sequence[Divider] = ()) -> tuple[Array, 
         return np.array([-1.0]), np.zeros(1)
     lower, upper = tree.children
     parts = [packed_tree(lower, levels), packed_tree(upper, levels)]
-    axis, place = tree.axis, upper.bounds[tree.axis, 0]
+    axis, position = tree.axis, upper.bounds[tree.axis, 0]
     if tree.level is not None:
-        axis, place = len(tree.bounds) + [level is tree.level for level in levels].index(True), 0.0
+        axis, position = len(tree.bounds) + [level is tree.level for level in levels].index(True), 0.0
     axes = np.concatenate([[axis], parts[0][0], parts[1][0]])
-    return axes, np.concatenate([[place], parts[0][1], parts[1][1]])
+    return axes, np.concatenate([[position], parts[0][1], parts[1][1]])
 
 
-def unpacked_tree(bounds: Array, axes: Array, places: Array, levels: Sequence[Divider] = ()) -> CellNode:
+def unpacked_tree(bounds: Array, axes: Array, positions: Array, levels: Sequence[Divider] = ()) -> CellNode:
     """The inverse of ``packed_tree``; FileError for arrays that are no tree.
 
     >>> tree = CellNode(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
     >>> len(unpacked_tree(tree.bounds, *packed_tree(tree)).leaves)
     4
     """
-    if len(axes) != len(places) or not len(axes) or len(axes) > MOST_NODES:
+    if len(axes) != len(positions) or not len(axes) or len(axes) > MAX_NODES:
         raise FileError("the tree of the cells is damaged")
-    rest = iter(zip(axes.tolist(), places.tolist(), strict=True))
+    rest = iter(zip(axes.tolist(), positions.tolist(), strict=True))
 
     def build(box: Array, depth: int) -> CellNode:
-        number, place = next(rest, (np.nan, 0.0))
+        number, position = next(rest, (np.nan, 0.0))
         if number == -1:
             return CellNode(box)
         axis = int(number) if number in range(len(box) + len(levels)) else -1
         flat = axis < len(box)
-        if axis < 0 or (flat and not box[axis, 0] < place < box[axis, 1]) or depth > DEEPEST:
+        if axis < 0 or (flat and not box[axis, 0] < position < box[axis, 1]) or depth > MAX_DEPTH:
             raise FileError("the tree of the cells is damaged")
-        cut = CellNode(box).split(axis, at=place) if flat else CellNode(box).divided(levels[axis - len(box)])
-        assert cut.children is not None
-        lower, upper = (build(child.bounds, depth + 1) for child in cut.children)
-        return replace(cut, children=(lower, upper))
+        node = CellNode(box).split(axis, at=position) if flat else CellNode(box).divided(levels[axis - len(box)])
+        assert node.children is not None
+        lower, upper = (build(child.bounds, depth + 1) for child in node.children)
+        return replace(node, children=(lower, upper))
 
     tree = build(bounds, 0)
     if next(rest, None) is not None:

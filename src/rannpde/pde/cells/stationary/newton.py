@@ -19,11 +19,11 @@ from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.residual import apart
 
-STEADY = 1e-6
+ROUNDING_CHANGE = 1e-6
 """A step that changes the solution by less and gains nothing has arrived at rounding."""
-SHORTEST = 1 / 64
+SHORTEST_STEP = 1 / 64
 """Step of the line search below which it gives up."""
-NEAR, SAFE = 0.3, 10.0
+ASYMPTOTIC_CHANGE, SAFETY_FACTOR = 0.3, 10.0
 """Changes above say nothing of κ; the factor by which κ may be larger on another mesh."""
 
 
@@ -32,7 +32,7 @@ class Newton:
 
     def __init__(self, tol: float, monitor: Monitor, tuning: CellsTuning, points: Array) -> None:
         self.tol, self.monitor, self.tuning, self.points = tol, monitor, tuning, points
-        self.growth = np.inf
+        self.quadratic_constant = np.inf
         """κ, as far as seen."""
 
     def solve(
@@ -42,42 +42,46 @@ class Newton:
 
         number : of the iteration; first : whether there is no other, so that what is there counts when time is up
         """
-        weights, free = system.solve(state, checkpoint)
+        weights, rank_deficient = system.solve(state, checkpoint)
         before = np.inf
         if not first:
             still = (0,) * self.points.shape[1]
             old, new = (one.derivative(self.points, still) for one in (state, cell_network(system.mesh, weights)))
             before = apart(old, new)
-            if self._ready(before):
-                return weights, 1, Status.CONVERGED, free
+            if self._negligible_next_step(before):
+                return weights, 1, Status.CONVERGED, rank_deficient
         for step in range(2, self.tuning.max_newton_steps + 1):
             self.monitor.tell(number, step, width=len(system.mesh.cells))
             if self.monitor.exhausted and first:
-                return weights, step, Status.BUDGET, free
+                return weights, step, Status.BUDGET, rank_deficient
             try:
-                aim, free = system.solve(weights, checkpoint)
+                aim, rank_deficient = system.solve(weights, checkpoint)
             except np.linalg.LinAlgError:  # the equations have no linearisation at what the step before has led to
-                return weights, step, Status.NEWTON, free
+                return weights, step, Status.NEWTON, rank_deficient
             length, norm = 1.0, system.norm(weights)
-            while length >= SHORTEST and not system.norm(weights.towards(aim, length)) < norm * (1 - 1e-4 * length):
+            while length >= SHORTEST_STEP and not system.norm(weights.moved_towards(aim, length)) < norm * (
+                1 - 1e-4 * length
+            ):
                 length /= 2
-            if length < SHORTEST:
-                arrived = weights.distance(aim) < STEADY
-                return weights, step, Status.CONVERGED if arrived else Status.NEWTON, free
-            trial = weights.towards(aim, length)
+            if length < SHORTEST_STEP:
+                arrived = weights.distance(aim) < ROUNDING_CHANGE
+                return weights, step, Status.CONVERGED if arrived else Status.NEWTON, rank_deficient
+            trial = weights.moved_towards(aim, length)
             change, weights = weights.distance(trial), trial
             if length < 1.0:
                 before = np.inf
                 continue
-            if change < STEADY and change > 0.3 * before:  # rounding
-                return weights, step, Status.CONVERGED, free
-            if STEADY < before < NEAR:
-                self.growth = max(change / before**2, self.growth if np.isfinite(self.growth) else 0.0)
-            if change < 0.01 * self.tol or self._ready(change):
-                return weights, step, Status.CONVERGED, free
+            if change < ROUNDING_CHANGE and change > 0.3 * before:  # rounding
+                return weights, step, Status.CONVERGED, rank_deficient
+            if ROUNDING_CHANGE < before < ASYMPTOTIC_CHANGE:
+                self.quadratic_constant = max(
+                    change / before**2, self.quadratic_constant if np.isfinite(self.quadratic_constant) else 0.0
+                )
+            if change < 0.01 * self.tol or self._negligible_next_step(change):
+                return weights, step, Status.CONVERGED, rank_deficient
             before = change
-        return weights, self.tuning.max_newton_steps, Status.NEWTON, free
+        return weights, self.tuning.max_newton_steps, Status.NEWTON, rank_deficient
 
-    def _ready(self, change: float) -> bool:
+    def _negligible_next_step(self, change: float) -> bool:
         """Whether the step after one that changed the solution by so much would change nothing that counts."""
-        return change < NEAR and SAFE * self.growth * change**2 < 0.1 * self.tol
+        return change < ASYMPTOTIC_CHANGE and SAFETY_FACTOR * self.quadratic_constant * change**2 < 0.1 * self.tol

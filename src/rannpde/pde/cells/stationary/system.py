@@ -40,7 +40,7 @@ from rannpde.pde.residual import jets_of
 from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
-Around = Mapping["CollocationPoints", Mapping[Jet, Array]]
+JetTable = Mapping["CollocationPoints", Mapping[Jet, Array]]
 
 
 class Given(Protocol):
@@ -71,14 +71,20 @@ class CellsSystem:
         problem: Problem,
         mesh: Mesh,
         sizes: Array,
-        loose: Array,
+        weak_outflow: Array,
         factors: Mapping[str, float],
         seed: int,
         given: Given | None = None,
         checkpoint: Callable[[], None] = lambda: None,
     ) -> None:
         self.given = given
-        self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
+        self.problem, self.mesh, self.sizes, self.weak_outflow, self.factors = (
+            problem,
+            mesh,
+            sizes,
+            weak_outflow,
+            factors,
+        )
         self.basis = next(cell.basis for _, cell in mesh.present)
         self.tuning = self.basis.tuning
         fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
@@ -87,7 +93,7 @@ class CellsSystem:
         self.continuity = ContinuityConstraints(mesh, traces, sizes)
         if problem.jumping:
             fluxes = Fluxes(problem)
-            self.continuity = ContinuityConstraints(mesh, traces, sizes, fluxes.beside, len(fluxes))
+            self.continuity = ContinuityConstraints(mesh, traces, sizes, fluxes.flux_traces, len(fluxes))
             self.face_fluxes = FaceFluxes(problem, mesh, self.continuity, fluxes, self.tuning.largest_contrast_weight)
         mixed = len({max(problem.order(name, axis) for axis in axes) for _, name in fields}) > 1
         self.corner_weights = (
@@ -95,60 +101,64 @@ class CellsSystem:
             if mixed
             else np.ones(len(mesh.cells))
         )
-        self.places = collocation_points(problem, mesh, np.random.default_rng(seed), checkpoint)
+        self.collocations = collocation_points(problem, mesh, np.random.default_rng(seed), checkpoint)
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
 
     # -------------------------------------------------------------------------------------------------------- rows
 
-    def _given_jets(self, place: CollocationPoints) -> dict[Jet, Array]:
+    def _given_jets(self, collocation: CollocationPoints) -> dict[Jet, Array]:
         """The jets of what is given."""
         if self.given is None:
             return {}
-        others = [jet for jet in place.term.expression.jets if jet.field not in self.problem.fields]
-        return {jet: self.given.value(jet, place.points) for jet in others}
+        others = [jet for jet in collocation.term.expression.jets if jet.field not in self.problem.fields]
+        return {jet: self.given.value(jet, collocation.points) for jet in others}
 
-    def _jets(self, place: CollocationPoints, weights: Array) -> dict[Jet, Array]:
+    def _jets(self, collocation: CollocationPoints, weights: Array) -> dict[Jet, Array]:
         fields = self.problem.fields
-        own = field_jets(self.problem, place.term)
-        values = {jet: place.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
-        return values | self._given_jets(place)
+        own = field_jets(self.problem, collocation.term)
+        values = {jet: collocation.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
+        return values | self._given_jets(collocation)
 
     def _around(self, state: State) -> dict[CollocationPoints, dict[Jet, Array]]:
         """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
-        places = [place for own in self.places for place in own]
-        places += self.face_fluxes.places if self.face_fluxes is not None else []
+        collocations = [collocation for own in self.collocations for collocation in own]
+        collocations += self.face_fluxes.collocations if self.face_fluxes is not None else []
         if self.problem.linear:
-            still = {p: dict.fromkeys(field_jets(self.problem, p.term), np.zeros(len(p.points))) for p in places}
+            still = {p: dict.fromkeys(field_jets(self.problem, p.term), np.zeros(len(p.points))) for p in collocations}
             return {p: jets | self._given_jets(p) for p, jets in still.items()}
-        needed = dict.fromkeys(jet for place in places for jet in field_jets(self.problem, place.term))
-        points = np.concatenate([place.points for place in places])
+        needed = dict.fromkeys(
+            jet for collocation in collocations for jet in field_jets(self.problem, collocation.term)
+        )
+        points = np.concatenate([collocation.points for collocation in collocations])
         values = jets_of(state, self.problem.fields, points, needed)
-        ends = np.cumsum([len(place.points) for place in places])
-        found = {}
-        for place, end in zip(places, ends, strict=True):
-            rows = slice(end - len(place.points), end)
-            found[place] = {jet: values[jet][rows] for jet in field_jets(self.problem, place.term)} | self._given_jets(
-                place
-            )
-        return found
+        ends = np.cumsum([len(collocation.points) for collocation in collocations])
+        jets = {}
+        for collocation, end in zip(collocations, ends, strict=True):
+            rows = slice(end - len(collocation.points), end)
+            jets[collocation] = {
+                jet: values[jet][rows] for jet in field_jets(self.problem, collocation.term)
+            } | self._given_jets(collocation)
+        return jets
 
     def _linear(
-        self, cell: Cell, place: CollocationPoints, jets: Mapping[Jet, Array]
+        self, cell: Cell, collocation: CollocationPoints, jets: Mapping[Jet, Array]
     ) -> tuple[Array, list[Array], float]:
         """Value and partial derivatives of a term, and the size that makes its rows dimensionless."""
-        value, partials = place.term.expression.linearised(place.known, jets)
+        value, partials = collocation.term.expression.linearised(collocation.known, jets)
         natural = 0.0
-        for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+        for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
             if jet.field not in self.problem.fields:
                 continue
             size = self.sizes[self.problem.fields.index(jet.field)]
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
-        return np.broadcast_to(value, len(place.points)), partials, max(natural, 1e-300)
+        return np.broadcast_to(value, len(collocation.points)), partials, max(natural, 1e-300)
 
-    def _weight(self, place: CollocationPoints, number: int) -> float:
+    def _weight(self, collocation: CollocationPoints, number: int) -> float:
         """Of the rows of a term in a cell, over those of equations away from corners."""
-        factor = place.term.weight * self.factors.get(place.term.name, 1.0) * float(self.corner_weights[number])
-        inside = place.term.kind == "interior"
+        factor = (
+            collocation.term.weight * self.factors.get(collocation.term.name, 1.0) * float(self.corner_weights[number])
+        )
+        inside = collocation.term.kind == "interior"
         return (
             factor
             if inside
@@ -164,7 +174,7 @@ class CellsSystem:
         )
         return np.asarray(self.corner_weights[number] * own)
 
-    def _leaf(self, number: int, around: Around | Weights) -> tuple[PivotBlock, SchurComplement] | None:
+    def _leaf(self, number: int, linearisation: JetTable | Weights) -> tuple[PivotBlock, SchurComplement] | None:
         """A cell's rows after the elimination of its weights."""
         cell = self.mesh.cells[number]
         if cell is None:
@@ -172,56 +182,64 @@ class CellsSystem:
         functions = cell.functions
         blocks, roots = [], []
         flows: Flows = {}
-        for place in self.places[number]:
-            jets = self._near(place, number, around)
-            value, partials, natural = self._linear(cell, place, jets)
-            if place.term.kind == "interior":
-                record_flow(flows, place, partials)
-            weight = self._weight(place, number)
-            weight *= 1.0 if self.face_fluxes is None else self.face_fluxes.row_weight(place, number)
-            root = np.sqrt(place.weights) * (weight / natural)
+        for collocation in self.collocations[number]:
+            jets = self._jets_at(collocation, number, linearisation)
+            value, partials, natural = self._linear(cell, collocation, jets)
+            if collocation.term.kind == "interior":
+                record_flow(flows, collocation, partials)
+            weight = self._weight(collocation, number)
+            weight *= 1.0 if self.face_fluxes is None else self.face_fluxes.row_weight(collocation, number)
+            root = np.sqrt(collocation.weights) * (weight / natural)
             root = (
-                root * outflow_weight(cell, place, flows, self.tuning.outflow_exponent) if self.loose[number] else root
+                root * outflow_weight(cell, collocation, flows, self.tuning.outflow_exponent)
+                if self.weak_outflow[number]
+                else root
             )
-            blocks.append(self._block(place, root, jets, value, partials, functions))
+            blocks.append(self._block(collocation, root, jets, value, partials, functions))
             roots.append(root)
         self.roots[number] = roots
-        flux_operator = self._through(number, cell, around)
-        return self.continuity.eliminated(number, blocks, functions, flux_operator, self._constraint_weights(number))
+        flux_operator = self._flux_operators(number, cell, linearisation)
+        return self.continuity.condensed(number, blocks, functions, flux_operator, self._constraint_weights(number))
 
-    def _through(self, number: int, cell: Cell, around: Around | Weights) -> list[FluxOperator]:
+    def _flux_operators(self, number: int, cell: Cell, linearisation: JetTable | Weights) -> list[FluxOperator]:
         """The rows of the fluxes that jump at the faces of a cell."""
         if self.face_fluxes is None:
             return []
-        found = []
+        operators = []
         for face_flux in self.face_fluxes.own[number]:
-            jets = self._near(face_flux.place, number, around)
-            value, partials, _ = self._linear(cell, face_flux.place, jets)
-            plain = np.ones(len(face_flux.place.points))
-            block = self._block(face_flux.place, plain, jets, value, partials, cell.functions)
-            found.append(self.face_fluxes.row(face_flux, block))
-        return found
+            jets = self._jets_at(face_flux.collocation, number, linearisation)
+            value, partials, _ = self._linear(cell, face_flux.collocation, jets)
+            plain = np.ones(len(face_flux.collocation.points))
+            block = self._block(face_flux.collocation, plain, jets, value, partials, cell.functions)
+            operators.append(self.face_fluxes.row(face_flux, block))
+        return operators
 
     def _coefficients(
-        self, place: CollocationPoints, number: int, around: Around | Weights
+        self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
     ) -> tuple[list[Array], float]:
         """Partial derivatives of a term in a cell, and its size."""
         cell = self.mesh.cells[number]
         assert cell is not None
-        return self._linear(cell, place, self._near(place, number, around))[1:]
+        return self._linear(cell, collocation, self._jets_at(collocation, number, linearisation))[1:]
 
     @property
-    def sides(self) -> int:
+    def rhs(self) -> int:
         """Right sides: one, and one for each number of what is given."""
         return 1 + (0 if self.given is None else self.given.count)
 
-    def _near(self, place: CollocationPoints, number: int, around: Around | Weights) -> Mapping[Jet, Array]:
+    def _jets_at(
+        self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
+    ) -> Mapping[Jet, Array]:
         """The jets at a place of a cell around which terms are linearised."""
-        return self._jets(place, around.cells[number]) if isinstance(around, Weights) else around[place]
+        return (
+            self._jets(collocation, linearisation.cells[number])
+            if isinstance(linearisation, Weights)
+            else linearisation[collocation]
+        )
 
     def _block(
         self,
-        place: CollocationPoints,
+        collocation: CollocationPoints,
         root: Array,
         jets: Mapping[Jet, Array],
         value: Array,
@@ -230,16 +248,16 @@ class CellsSystem:
     ) -> Array:
         """Rows (P, own + right sides) of a term that is linearised around jets, times ``root`` (P,)."""
         fields, own = self.problem.fields, functions * len(self.problem.fields)
-        block = np.zeros((len(root), own + self.sides))
+        block = np.zeros((len(root), own + self.rhs))
         shift = -value
-        for jet, partial in zip(place.term.expression.jets, partials, strict=True):
+        for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
             if jet.field not in fields:
                 assert self.given is not None
-                block[:, own + 1 :] -= (root * partial)[:, None] * self.given.slopes(jet, place.points)
+                block[:, own + 1 :] -= (root * partial)[:, None] * self.given.slopes(jet, collocation.points)
                 continue
             start = fields.index(jet.field) * functions
             factor = root * partial
-            block[:, start : start + functions] += place.tables[jet.index] * factor[:, None]
+            block[:, start : start + functions] += collocation.tables[jet.index] * factor[:, None]
             shift = shift + partial * jets[jet]
         block[:, own] = shift * root
         return block
@@ -248,38 +266,44 @@ class CellsSystem:
 
     def solve(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[Weights, bool]:
         """Weights of the problem linearised at a state, and whether something is left free."""
-        found, free = self.solve_all(state, checkpoint)
-        return found[0], free
+        solutions, rank_deficient = self.solve_all(state, checkpoint)
+        return solutions[0], rank_deficient
 
     def solve_all(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[list[Weights], bool]:
         """The same, followed by how the weights change with each number of what is given."""
-        around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
-        if self.face_fluxes is not None and self.face_fluxes.places:
-            self.face_fluxes.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
+        linearisation: JetTable | Weights = state if isinstance(state, Weights) else self._around(state)
+        if self.face_fluxes is not None and self.face_fluxes.collocations:
+            self.face_fluxes.rescale(
+                self.collocations, lambda collocation, number: self._coefficients(collocation, number, linearisation)
+            )
 
-        def leaf(number: int) -> tuple[PivotBlock, SchurComplement] | None:
+        def condense(number: int) -> tuple[PivotBlock, SchurComplement] | None:
             checkpoint()
-            return self._leaf(number, around)
+            return self._leaf(number, linearisation)
 
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
-            leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
-        traces, free = solve_traces(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint)
-        fields, sides = len(self.problem.fields), self.sides
+            leaves = list(pool.map(condense, range(len(self.mesh.cells))))
+        traces, rank_deficient = solve_traces(
+            self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint
+        )
+        fields, rhs = len(self.problem.fields), self.rhs
         cells = []
-        for found in leaves:
-            solved, loose = (np.empty((0, sides)), False) if found is None else found[0].solve(traces)
-            cells.append(solved.reshape(fields, -1, sides))
-            free |= loose
-        every = range(sides)
-        return [Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every], free
+        for leaf in leaves:
+            solved, deficient = (np.empty((0, rhs)), False) if leaf is None else leaf[0].solve(traces)
+            cells.append(solved.reshape(fields, -1, rhs))
+            rank_deficient |= deficient
+        every = range(rhs)
+        return [
+            Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every
+        ], rank_deficient
 
     def norm(self, weights: Weights) -> float:
         """Of all rows at these weights, scaled as in the last solve; infinite where they are not numbers."""
         total, face_weight = 0.0, self.continuity.face_weight
         for number, _ in self.mesh.present:
             own = weights.cells[number]
-            for place, root in zip(self.places[number], self.roots[number], strict=True):
-                value = place.term.expression.value(place.known, self._jets(place, own))
+            for collocation, root in zip(self.collocations[number], self.roots[number], strict=True):
+                value = collocation.term.expression.value(collocation.known, self._jets(collocation, own))
                 total += float(np.square(value * root).sum())
             firm = self._constraint_weights(number)
             for operator in self.continuity.operators[number]:
@@ -293,40 +317,42 @@ class CellsSystem:
                     )
                     total += (face_weight * firm[column]) ** 2 * float(gap)
         if self.face_fluxes is not None:
-            total += face_weight**2 * self._leaks(self.face_fluxes, weights)
+            total += face_weight**2 * self._flux_defect(self.face_fluxes, weights)
         return float(np.sqrt(total)) if np.isfinite(total) else np.inf
 
-    def _leaks(self, face_fluxes: FaceFluxes, weights: Weights) -> float:
+    def _flux_defect(self, face_fluxes: FaceFluxes, weights: Weights) -> float:
         """Sum of the squares of what the rows of fluxes lack."""
         total = 0.0
         for number, _ in self.mesh.present:
             for face_flux in face_fluxes.own[number]:
-                jets = self._jets(face_flux.place, weights.cells[number])
-                value = face_flux.place.term.expression.value(face_flux.place.known, jets)
-                total += face_fluxes.gap(face_flux, value, weights.traces[face_flux.face])
+                jets = self._jets(face_flux.collocation, weights.cells[number])
+                value = face_flux.collocation.term.expression.value(face_flux.collocation.known, jets)
+                total += face_fluxes.squared_defect(face_flux, value, weights.traces[face_flux.face])
         return total
 
     def residuals(self, weights: Weights) -> tuple[Array, Array]:
         """Dimensionless root mean squares per leaf: of equations (C,), of conditions by axis of the normal (C, n)."""
         dim = self.problem.domain.dim
-        inside, beside = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
+        equations, conditions = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
         for number, cell in self.mesh.present:
-            for place in self.places[number]:
-                value, _, natural = self._linear(cell, place, self._jets(place, weights.cells[number]))
-                square = place.weights * (value * (self._weight(place, number) / natural)) ** 2
-                if place.term.kind == "boundary" and isinstance(place.term.region, Side):
-                    beside[number] += square @ place.term.region.normals(place.points) ** 2
+            for collocation in self.collocations[number]:
+                value, _, natural = self._linear(cell, collocation, self._jets(collocation, weights.cells[number]))
+                square = collocation.weights * (value * (self._weight(collocation, number) / natural)) ** 2
+                if collocation.term.kind == "boundary" and isinstance(collocation.term.region, Side):
+                    conditions[number] += square @ collocation.term.region.normals(collocation.points) ** 2
                 else:
-                    inside[number] += square.sum()
-        return np.sqrt(inside), np.sqrt(beside)
+                    equations[number] += square.sum()
+        return np.sqrt(equations), np.sqrt(conditions)
 
     def losses(self, weights: Weights) -> dict[str, float]:
         """Name → mean square of the residual over all its points."""
         sums: dict[str, tuple[float, int]] = {}
         for number, _ in self.mesh.present:
-            for place in self.places[number]:
-                value = place.term.expression.value(place.known, self._jets(place, weights.cells[number]))
-                square = float(np.square(np.broadcast_to(value, len(place.points))).sum())
-                total, count = sums.get(place.term.name, (0.0, 0))
-                sums[place.term.name] = (total + square, count + len(place.points))
+            for collocation in self.collocations[number]:
+                value = collocation.term.expression.value(
+                    collocation.known, self._jets(collocation, weights.cells[number])
+                )
+                square = float(np.square(np.broadcast_to(value, len(collocation.points))).sum())
+                total, count = sums.get(collocation.term.name, (0.0, 0))
+                sums[collocation.term.name] = (total + square, count + len(collocation.points))
         return {name: total / count for name, (total, count) in sums.items()}

@@ -27,17 +27,17 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
 
-FEWEST_TIMES = 4
+MIN_TIMES = 4
 """At which a place must be measured for a march to follow it."""
-GAP = 1e-9
+TIME_SLACK = 1e-9
 """Share of the time by which measurements may begin late or end early."""
-PILOT = 2
+PILOT_LEVEL = 2
 """A march of 2 to this many steps tells the sizes of the fields before the first iteration."""
-MOST_PILOT = 24
+MAX_PILOT_STEPS = 24
 """Steps of it, where corrections converge for short ones only."""
-ROUGH = 1.25
+FIRST_STEP_ORDER = 1.25
 """The order of the error of a first step over what is allowed to it, where the start does not agree with a flux."""
-SMALL = 1e-8
+MIN_FIELD_SIZE = 1e-8
 """A field of less than this share of the largest is called zero."""
 
 
@@ -50,12 +50,12 @@ class InitialValues:
 
     @classmethod
     def of(cls, problem: Problem) -> InitialValues:
-        found = {}
+        formulas = {}
         for term in problem.constraints:
             given = term.prescribed if term.kind == "initial" else None
             if given is not None and not any(given[0].index[1:]):
-                found[given[0].field, given[0].index[0]] = (given[1], term.expression.functions)
-        return cls(problem, found)
+                formulas[given[0].field, given[0].index[0]] = (given[1], term.expression.functions)
+        return cls(problem, formulas)
 
     def values(self, points: Array, order: int) -> Array:
         """∂_t^order of the fields at points (M, d) of the space, 0 where nothing is given: (M, fields)."""
@@ -81,37 +81,37 @@ def integration_obstacles(problem: Problem) -> tuple[str, ...]:
     """Reasons why a problem cannot be solved by steps in time with cells in space."""
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
-    found = []
+    reasons = []
     if problem.domain.space.dim > 3:
-        found.append(f"the space has {problem.domain.space.dim} coordinates, more than three")
+        reasons.append(f"the space has {problem.domain.space.dim} coordinates, more than three")
     orders = orders_in_time(problem)
     if max(orders.values()) == 0:
-        found.append("no field has a derivative in time")
+        reasons.append("no field has a derivative in time")
     given = InitialValues.of(problem).formulas
     for name, order in orders.items():
         if order > 2:
-            found.append(f"{name} has a derivative of order {order} in time, and a march knows the first two")
+            reasons.append(f"{name} has a derivative of order {order} in time, and a march knows the first two")
         elif any((name, k) not in given for k in range(order)):
-            found.append(f"the initial conditions do not give the value of {name}" + " and of its rate" * (order > 1))
+            reasons.append(f"the initial conditions do not give the value of {name}" + " and of its rate" * (order > 1))
     for term in problem.constraints:
         if term.kind == "initial" and (term.prescribed is None or any(term.prescribed[0].index[1:])):
-            found.append(f"the condition {term.name!r} at the start does not give a field its value")
+            reasons.append(f"the condition {term.name!r} at the start does not give a field its value")
         if term.kind == "slice" and getattr(term.region, "axis", 0) == 0:
-            found.append(f"the condition {term.name!r} holds at a later time")
-        if term.points is not None and not _followed(problem.domain.time, [one[1] for one in measured_series(term)]):
-            found.append(f"the data {term.name!r} are not measured over the whole time at each of their places")
+            reasons.append(f"the condition {term.name!r} holds at a later time")
+        if term.points is not None and not _covers(problem.domain.time, [one[1] for one in measured_series(term)]):
+            reasons.append(f"the data {term.name!r} are not measured over the whole time at each of their places")
     if problem.jumping:
-        found.append(f"the flux of {' and '.join(map(repr, problem.jumping))} jumps")
+        reasons.append(f"the flux of {' and '.join(map(repr, problem.jumping))} jumps")
     if "t" in problem.periodic:
-        found.append("the fields are periodic in time")
-    return tuple(dict.fromkeys(found))
+        reasons.append("the fields are periodic in time")
+    return tuple(dict.fromkeys(reasons))
 
 
-def _followed(interval: tuple[float, float], series: list[Array]) -> bool:
-    slack = GAP * (interval[1] - interval[0])
+def _covers(interval: tuple[float, float], series: list[Array]) -> bool:
+    slack = TIME_SLACK * (interval[1] - interval[0])
     ends = (interval[0] + slack, interval[1] - slack)
     return all(
-        len(times) >= FEWEST_TIMES and times[0] <= ends[0] and times[-1] >= ends[1] and (np.diff(times) > 0).all()
+        len(times) >= MIN_TIMES and times[0] <= ends[0] and times[-1] >= ends[1] and (np.diff(times) > 0).all()
         for times in series
     )
 
@@ -134,44 +134,44 @@ class CellIntegration:
         names = self.space.names
         self.periodic = tuple(names.index(name) for name in problem.periodic)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
-        self.level, self.tight = tuning.first_step_level, 0
-        self.margin = 0.0  # tolerance at which the first step of the last march would have been just allowed
+        self.level, self.tightened = tuning.first_step_level, 0
+        self.first_step_excess = 0.0  # tolerance at which the first step of the last march would have been just allowed
 
     # --------------------------------------------------------------------------------------------------------- begin
 
     def first_tree(self, basis: BasisSample) -> CellNode:
         """Cells on which the data and the initial values are resolved."""
         tree = first_tree(self.problem, basis.degree, self.tol, self.tuning, self.interfaces, self.space)
-        most = self.tuning.max_cells[self.dim - 1] // 4
-        while len(tree.leaves) < most:
+        max_cells = self.tuning.max_cells[self.dim - 1] // 4
+        while len(tree.leaves) < max_cells:
             mesh = MeshBuilder(self.space, basis, self.interfaces).build(tree, self.periodic)
-            cuts = {}
+            splits = {}
             _, misfit = self._projected(mesh, 0)
             for number, _ in mesh.present:
                 if misfit[number] > self.tol:
-                    cuts[tree.leaves[mesh.homes[number]]] = tuple(range(self.dim))
-            if not cuts:
+                    splits[tree.leaves[mesh.homes[number]]] = tuple(range(self.dim))
+            if not splits:
                 break
-            tree = tree.refined(cuts)
+            tree = tree.refined(splits)
         return tree
 
     def _projected(self, mesh: Mesh, order: int) -> tuple[list[Array], Array]:
         """Weights (fields, functions) of ∂_t^order at the start, and what they miss, relative to the whole, by leaf."""
-        found, misfit, sizes = [], np.zeros((len(mesh.cells), len(self.orders))), np.zeros(len(self.orders))
+        projections, misfit, sizes = [], np.zeros((len(mesh.cells), len(self.orders))), np.zeros(len(self.orders))
         for number, cell in mesh.present:
             values = self.start.values(cell.points, order)
-            weights, miss = fitted(cell, values)
-            found.append(weights)
+            weights, miss = project(cell, values)
+            projections.append(weights)
             misfit[number] = miss
             sizes = np.maximum(sizes, np.sqrt(cell.weights @ values**2))
-        return found, (misfit / np.where(sizes > 0, sizes, 1.0)).max(axis=1)
+        return projections, (misfit / np.where(sizes > 0, sizes, 1.0)).max(axis=1)
 
     def _vector(self, system: SpaceSystem, order: int) -> tuple[Array, Array]:
         """∂_t^order at the start, as a vector of all weights, and what it misses, as of ``_projected``."""
         vector, missed = np.zeros(system.total), np.zeros(len(system.mesh.cells))
         if any(own == order for _, own in self.start.formulas):
-            parts, missed = self._projected(system.mesh, order)
-            for (number, _), part in zip(system.mesh.present, parts, strict=True):
+            segments, missed = self._projected(system.mesh, order)
+            for (number, _), part in zip(system.mesh.present, segments, strict=True):
                 vector[system.spans[number]] = part.ravel()
         return vector, missed
 
@@ -189,27 +189,30 @@ class CellIntegration:
     ) -> DiscreteSolution:
         """One march on the leaves of a tree."""
         mesh = MeshBuilder(self.space, basis, self.interfaces).build(tree, self.periodic)
-        tol = self._tolerance(None if last is None else float(last.marks.max()))
+        tol = self._tolerance(None if last is None else float(last.indicators.max()))
         if last is None:
             sizes = self._sizes(mesh, seed)
-        sizes = np.maximum(sizes, SMALL * sizes.max())
+        sizes = np.maximum(sizes, MIN_FIELD_SIZE * sizes.max())
         system = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         cells = sum(cell is not None for cell in mesh.cells)
-        thirds = number % 2 == 0
-        march = CellIntegrator(
+        in_thirds = number % 2 == 0
+        integrator = CellIntegrator(
             system, self._stages(tol), tol, self.tuning, checkpoint,
-            told=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
-            over=lambda: self.monitor.exhausted and last is None,
-            parts=3 if thirds else 1,
+            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
+            stop=lambda: self.monitor.exhausted and last is None,
+            segments=3 if in_thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)
-        deeper = ceil(log2(max(1.0, self.margin / tol)) / ROUGH)
-        marched = march.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - thirds))
-        self.level, self.margin = max(self.tuning.first_step_level, marched.level + thirds), marched.margin * tol
-        inside = np.hypot(marched.inside, self.tuning.condition_weight[self.dim - 1] * missed)
+        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)) / FIRST_STEP_ORDER)
+        result = integrator.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - in_thirds))
+        self.level, self.first_step_excess = (
+            max(self.tuning.first_step_level, result.level + in_thirds),
+            result.excess * tol,
+        )
+        equation_residuals = np.hypot(result.equation_residuals, self.tuning.condition_weight[self.dim - 1] * missed)
         return DiscreteSolution(
-            self._network(system, marched.path), mesh, self._worst(system, marched), inside, marched.beside,
-            marched.losses, len(marched.path.times) - 1, marched.status, marched.free,
+            self._network(system, result.path), mesh, self._worst(system, result), equation_residuals, result.condition_residuals,
+            result.losses, len(result.path.times) - 1, result.status, result.rank_deficient,
         )  # fmt: skip
 
     def _stages(self, tol: float) -> RadauStages:
@@ -219,11 +222,11 @@ class CellIntegration:
         """Of a step: loose while space is not resolved, then tighter from iteration to iteration, so that errors in
         time show."""
         tuning = self.tuning
-        wanted = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.tight
+        wanted = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.tightened
         allowed = np.inf if residual is None else tuning.step_tolerance_per_residual * residual
         if max(wanted, min(tuning.max_step_tolerance, allowed)) > wanted:
             return max(wanted, min(tuning.max_step_tolerance, allowed))
-        self.tight += 1
+        self.tightened += 1
         return wanted
 
     def _sizes(self, mesh: Mesh, seed: int) -> Array:
@@ -231,22 +234,22 @@ class CellIntegration:
         sizes = np.ones(len(self.orders))
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
-        found = plain.norms(begin)
-        march = CellIntegrator(plain, RadauStages.radau(1), self.tuning.max_step_tolerance, self.tuning)
-        marched = march.run(begin, rates, PILOT, fixed=True, most=MOST_PILOT)
-        if marched.status is Status.CONVERGED and np.isfinite(marched.path.vectors).all():
-            found = np.sqrt(np.mean(plain.norms(marched.path.vectors) ** 2, axis=0))
-        return np.where(found > 0, found, found.max()) if found.max() > 0 else sizes
+        norms = plain.norms(begin)
+        integrator = CellIntegrator(plain, RadauStages.radau(1), self.tuning.max_step_tolerance, self.tuning)
+        result = integrator.run(begin, rates, PILOT_LEVEL, fixed=True, max_steps=MAX_PILOT_STEPS)
+        if result.status is Status.CONVERGED and np.isfinite(result.path.vectors).all():
+            norms = np.sqrt(np.mean(plain.norms(result.path.vectors) ** 2, axis=0))
+        return np.where(norms > 0, norms, norms.max()) if norms.max() > 0 else sizes
 
-    def _worst(self, system: SpaceSystem, marched: IntegrationResult) -> Weights:
+    def _worst(self, system: SpaceSystem, result: IntegrationResult) -> Weights:
         """By cell the weights at the time when it was worst."""
-        found = []
+        weights = []
         for number in range(len(system.mesh.cells)):
-            vector = marched.path.vectors[min(marched.worst[number], len(marched.path.vectors) - 1)]
-            found.append(system.cell_weights(vector, number).T)
-        return Weights(tuple(found), ())
+            vector = result.path.vectors[min(result.worst[number], len(result.path.vectors) - 1)]
+            weights.append(system.cell_weights(vector, number).T)
+        return Weights(tuple(weights), ())
 
-    def with_changes(
+    def with_sensitivities(
         self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]
     ) -> CellTrajectory:
         """A march on a mesh; outputs are the fields, and for each problem near by how they change, over a number.
@@ -254,10 +257,10 @@ class CellIntegration:
         The problems differ by as small a change of an unknown number as that number says.
         """
         tol = self.tuning.time_error_share * self.tol
-        system = SpaceSystem(self.problem, mesh, np.maximum(sizes, SMALL * sizes.max()), self.factors, seed)
-        march = CellIntegrator(system, self._stages(tol), tol, self.tuning, over=lambda: self.monitor.exhausted)
+        system = SpaceSystem(self.problem, mesh, np.maximum(sizes, MIN_FIELD_SIZE * sizes.max()), self.factors, seed)
+        integrator = CellIntegrator(system, self._stages(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
-        path = march.run(start, rates, self.level).path
+        path = integrator.run(start, rates, self.level).path
         changes = []
         for problem, size in near:
             other, twin = (
@@ -265,8 +268,8 @@ class CellIntegration:
                 system.like(problem),
             )
             begin, faster = other._vector(twin, 0)[0], other._vector(twin, 1)[0]
-            if len(march.lengths) == len(path.times) - 1:
-                vectors = march.along(twin, begin, faster)
+            if len(integrator.lengths) == len(path.times) - 1:
+                vectors = integrator.along_steps(twin, begin, faster)
                 changes.append(
                     StagePath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
                 )
@@ -297,7 +300,7 @@ class CellIntegration:
         return vectors
 
 
-def fitted(cell: Cell, values: Array) -> tuple[Array, Array]:
+def project(cell: Cell, values: Array) -> tuple[Array, Array]:
     """Weights (fields, functions) of the functions of a cell nearest to values (M, fields), and the misfit (fields,).
 
     The functions are orthonormal to about three digits only, so that the weights are no inner products.

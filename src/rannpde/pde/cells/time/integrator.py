@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.time.radau import RadauStages, decay, differentiation
+from rannpde.pde.cells.time.radau import RadauStages, differentiation, to_legendre
 from rannpde.pde.cells.time.space import SpaceSystem, StageFactor
-from rannpde.pde.cells.time.step_control import DEEPEST, DyadicController, TrialStep
+from rannpde.pde.cells.time.step_control import MAX_LEVEL, CellStepController, CellTrialStep
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Status
 
@@ -42,13 +42,13 @@ class IntegrationResult:
 
     path: StagePath
     status: Status
-    inside: Array
-    beside: Array
+    equation_residuals: Array
+    condition_residuals: Array
     worst: Array
     losses: dict[str, float]
-    free: bool
+    rank_deficient: bool
     level: int
-    margin: float
+    excess: float
 
 
 @dataclass
@@ -75,28 +75,30 @@ class CellIntegrator:
         tol: float,
         tuning: CellsTuning,
         checkpoint: Callable[[], None] = lambda: None,
-        told: Callable[[int, float], None] = lambda step, time: None,
-        over: Callable[[], bool] = lambda: False,
-        parts: int = 1,
+        on_step: Callable[[int, float], None] = lambda step, time: None,
+        stop: Callable[[], bool] = lambda: False,
+        segments: int = 1,
     ) -> None:
         self.system, self.stages, self.tol, self.tuning = system, stages, tol, tuning
-        self.checkpoint, self.told, self.over, self.parts = checkpoint, told, over, parts
+        self.checkpoint, self.on_step, self.stop, self.segments = checkpoint, on_step, stop, segments
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
-        self.known: dict[float, CachedFactors] = {}
+        self.cached_factors: dict[float, CachedFactors] = {}
         self.lengths: list[float] = []
         clocks = {f: max(t.expression.order(f, 0) for t in system.terms) for f in system.problem.fields}
-        self.moving = np.array([clocks[name] > 0 for name in system.problem.fields])
+        self.differential = np.array([clocks[name] > 0 for name in system.problem.fields])
         cells = len(system.mesh.cells)
-        self.inside, self.beside = np.zeros(cells), np.zeros((cells, system.space.dim))
+        self.equation_residuals, self.condition_residuals = np.zeros(cells), np.zeros((cells, system.space.dim))
         self.worst, self.largest = np.zeros(cells, dtype=int), np.zeros(cells)
         self.missed = np.zeros(cells)
         self.squares = {rows.term.name: 0.0 for rows in system.rows}
-        self.free = False
+        self.rank_deficient = False
 
     # ---------------------------------------------------------------------------------------------------------- loop
 
-    def run(self, start: Array, rates: Array, level: int, fixed: bool = False, most: int = 10**6) -> IntegrationResult:
+    def run(
+        self, start: Array, rates: Array, level: int, fixed: bool = False, max_steps: int = 10**6
+    ) -> IntegrationResult:
         """From vectors of the initial values and, for fields of second order in time, rates.
 
         level : the first step is 2^-level of the whole time; fixed : all are; most : steps at most
@@ -104,44 +106,46 @@ class CellIntegrator:
         states = [start, rates][: max(1, self.system.order)]
         self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
         patience = self.tuning.steps_per_factor if self.linear else 1  # factors of other problems are new ever again
-        ladder = DyadicController(
-            self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience
+        control = CellStepController(
+            self.span, self.segments, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience
         )
         first: tuple[int, float] | None = None
         status = Status.CONVERGED
         try:
-            while ladder.left and len(self.times) <= most:
-                if ladder.complement:
+            while control.left and len(self.times) <= max_steps:
+                if control.too_short:
                     status = Status.INTEGRATOR
                     break
-                time, h = self.system.start + ladder.time, ladder.length
+                time, h = self.system.start + control.time, control.length
                 stages = self._stages(h, time, states)
                 if stages is None:
-                    ladder.failed()
+                    control.corrections_failed()
                     continue
-                error = self._error(states[0], stages, ladder.position == 0)
-                tried = ladder.judged(TrialStep(ladder.level, ladder.position, stages, error, self.known[h].partials))
-                if tried is None:
+                error = self._error(states[0], stages, control.position == 0)
+                trial = control.decide(
+                    CellTrialStep(control.level, control.position, stages, error, self.cached_factors[h].partials)
+                )
+                if trial is None:
                     continue
-                allowed = ladder.allowed(tried.level, tried.position)
-                if tried.error > allowed and not fixed:
-                    tails = self._tails(states[0], tried.stages) * (self.tol / allowed)
+                allowed = control.allowed(trial.level, trial.position)
+                if trial.error > allowed and not fixed:
+                    tails = self._last_coefficients(states[0], trial.stages) * (self.tol / allowed)
                     self.missed = np.maximum(self.missed, tails)
-                first = (tried.level, tried.error / allowed) if first is None else first
-                ladder.level = tried.level
-                states = self._accept(tried.stages, tried.partials, states, time, ladder.length)
-                ladder.taken(tried)
-                self.told(len(self.times) - 1, self.times[-1])
-                if self.over() and ladder.left:
+                first = (trial.level, trial.error / allowed) if first is None else first
+                control.level = trial.level
+                states = self._accept(trial.stages, trial.partials, states, time, control.length)
+                control.advance(trial)
+                self.on_step(len(self.times) - 1, self.times[-1])
+                if self.stop() and control.left:
                     status = Status.BUDGET
                     break
         except KeyboardInterrupt:
             if len(self.times) == 1:
                 raise
             status = Status.INTERRUPTED
-        return self._marched(rates, status, *((level, 1.0) if first is None else first))
+        return self._result(rates, status, *((level, 1.0) if first is None else first))
 
-    def _ahead(self, h: float) -> Array:
+    def _extrapolated(self, h: float) -> Array:
         """The stages of the next step from the polynomial of the last one; of fields without ∂_t through its stages."""
         if len(self.vectors) == 1:
             return np.tile(self.vectors[0], (len(self.stages), 1))
@@ -149,14 +153,16 @@ class CellIntegrator:
         new = differentiation(self.stages.nodes, at, 0) @ self.vectors[-1]
         nodes = np.append(0.0, self.stages.nodes)
         every = np.concatenate([self.vectors[-2][-1:], self.vectors[-1]])
-        moving = np.append(self.moving[self.system.field], np.zeros(self.system.total - self.system.inner, dtype=bool))
-        new[:, moving] = differentiation(nodes, at, 0) @ every[:, moving]
+        differential = np.append(
+            self.differential[self.system.field], np.zeros(self.system.total - self.system.inner, dtype=bool)
+        )
+        new[:, differential] = differentiation(nodes, at, 0) @ every[:, differential]
         return new
 
-    def _marched(self, rates: Array, status: Status, first: int, margin: float) -> IntegrationResult:
+    def _result(self, rates: Array, status: Status, first: int, excess: float) -> IntegrationResult:
         passed = max(self.times[-1] - self.system.start, 1e-300)
         if len(self.times) == 1:  # not a single step: the start alone
-            self.times.append(self.system.start + self.span / 2**DEEPEST)
+            self.times.append(self.system.start + self.span / 2**MAX_LEVEL)
             self.vectors.append(np.tile(self.vectors[0], (len(self.stages), 1)))
         path = StagePath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
         losses: dict[str, float] = {}
@@ -165,36 +171,49 @@ class CellIntegrator:
             sizes[rows.term.name] = sizes.get(rows.term.name, 0) + len(rows.weights)
         for name, total in self.squares.items():
             losses[name] = total / passed / max(1, sizes[name])
-        inside, beside = np.hypot(self.inside / passed, self.missed), self.beside / passed
-        return IntegrationResult(path, status, inside, beside, self.worst, losses, self.free, first, margin)
+        equation_residuals, condition_residuals = (
+            np.hypot(self.equation_residuals / passed, self.missed),
+            self.condition_residuals / passed,
+        )
+        return IntegrationResult(
+            path,
+            status,
+            equation_residuals,
+            condition_residuals,
+            self.worst,
+            losses,
+            self.rank_deficient,
+            first,
+            excess,
+        )
 
     # ------------------------------------------------------------------------------------------------------ one step
 
     def _orders(self, stages: Array, states: list[Array], h: float) -> list[Array]:
         """∂_t^k of the fields at the stages, k = 0, …, the order of the problem in time."""
-        found = [stages]
+        derivatives = [stages]
         for state in states[: self.system.order]:
-            found.append(self.stages.derivative @ (found[-1] - state) / h)
-        return found
+            derivatives.append(self.stages.derivative @ (derivatives[-1] - state) / h)
+        return derivatives
 
     def _stages(self, h: float, time: float, states: list[Array]) -> Array | None:
         """The stages (s, total) of a step; None where corrections do not converge."""
-        guess = self._ahead(h)
-        frozen = self.known.get(h)
-        if frozen is not None:
-            found = self._corrected(frozen, time, h, states, guess)
-            if found is not None:
-                return found
-            del self.known[h]
-        while len(self.known) >= KEPT:  # the oldest go before a new one takes their memory
-            del self.known[next(iter(self.known))]
-        frozen = self.known[h] = self._freeze(time, h, states, guess)
-        found = self._corrected(frozen, time, h, states, guess)
-        if found is None:
-            del self.known[h]
-        return found
+        guess = self._extrapolated(h)
+        cached = self.cached_factors.get(h)
+        if cached is not None:
+            stages = self._simplified_newton(cached, time, h, states, guess)
+            if stages is not None:
+                return stages
+            del self.cached_factors[h]
+        while len(self.cached_factors) >= MAX_CACHED:  # the oldest go before a new one takes their memory
+            del self.cached_factors[next(iter(self.cached_factors))]
+        cached = self.cached_factors[h] = self._factorised(time, h, states, guess)
+        stages = self._simplified_newton(cached, time, h, states, guess)
+        if stages is None:
+            del self.cached_factors[h]
+        return stages
 
-    def _freeze(self, time: float, h: float, states: list[Array], guess: Array) -> CachedFactors:
+    def _factorised(self, time: float, h: float, states: list[Array], guess: Array) -> CachedFactors:
         middle = len(self.stages) // 2
         orders = [part[middle : middle + 1] for part in self._orders(guess, states, h)]
         partials = self.system.linearised(time + h * self.stages.nodes[middle], orders)
@@ -202,66 +221,70 @@ class CellIntegrator:
             return CachedFactors([], [])
         shifts = [self.stages.shift(k) / h for k in range(len(self.stages.values))]
         factors = [self.system.factor(partials, shift, self.checkpoint) for shift in shifts]
-        self.free = self.free or any(factor.triangles.free for factor in factors)
+        self.rank_deficient = self.rank_deficient or any(factor.factor.rank_deficient for factor in factors)
         return CachedFactors(partials, factors)
 
-    def _corrected(
-        self, frozen: CachedFactors, time: float, h: float, states: list[Array], guess: Array
+    def _simplified_newton(
+        self, cached: CachedFactors, time: float, h: float, states: list[Array], guess: Array
     ) -> Array | None:
         times, stages, before = time + h * self.stages.nodes, guess, np.inf
-        if not frozen.factors:
+        if not cached.factors:
             return None
         goal, tuning = self.tuning.correction_tolerance * self.tol, self.tuning
         for step in range(tuning.max_corrections):
             self.checkpoint()
-            inside, between = self.system.residuals(times, self._orders(stages, states, h))
-            if not all(np.isfinite(part).all() for part in inside):
+            equation_residuals, face_residuals = self.system.residuals(times, self._orders(stages, states, h))
+            if not all(np.isfinite(part).all() for part in equation_residuals):
                 return None
-            change = self._correction(self.system, frozen, inside, between)
+            change = self._correction(self.system, cached, equation_residuals, face_residuals)
             size = float(self.system.norms(change).max())
-            if not np.isfinite(size) or size > HUGE:
+            if not np.isfinite(size) or size > MAX_CORRECTION:
                 return None
             stages = stages + change
-            rate = size / before if step else frozen.rate
+            rate = size / before if step else cached.rate
             if step and self.linear:  # how fast corrections converge is then the same in every step
-                frozen.rate = rate
-            if size <= ROUNDING or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
+                cached.rate = rate
+            if size <= CORRECTION_FLOOR or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
                 return stages
-            if step and (size > tuning.slowest_contraction * before or size * size / before > HUGE):
+            if step and (size > tuning.slowest_contraction * before or size * size / before > MAX_CORRECTION):
                 return stages if size < goal else None
             before = size
         return None
 
     def _correction(
-        self, system: SpaceSystem, frozen: CachedFactors, inside: list[Array], between: list[list[Array]]
+        self,
+        system: SpaceSystem,
+        cached: CachedFactors,
+        equation_residuals: list[Array],
+        face_residuals: list[list[Array]],
     ) -> Array:
         """What takes away these residuals of the stages: (s, total)."""
         change = np.zeros((len(self.stages), system.total))
-        for k, factor in enumerate(frozen.factors):
-            own = [self.stages.apart(k, part) for part in inside]
-            gaps = [[self.stages.apart(k, part) for part in parts] for parts in between]
-            change += self.stages.together(k, system.correction(factor, own, gaps))
+        for k, factor in enumerate(cached.factors):
+            own = [self.stages.to_eigenbasis(k, part) for part in equation_residuals]
+            gaps = [[self.stages.to_eigenbasis(k, part) for part in segments] for segments in face_residuals]
+            change += self.stages.from_eigenbasis(k, system.correction(factor, own, gaps))
         return change
 
-    def along(self, system: SpaceSystem, start: Array, rates: Array) -> Array:
+    def along_steps(self, system: SpaceSystem, start: Array, rates: Array) -> Array:
         """Vectors (1 + K s, total) of a system that differs by little, along the steps that this march has taken.
 
         Its stages begin at those of this march, whose factors correct them: what is left of the difference is a share
         as small as the difference of the systems.
         """
-        states, found = [start, rates][: max(1, system.order)], [start[None]]
+        states, vectors = [start, rates][: max(1, system.order)], [start[None]]
         before = [self.vectors[0][-1], self.rates][: len(states)]
         for time, h, own in zip(self.times, self.lengths, self.vectors[1:], strict=False):
-            frozen = self.known.get(h)
-            if frozen is None:
-                frozen = self.known[h] = self._freeze(time, h, before, own)
+            cached = self.cached_factors.get(h)
+            if cached is None:
+                cached = self.cached_factors[h] = self._factorised(time, h, before, own)
             stages = own + (states[0] - before[0])
             residuals = system.residuals(time + h * self.stages.nodes, self._orders(stages, states, h))
-            stages = stages + self._correction(system, frozen, *residuals)
+            stages = stages + self._correction(system, cached, *residuals)
             orders, old = self._orders(stages, states, h), self._orders(own, before, h)
             states, before = ([part[k][-1] for k in range(len(states))] for part in (orders, old))
-            found.append(stages)
-        return np.concatenate(found)
+            vectors.append(stages)
+        return np.concatenate(vectors)
 
     def _error(self, state: Array, stages: Array, first: bool) -> float:
         """The first Legendre coefficient that the polynomial of the step lacks, by the decay of the last ones.
@@ -272,20 +295,20 @@ class CellIntegrator:
         nodes = np.append(0.0, self.stages.nodes)
         worst = 0.0
         every = np.concatenate([state[None], stages])
-        for moving in (True, False):
-            chosen = self.moving == moving
-            if not chosen.any() or (not moving and len(nodes) < 3):
+        for differential in (True, False):
+            chosen = self.differential == differential
+            if not chosen.any() or (not differential and len(nodes) < 3):
                 continue
-            series = decay(nodes if moving else nodes[1:]) @ (every if moving else stages)
+            series = to_legendre(nodes if differential else nodes[1:]) @ (every if differential else stages)
             sizes = np.maximum(self.system.norms(series)[:, chosen], 1e-300)
             earlier = sizes[-3:-1].max(axis=0) if len(sizes) > 3 else sizes[-2]
-            found = sizes[-1] * np.clip(sizes[-1] / earlier, 0.25 if first else 0.02, 1.0)
-            worst = max(worst, float(found.max()))
+            next_coefficient = sizes[-1] * np.clip(sizes[-1] / earlier, 0.25 if first else 0.02, 1.0)
+            worst = max(worst, float(next_coefficient.max()))
         return worst
 
-    def _tails(self, state: Array, stages: Array) -> Array:
+    def _last_coefficients(self, state: Array, stages: Array) -> Array:
         """By leaf the last Legendre coefficient of a step."""
-        series = decay(np.append(0.0, self.stages.nodes))[-1] @ np.concatenate([state[None], stages])
+        series = to_legendre(np.append(0.0, self.stages.nodes))[-1] @ np.concatenate([state[None], stages])
         return self.system.sizes_by_cell(series)
 
     def _accept(
@@ -293,19 +316,19 @@ class CellIntegrator:
     ) -> list[Array]:
         orders = self._orders(stages, states, h)
         left = self.system.residuals(time + h * self.stages.nodes, orders)[0]
-        self._note(time + h - self.system.start, h, left, partials)
+        self._record(time + h - self.system.start, h, left, partials)
         self.times.append(time + h)
         self.lengths.append(h)
         self.vectors.append(stages)
         return [orders[k][-1] for k in range(len(states))]
 
-    def _note(self, passed: float, h: float, inside: list[Array], partials: list[list[Array]]) -> None:
+    def _record(self, passed: float, h: float, equation_residuals: list[Array], partials: list[list[Array]]) -> None:
         """Residuals of the step, into the means by leaf and by name; they are compared with fields that vary over the
         time that has ``passed``, as fast as any can that has forgotten its start."""
         system = self.system
         now = np.zeros(len(system.mesh.cells))
-        mean, aside = np.zeros(len(now)), np.zeros_like(self.beside)
-        for rows, own, values in zip(system.rows, partials, inside, strict=True):
+        mean, aside = np.zeros(len(now)), np.zeros_like(self.condition_residuals)
+        for rows, own, values in zip(system.rows, partials, equation_residuals, strict=True):
             scale = system.weight(rows) / system.natural(rows, own, 1 / passed)
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
@@ -317,16 +340,16 @@ class CellIntegrator:
                     aside[cell_rows.cell] += part @ rows.normals[cell_rows.rows]
                 else:
                     mean[cell_rows.cell] += part.sum()
-        self.inside += h * np.sqrt(mean)
-        self.beside += h * np.sqrt(aside)
+        self.equation_residuals += h * np.sqrt(mean)
+        self.condition_residuals += h * np.sqrt(aside)
         larger = now > self.largest
         self.largest[larger] = now[larger]
         self.worst[larger] = 1 + (len(self.times) - 1) * len(self.stages)
 
 
-KEPT = 3
+MAX_CACHED = 3
 """Lengths of steps whose factors are kept: those that alternate."""
-ROUNDING = 1e-14
+CORRECTION_FLOOR = 1e-14
 """Corrections below this share of the fields are rounding."""
-HUGE = 1e8
+MAX_CORRECTION = 1e8
 """A correction of so many sizes of the fields is no correction."""

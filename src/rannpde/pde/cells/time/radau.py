@@ -53,12 +53,12 @@ class RadauStages:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def apart(self, number: int, stages: Array) -> Array:
+    def to_eigenbasis(self, number: int, stages: Array) -> Array:
         """T⁻¹ of what stands at the stages (s, …), for one eigenvalue (…)."""
         row = self.dual[number]
         return np.tensordot(row.real if self.real(number) else row, stages, axes=1)
 
-    def together(self, number: int, part: Array) -> Array:
+    def from_eigenbasis(self, number: int, part: Array) -> Array:
         """What one eigenvalue, and its conjugate, add to the stages (s, …)."""
         column = self.vectors[:, number]
         if self.real(number):
@@ -88,6 +88,6 @@ def differentiation(nodes: Array, at: Array, order: int = 1) -> Array:
     return np.stack(columns, axis=1)
 
 
-def decay(nodes: Array) -> Array:
+def to_legendre(nodes: Array) -> Array:
     """(K, K): values at K nodes of [0, 1] to Legendre coefficients."""
     return np.linalg.inv(legvander(2 * nodes - 1, len(nodes) - 1))

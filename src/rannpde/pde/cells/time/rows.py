@@ -49,17 +49,17 @@ class SpaceRows:
     by_cell: tuple[CellRows, ...]
     weights: Array
     normals: Array
-    still: Mapping[sympy.Symbol, Array]
+    steady: Mapping[sympy.Symbol, Array]
     clock: sympy.Symbol
     series: Callable[[Array], Array] | None
 
     def known(self, times: Array) -> dict[sympy.Symbol, Array]:
         """At all points for one time after the other, each (times · N,)."""
-        found = {symbol: np.tile(value, len(times)) for symbol, value in self.still.items()}
-        found[self.clock] = np.repeat(times, len(self.weights))
+        values = {symbol: np.tile(value, len(times)) for symbol, value in self.steady.items()}
+        values[self.clock] = np.repeat(times, len(self.weights))
         if self.series is not None:
-            found[DATA_SYMBOL] = np.ravel(self.series(times))
-        return found
+            values[DATA_SYMBOL] = np.ravel(self.series(times))
+        return values
 
 
 class RowsBuilder:
@@ -69,33 +69,33 @@ class RowsBuilder:
         assert isinstance(problem.domain, SpaceTime)
         self.problem, self.mesh, self.space, self.start = problem, mesh, problem.domain.space, problem.domain.time[0]
         nodes = next(cell.basis.nodes for _, cell in mesh.present)
-        self.rims = BoundaryPoints(mesh.tree, nodes, np.random.default_rng(seed))
+        self.boundary = BoundaryPoints(mesh.tree, nodes, np.random.default_rng(seed))
 
     def build(self, term: Term) -> SpaceRows:
         """The rows of a term."""
         indices = tuple(dict.fromkeys(jet.index[1:] for jet in term.expression.jets))
         columns = tuple(n for n, name in enumerate(self.problem.fields) if name in term.expression.fields)
-        places, series = self._series(term) if term.points is not None else (None, None)
-        by_cell, points, weights, found = [], [], [], 0
+        sites, series = self._measured(term) if term.points is not None else (None, None)
+        by_cell, points, weights, count = [], [], [], 0
         chosen = []
         side = None if term.points is not None or term.kind == "interior" else self._side(term)
         for number, cell in self.mesh.present:
-            if places is not None:
-                mine = self.mesh.tree.locate(places) == number
-                own, shares = places[mine], np.ones(int(mine.sum()))
-                chosen.append(np.flatnonzero(mine))
+            if sites is not None:
+                here = self.mesh.tree.locate(sites) == number
+                cell_points, cell_weights = sites[here], np.ones(int(here.sum()))
+                chosen.append(np.flatnonzero(here))
             elif side is None:
-                own, shares = cell.points, cell.weights
+                cell_points, cell_weights = cell.points, cell.weights
             else:
-                own, shares = self.rims.points(side, number, term.kind == "boundary")
-            if not len(own):
+                cell_points, cell_weights = self.boundary.points(side, number, term.kind == "boundary")
+            if not len(cell_points):
                 continue
-            tables = cell.tables(indices) if term.kind == "interior" else cell.at(own, indices)
+            tables = cell.tables(indices) if term.kind == "interior" else cell.at(cell_points, indices)
             stack = np.concatenate([tables[index] for index in indices])
-            by_cell.append(CellRows(number, slice(found, found + len(own)), stack))
-            points.append(own)
-            weights.append(shares / shares.sum())
-            found += len(own)
+            by_cell.append(CellRows(number, slice(count, count + len(cell_points)), stack))
+            points.append(cell_points)
+            weights.append(cell_weights / cell_weights.sum())
+            count += len(cell_points)
         every = np.concatenate(points) if points else np.empty((0, self.space.dim))
         moment = np.column_stack([np.full(len(every), self.start), every])
         words = self.problem.vocabulary
@@ -121,23 +121,23 @@ class RowsBuilder:
         assert isinstance(region, Side)
         return self.space.sides[region.name]
 
-    def _series(self, term: Term) -> tuple[Array, Callable[[Array], Array]]:
+    def _measured(self, term: Term) -> tuple[Array, Callable[[Array], Array]]:
         """The places (K, d) of measured values, and times → their values (times, K), by splines."""
-        places, curves = [], []
-        for place, times, values in measured_series(term):
-            places.append(place)
+        sites, curves = [], []
+        for site, times, values in measured_series(term):
+            sites.append(site)
             curves.append(make_interp_spline(times, values, k=min(5, len(times) - 1)))
-        return np.array(places), lambda moments: np.stack([np.asarray(curve(moments)) for curve in curves], axis=1)
+        return np.array(sites), lambda moments: np.stack([np.asarray(curve(moments)) for curve in curves], axis=1)
 
 
 def measured_series(term: Term) -> list[tuple[Array, Array, Array]]:
     """Measured values as series in time: place (d,), times (K,) in order, values (K,)."""
     assert term.points is not None
     assert term.data is not None
-    places, number = np.unique(term.points[:, 1:], axis=0, return_inverse=True)
-    found = []
-    for k, place in enumerate(places):
-        mine = np.flatnonzero(number.ravel() == k)
-        mine = mine[np.argsort(term.points[mine, 0], kind="stable")]
-        found.append((place, term.points[mine, 0], term.data[mine]))
-    return found
+    sites, number = np.unique(term.points[:, 1:], axis=0, return_inverse=True)
+    series = []
+    for k, site in enumerate(sites):
+        rows = np.flatnonzero(number.ravel() == k)
+        rows = rows[np.argsort(term.points[rows, 0], kind="stable")]
+        series.append((site, term.points[rows, 0], term.data[rows]))
+    return series

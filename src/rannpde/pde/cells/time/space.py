@@ -47,7 +47,7 @@ class FieldConstraint:
 class StageFactor:
     """Triangles for one eigenvalue, with what A was made of: coefficients and factors (N,) of the rows, by term."""
 
-    triangles: SeminormalFactor
+    factor: SeminormalFactor
     coefficients: tuple[CoefficientTable, ...]
     roots: tuple[Array, ...]
 
@@ -77,8 +77,10 @@ class SpaceSystem:
         self.inner, self.total = int(ends[-1]), int(ends[-1]) + sum(self.continuity.widths)
         builder = RowsBuilder(problem, mesh, seed)
         self.rows = [builder.build(term) for term in self.terms]
-        self.joined = [self._tie(number) for number in range(len(mesh.cells))]
-        self.tied = [self.continuity.products(number, width) for number, width in enumerate(self.functions)]
+        self.constraints = [self._constraints_of(number) for number in range(len(mesh.cells))]
+        self.constraint_products = [
+            self.continuity.normal_products(number, width) for number, width in enumerate(self.functions)
+        ]
         volumes = np.array(
             [
                 np.prod(leaf.lengths) * (cell is not None)
@@ -102,25 +104,25 @@ class SpaceSystem:
         """The highest derivative in time."""
         return max(jet.index[0] for term in self.terms for jet in term.expression.jets)
 
-    def _tie(self, number: int) -> list[FieldConstraint]:
+    def _constraints_of(self, number: int) -> list[FieldConstraint]:
         starts = np.cumsum([0, *self.continuity.widths])
-        found = []
+        constraints = []
         for column in range(len(self.problem.fields)):
             projected, traces, complement = [], [], []
             for operator in self.continuity.operators[number]:
                 at = starts[operator.face]
-                for (own, _), inside, outside in zip(
+                for (own, _), projection, rest in zip(
                     operator.traces, operator.projected, operator.complement, strict=True
                 ):
                     if own == column:
-                        projected.append(inside)
-                        traces.append(np.arange(at, at + len(inside)))
-                        complement.append(outside)
-                    at += len(inside)
+                        projected.append(projection)
+                        traces.append(np.arange(at, at + len(projection)))
+                        complement.append(rest)
+                    at += len(projection)
             if projected:
                 rows = self.continuity.face_weight * np.concatenate(projected + complement)
-                found.append(FieldConstraint(column, rows, np.concatenate(traces)))
-        return found
+                constraints.append(FieldConstraint(column, rows, np.concatenate(traces)))
+        return constraints
 
     # ------------------------------------------------------------------------------------------------------ weights
 
@@ -132,20 +134,20 @@ class SpaceSystem:
     def norms(self, vectors: Array) -> Array:
         """Root mean squares over space, over the sizes of the fields: (…, fields)."""
         squares = np.square(vectors[..., : self.inner]) * self.shares
-        found = [squares[..., self.field == n].sum(axis=-1) for n in range(len(self.sizes))]
-        return np.sqrt(np.stack(found, axis=-1)) / self.sizes
+        sums = [squares[..., self.field == n].sum(axis=-1) for n in range(len(self.sizes))]
+        return np.sqrt(np.stack(sums, axis=-1)) / self.sizes
 
     def sizes_by_cell(self, vector: Array) -> Array:
         """Root mean squares (C,) over each cell of a vector (total,), over the sizes of the fields, the largest."""
-        found = [np.linalg.norm(self.cell_weights(vector, k), axis=1) / self.sizes for k in range(len(self.functions))]
-        return np.max(found, axis=1)
+        sizes = [np.linalg.norm(self.cell_weights(vector, k), axis=1) / self.sizes for k in range(len(self.functions))]
+        return np.max(sizes, axis=1)
 
     def jets(self, rows: SpaceRows, weights: Sequence[Array]) -> dict[Jet, Array]:
         """At all points of a term; ``weights`` : by order in time (stages, total). Each (stages · N,)."""
         fields, count = self.problem.fields, len(weights[0])
-        found = {jet: np.empty((count, len(rows.weights))) for jet in rows.term.expression.jets}
+        values = {jet: np.empty((count, len(rows.weights))) for jet in rows.term.expression.jets}
         places = {
-            jet: (rows.columns.index(fields.index(jet.field)), rows.indices.index(jet.index[1:])) for jet in found
+            jet: (rows.columns.index(fields.index(jet.field)), rows.indices.index(jet.index[1:])) for jet in values
         }
         chosen = list(rows.columns)
         for cell_rows in rows.by_cell:
@@ -154,22 +156,22 @@ class SpaceSystem:
             every = every.reshape(count, len(chosen), len(rows.indices), -1)
             for jet, (column, number) in places.items():
                 if jet.index[0] == 0:
-                    found[jet][:, cell_rows.rows] = every[:, column, number]
+                    values[jet][:, cell_rows.rows] = every[:, column, number]
                 else:
                     part = self.cell_weights(weights[jet.index[0]], cell_rows.cell)[:, chosen[column]]
-                    found[jet][:, cell_rows.rows] = part @ cell_rows.table(number).T
-        return {jet: values.ravel() for jet, values in found.items()}
+                    values[jet][:, cell_rows.rows] = part @ cell_rows.table(number).T
+        return {jet: values.ravel() for jet, values in values.items()}
 
     # --------------------------------------------------------------------------------------------------------- rows
 
     def residuals(self, times: Array, weights: Sequence[Array]) -> tuple[list[Array], list[list[Array]]]:
         """What terms leave (stages, N), and what faces leave, by cell and field (stages, R)."""
-        inside = []
+        equation_residuals = []
         for rows in self.rows:
             value = rows.term.expression.value(rows.known(times), self.jets(rows, weights))
-            inside.append(np.broadcast_to(value, len(times) * len(rows.weights)).reshape(len(times), -1))
-        vectors, between = weights[0], []
-        for number, constraints in enumerate(self.joined):
+            equation_residuals.append(np.broadcast_to(value, len(times) * len(rows.weights)).reshape(len(times), -1))
+        vectors, face_residuals = weights[0], []
+        for number, constraints in enumerate(self.constraints):
             own = self.cell_weights(vectors, number)
             parts = []
             for constraint in constraints:
@@ -178,28 +180,28 @@ class SpaceSystem:
                     self.continuity.face_weight * vectors[:, self.inner + constraint.traces]
                 )
                 parts.append(gap)
-            between.append(parts)
-        return inside, between
+            face_residuals.append(parts)
+        return equation_residuals, face_residuals
 
     def linearised(self, time: float, weights: Sequence[Array]) -> list[list[Array]]:
         """By term and jet the partial derivatives (N,) at one time; ``weights`` as of ``residuals``, of one stage."""
-        found = []
+        derivatives = []
         for rows in self.rows:
             _, partials = rows.term.expression.linearised(rows.known(np.array([time])), self.jets(rows, weights))
-            found.append([np.broadcast_to(partial, len(rows.weights)) for partial in partials])
-        return found
+            derivatives.append([np.broadcast_to(partial, len(rows.weights)) for partial in partials])
+        return derivatives
 
     def natural(self, rows: SpaceRows, partials: Sequence[Array], rate: float) -> Array:
         """(N,): what the summands of a term are for fields of their sizes that vary over a cell, ∂_t at that rate."""
-        found = np.empty(len(rows.weights))
+        scales = np.empty(len(rows.weights))
         for cell_rows in rows.by_cell:
             cell, total = self._cell(cell_rows.cell), 0.0
             for jet, partial in zip(rows.term.expression.jets, partials, strict=True):
                 size = self.sizes[self.problem.fields.index(jet.field)] * rate ** jet.index[0]
                 mean = float(np.sqrt(np.mean(np.square(partial[cell_rows.rows]))))
                 total += mean * cell.factor(jet.index[1:]) * size
-            found[cell_rows.rows] = max(total, 1e-300)
-        return found
+            scales[cell_rows.rows] = max(total, 1e-300)
+        return scales
 
     def weight(self, rows: SpaceRows) -> float:
         """Of the rows of a term over those of equations."""
@@ -226,50 +228,60 @@ class SpaceSystem:
             roots.append(root)
             coefficients.append(table)
         kind = np.result_type(type(shift), float)
-        homes: list[list[tuple[SpaceRows, CoefficientTable, CellRows]]] = [[] for _ in self.mesh.cells]
+        rows_of_cell: list[list[tuple[SpaceRows, CoefficientTable, CellRows]]] = [[] for _ in self.mesh.cells]
         for rows, table in zip(self.rows, coefficients, strict=True):
             for cell_rows in rows.by_cell:
-                homes[cell_rows.cell].append((rows, table, cell_rows))
+                rows_of_cell[cell_rows.cell].append((rows, table, cell_rows))
 
         def leaf(number: int) -> tuple[PivotBlock, SchurComplement] | None:
             if self.mesh.cells[number] is None:
                 return None
             checkpoint()
             functions, blocks = self.functions[number], []
-            for rows, table, cell_rows in homes[number]:
+            for rows, table, cell_rows in rows_of_cell[number]:
                 height = cell_rows.rows.stop - cell_rows.rows.start
                 block = np.zeros((height, functions * len(self.sizes) + 1), dtype=kind)
                 for (column, index), factor in table.items():
                     here = block[:, column * functions : (column + 1) * functions]
                     here += cell_rows.table(rows.indices.index(index)) * factor[cell_rows.rows, None]
                 blocks.append(block)
-            return eliminated(number, blocks, functions)
+            return condense(number, blocks, functions)
 
-        def leaves_of() -> list[tuple[PivotBlock, SchurComplement] | None]:
+        def condense_all() -> list[tuple[PivotBlock, SchurComplement] | None]:
             with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
                 return list(pool.map(leaf, range(len(self.mesh.cells))))
 
-        eliminated = self._squared
-        leaves = leaves_of()
-        left = [None if one is None else one[1] for one in leaves]
+        condense = self._condensed_normal
+        leaves = condense_all()
+        complements = [None if one is None else one[1] for one in leaves]
         try:
-            order = dissect_normal(self.mesh.tree, self.mesh.owners, self.continuity.widths, left, checkpoint)
+            elimination = dissect_normal(
+                self.mesh.tree, self.mesh.owners, self.continuity.widths, complements, checkpoint
+            )
         except IllConditioned:
-            eliminated = self.continuity.eliminated
-            leaves = leaves_of()
-            order, _ = factorise(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint)
-        kept = [None if one is None else one[0] for one in leaves]
-        return StageFactor(SeminormalFactor(kept, order, self.continuity.widths), tuple(coefficients), tuple(roots))
+            condense = self.continuity.condensed
+            leaves = condense_all()
+            elimination, _ = factorise(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint)
+        pivots = [None if one is None else one[0] for one in leaves]
+        return StageFactor(
+            SeminormalFactor(pivots, elimination, self.continuity.widths), tuple(coefficients), tuple(roots)
+        )
 
-    def _squared(self, number: int, blocks: Sequence[Array], functions: int) -> tuple[PivotBlock, SchurComplement]:
-        return self.continuity.squared(number, blocks, functions, self.tied[number])
+    def _condensed_normal(
+        self, number: int, blocks: Sequence[Array], functions: int
+    ) -> tuple[PivotBlock, SchurComplement]:
+        return self.continuity.condensed_normal(number, blocks, functions, self.constraint_products[number])
 
-    def correction(self, factor: StageFactor, inside: Sequence[Array], between: Sequence[Sequence[Array]]) -> Array:
+    def correction(
+        self, factor: StageFactor, equation_residuals: Sequence[Array], face_residuals: Sequence[Sequence[Array]]
+    ) -> Array:
         """The vector (total,) that takes away these residuals (N,), (R,) as well as the rows of a factor can."""
-        kind = complex if any(np.iscomplexobj(part) for part in inside) else float
+        kind = complex if any(np.iscomplexobj(part) for part in equation_residuals) else float
         cells = [np.zeros((len(self.sizes), width), dtype=kind) for width in self.functions]
         traces = np.zeros(self.total - self.inner, dtype=kind)
-        for rows, table, root, residual in zip(self.rows, factor.coefficients, factor.roots, inside, strict=True):
+        for rows, table, root, residual in zip(
+            self.rows, factor.coefficients, factor.roots, equation_residuals, strict=True
+        ):
             weighted = root * residual
             ready = np.zeros((len(rows.columns), len(rows.indices), len(weighted)), dtype=kind)
             for (column, index), coefficient in table.items():
@@ -278,11 +290,11 @@ class SpaceSystem:
             for cell_rows in rows.by_cell:
                 part = ready[:, :, cell_rows.rows].reshape(len(chosen), -1)
                 cells[cell_rows.cell][chosen] -= _adjoint(cell_rows.tables, part)
-        for number, (constraints, gaps) in enumerate(zip(self.joined, between, strict=True)):
+        for number, (constraints, gaps) in enumerate(zip(self.constraints, face_residuals, strict=True)):
             for constraint, gap in zip(constraints, gaps, strict=True):
                 cells[number][constraint.column] -= _adjoint(constraint.rows, gap)
                 np.add.at(traces, constraint.traces, self.continuity.face_weight * gap[: len(constraint.traces)])
-        solved, ties_solved = factor.triangles.solve([part.ravel() for part in cells], traces)
+        solved, ties_solved = factor.factor.solve([part.ravel() for part in cells], traces)
         return np.concatenate([*solved, ties_solved])
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import FileError
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis.basis import turned, waves
+from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
 from rannpde.pde.cells.network import CellNetwork, unpack_cells
 from rannpde.pde.cells.time.radau import RadauStages, differentiation
 
-MOST_STAGES = 9
+MAX_STAGES = 9
 """Of a file."""
 
 
@@ -73,20 +73,22 @@ class CellTrajectory:
             lower, upper = cells.boxes[number].T
             half = 0.5 * (upper - lower)
             scale = float(np.prod(half ** -np.array(derivative[1:], dtype=float)))
-            outputs = turned(cells.features, derivative[1:], self._outputs(int(number), here)) * scale
-            found = waves(cells.features, (points[rows, 1:] - 0.5 * (lower + upper)) / half) @ outputs
-            values[rows] = (found.reshape(len(rows), -1, fields) * weights[rows]).sum(axis=1)
+            outputs = derivative_weights(cells.features, derivative[1:], self._outputs(int(number), here)) * scale
+            values_at_nodes = (
+                fourier_columns(cells.features, (points[rows, 1:] - 0.5 * (lower + upper)) / half) @ outputs
+            )
+            values[rows] = (values_at_nodes.reshape(len(rows), -1, fields) * weights[rows]).sum(axis=1)
         return values
 
     def _outputs(self, number: int, step: int) -> Array:
         """Coefficients (columns, nodes · fields) of a cell at the start and stages of a step, and its first rate."""
         fields, own = len(self.orders), self.cells.coefficients[number]
         first = step * self.stages * fields
-        found = own[:, first : first + (self.stages + 1) * fields]
+        outputs = own[:, first : first + (self.stages + 1) * fields]
         if max(self.orders) < 2:
-            return found
+            return outputs
         rates = (1 + self.steps * self.stages + step) * fields
-        return np.concatenate([found, own[:, rates : rates + fields]], axis=1)
+        return np.concatenate([outputs, own[:, rates : rates + fields]], axis=1)
 
     def _in_time(self, times: Array, steps: Array, order: int) -> Array:
         """(M, nodes, fields): what the values at the nodes of the steps are multiplied by."""
@@ -116,7 +118,7 @@ def unpack_trajectory(header: Mapping[str, Any], arrays: Mapping[str, Array]) ->
     """The inverse of ``CellTrajectory.pack``; FileError where the parts do not fit each other."""
     cells = unpack_cells(header, {name: array for name, array in arrays.items() if name != "times"})
     times, stages, orders = floats(arrays, "times", (None,)), header["stages"], header["orders"]
-    fits = isinstance(stages, int) and 1 <= stages <= MOST_STAGES and stages % 2 == 1
+    fits = isinstance(stages, int) and 1 <= stages <= MAX_STAGES and stages % 2 == 1
     fits = fits and isinstance(orders, list) and len(orders) > 0 and all(order in (0, 1, 2) for order in orders)
     if not fits or len(times) < 2 or not (np.diff(times) > 0).all():
         raise FileError("the times or stages of the march are damaged")
