@@ -263,7 +263,7 @@ def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:
     control = CellStepController(1.0, 1, 3, 1e-6, 4, TUNING)
     control.corrections_failed()
     assert control.level == 6
-    for _ in range(TUNING.worth - 2):
+    for _ in range(TUNING.steps_per_factor - 2):
         control.advance(trial(control, 1e-12))
         assert control.level > 3
     control.level = 60

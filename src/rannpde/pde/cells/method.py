@@ -1,4 +1,4 @@
-"""Cells: random networks on the boxes of a tree that is cut where the solution asks for it, as a choice of settings."""
+"""The method of cells: random networks on the cells of an adaptive mesh, as a choice of settings."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from rannpde.pde.start import as_state, check_weights, first_guess, linearises, 
 from rannpde.threads import one_thread
 
 GUESS_TOLERANCE = 1e-2
-"""The error wanted of a membrane, which is only a start."""
+"""Tolerance of a Poisson initial guess, which is only a starting point."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Solve on boxes, each with a random network of its own, tied together by the traces on their faces.
+    """Solve on cells, each with a random network of its own, coupled by the traces on their faces.
 
-    Least squares by orthogonal elimination along the tree of boxes; cells are cut where the residual is large, across
-    the axis along which the solution is not resolved. One to three coordinates, any domain.
+    The least-squares system is solved by static condensation and nested dissection. Cells are split where the residual
+    is large, across the axes along which the solution is not resolved. One to three coordinates, any domain.
 
-    degree : the functions of a cell are as many and as good as polynomials of this degree; None follows ``tol``
+    degree : the functions of a cell approximate as well as polynomials of this degree; None derives it from ``tol``
     guess : field → formula or callable with derivatives, or a Solution
-    weights : factor of the rows of an equation or condition by name
-    march : whether to go through time in steps, with cells in space; with False time is a coordinate like the others,
-        None marches where the problem can and space has two coordinates or more
-    tuning : the empirical numbers behind all this
+    weights : factors of the rows of an equation or condition, by name
+    time_stepping : True integrates in time with cells in space, False treats time as a coordinate like the others; None
+        integrates where the problem allows it and space has at least two coordinates
+    tuning : the empirical settings
 
     >>> from rannpde.pde.solve import solve
     >>> from rannpde.pde.zoo import zoo
@@ -64,7 +64,7 @@ class Cells:
         require(isinstance(self.weights, Mapping), "weights", self.weights, "a mapping of names to numbers")
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
-        """Reasons why this method cannot solve the problem."""
+        """Return reasons why this method cannot solve the problem."""
         reasons = list(integration_obstacles(problem)) if self.time_stepping else []
         if problem.domain.dim > 3 and not self._integrates_in_time(problem):
             reasons.append(f"the domain has {problem.domain.dim} coordinates, more than three")
@@ -73,11 +73,11 @@ class Cells:
         if problem.pairings:
             reasons.append("some fields are periodic and others not")
         if self.guess is not None and self._integrates_in_time(problem):
-            reasons.append("a march starts from the initial values and takes no guess")
+            reasons.append("time integration starts from the initial values and takes no guess")
         return tuple(reasons)
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
-        """Reasons to prefer another method that can solve the problem too."""
+        """Return reasons to prefer another method that can solve the problem too."""
         around = isinstance(problem.domain, SpaceTime) and set(problem.domain.space.names) <= set(problem.periodic)
         if around and self._integrates_in_time(problem):
             return ("space is periodic in all coordinates, where one network without seams is better",)
@@ -89,10 +89,11 @@ class Cells:
         return wanted and not integration_obstacles(problem)
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
-        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        """Return the solution with a relative L² error of about ``tol``, or the best one so far, with its error
+        estimate."""
         if self.weights:
             check_weights(problem, self.weights)
-        with one_thread(problem.domain.dim < 3):  # small matrices wait for threads longer than they take
+        with one_thread(problem.domain.dim < 3):  # for small matrices threads cost more than they gain
             result = self._iterate(problem, tol, rng, monitor)
         return self._solution(problem, result, tol, monitor, why)
 
@@ -102,13 +103,13 @@ class Cells:
             loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, integration)
             return loop.run(Zero(len(problem.fields)), integration.first_tree(loop.sample_basis()))
         loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
-        plain = problem.linear and self.guess is None  # any state will do
+        plain = problem.linear and self.guess is None  # any linearisation will do
         return loop.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor))
 
     def _start(self, problem: Problem, rng: np.random.Generator, monitor: Monitor) -> State:
-        """The user's guess, or an integrator's, or the first that fits the conditions.
+        """Return the user's guess, or that of an ODE solver, or the first one that satisfies the conditions.
 
-        Where equations have no linearisation there, the membrane that leaves least of them.
+        Where the equations cannot be linearised there, return the Poisson initial guess with the smallest residual.
         """
         known = as_state(self.guess, problem)
         known = initial_value_guess(problem) if known is None else known
@@ -156,24 +157,25 @@ class Cells:
 
 
 def initial_value_guess(problem: Problem) -> State | None:
-    """Where Newton's method begins for an initial value problem of one coordinate; None for all others."""
+    """Return the initial guess for an initial value problem of one coordinate, by an ODE solver; None for all
+    others."""
     return integrated(problem) if problem.domain.dim == 1 else None
 
 
 @dataclass(frozen=True)
 class CellsHistory:
-    """What only cells can tell: the iterations, with cells, residuals and changes."""
+    """The iterations of the method of cells, with cells, residuals and changes."""
 
     iterations: tuple[CellsIteration, ...]
 
     advice = "more time, a higher degree or a better guess of rp.Cells may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """Return the lines for the report."""
         return [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """Return JSON-able data."""
         return {"iterations": [list(vars(one).values()) for one in self.iterations]}
 
     @classmethod

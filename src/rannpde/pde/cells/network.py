@@ -1,4 +1,4 @@
-"""What the method of cells finds: a tree of boxes, one hidden layer for all, output weights of each."""
+"""The solution of the method of cells: a tree of boxes, one hidden layer for all cells, and output weights for each."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from rannpde.pde.cells.time.trajectory import CellTrajectory
 
 DISTANCE_BLOCK = 10**6
-"""Distances of points from cells that are computed at once."""
+"""Number of distances between points and cells that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellNetwork:
     """Fields on the leaves of a tree.
 
-    features : on [-1, 1]^n, to which the box of every cell is mapped
-    boxes (C, n, 2), coefficients (C, columns, fields); homes (leaves,): the cell that speaks for a leaf
-    interfaces : along which leaves are divided
+    features : the hidden layer on [-1, 1]^n, to which the box of every cell is mapped boxes (C, n, 2), coefficients (C,
+        columns, fields) : of the cells
+    homes (leaves,) : the cell that is evaluated in each leaf; interfaces : along which leaves are divided
     """
 
     tree: CellNode
@@ -52,7 +52,7 @@ class CellNetwork:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of each cell."""
+        """Number of columns of each cell."""
         return (self.features.columns,) * len(self.boxes)
 
     @property
@@ -64,7 +64,7 @@ class CellNetwork:
 
     @cached_property
     def empty(self) -> Array:
-        """Leaves (bool) without a cell of their own."""
+        """Mask of the leaves without a cell of their own."""
         leaves = np.array([leaf.bounds for leaf in self.tree.leaves])
         slack = 1e-12 * self.tree.lengths
         own_boxes = self.boxes[self.homes]
@@ -72,9 +72,10 @@ class CellNetwork:
         return np.asarray(outside.any(axis=1))
 
     def cells_at(self, points: Array) -> Array:
-        """The number of the cell of each point, (M,).
+        """Return the number of the cell of each point, (M,).
 
-        Points of a leaf without a cell, as those on a wall at which the leaf behind it begins, belong to the nearest.
+        A point of a leaf without a cell, such as one on a wall where the leaf behind it begins, belongs to the nearest
+        cell.
         """
         leaves = self.tree.locate(points)
         numbers = self.homes[leaves]
@@ -85,11 +86,11 @@ class CellNetwork:
         return numbers
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """(M, fields)."""
+        """Return a derivative of the fields, (M, fields)."""
         return self.derivatives(points, [derivative])[derivative]
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """Several at once, each (M, fields): cosines and sines are the same for all."""
+        """Return several derivatives, each (M, fields), from one evaluation of cosines and sines."""
         values = {index: np.empty((len(points), self.outputs)) for index in indices}
         home = self.cells_at(points)
         order = np.argsort(home, kind="stable")
@@ -106,7 +107,7 @@ class CellNetwork:
         return values
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file."""
+        """Return header and arrays for a file."""
         layer, parts = pack_features(self.features)
         axes, places = packed_tree(self.tree, self.interfaces)
         own = {"bounds": self.tree.bounds, "axes": axes, "places": places, "homes": self.homes.astype(float)}
@@ -126,25 +127,25 @@ class Weights:
     traces: tuple[Array, ...]
 
     def moved_towards(self, other: Weights, length: float) -> Weights:
-        """That share of the way to other weights."""
+        """Return the point at a fraction ``length`` of the way to other weights."""
         pairs = ((self.cells, other.cells), (self.traces, other.traces))
         mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
         return Weights(*mixed)
 
     def plus(self, other: Weights, factor: float) -> Weights:
-        """With that multiple of others added."""
+        """Return these weights plus a multiple of others."""
         pairs = ((self.cells, other.cells), (self.traces, other.traces))
         return Weights(*(tuple(a + factor * b for a, b in zip(x, y, strict=True)) for x, y in pairs))
 
     def distance(self, other: Weights) -> float:
-        """Of the functions, relative to the other, the largest over the fields."""
+        """Return the L² distance of the functions relative to the other, the largest over the fields."""
         gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
         sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
         return float((np.sqrt(gaps) / field_sizes(np.sqrt(sizes))).max())
 
 
 def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
-    """The function of these weights; a leaf without a cell is spoken for by the nearest that has one."""
+    """Return the function of these weights; in a leaf without a cell the nearest cell is evaluated."""
     present = list(mesh.present)
     boxes = np.array([cell.bounds for _, cell in present])
     homes = np.empty(len(mesh.cells), dtype=int)
@@ -159,7 +160,7 @@ def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
 
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:
-    """The inverse of ``CellNetwork.pack``; FileError where the parts do not fit each other."""
+    """Return the network that ``CellNetwork.pack`` stored; FileError where its parts are inconsistent."""
     layer = {name.removeprefix("layer."): a for name, a in arrays.items() if name.startswith("layer.")}
     features = unpack_features(header["layer"], layer)
     if not isinstance(features, FourierFeatures) or not features.constant:
@@ -176,7 +177,7 @@ def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Cell
 
 
 def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
-    """Read as any formula is."""
+    """Parse the interfaces as formulas."""
     words = Vocabulary(tuple(map(str, header.get("coordinates", ()))))
     formulas = [read(str(text), words).formula for text in header.get("interfaces", ())]
     return tuple(Interface(formula, words.symbols, False) for formula in formulas)
@@ -184,7 +185,8 @@ def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
 
 @dataclass(frozen=True, eq=False)
 class DiscreteSolution:
-    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its status."""
+    """The result of one solve: function, weights, status, and residuals per leaf, of equations (C,) and conditions (C,
+    n)."""
 
     network: CellNetwork | CellTrajectory
     mesh: Mesh
@@ -198,5 +200,5 @@ class DiscreteSolution:
 
     @property
     def indicators(self) -> Array:
-        """Dimensionless residual per leaf, (C,)."""
+        """Dimensionless residual per leaf (C,), the refinement indicator."""
         return np.hypot(self.equation_residuals, np.linalg.norm(self.condition_residuals, axis=1))

@@ -1,5 +1,4 @@
-"""What iterations over cells tell together: the error of the last one, whether more are worth it, whether it is
-solved."""
+"""ESTIMATE: the error of the last iteration, and the stopping rules of the adaptive loop over cells."""
 
 from __future__ import annotations
 
@@ -10,20 +9,20 @@ import numpy as np
 from rannpde.pde.cells.tuning import CellsTuning
 
 CHANGE_FLOOR = 1e-9
-"""Differences below are taken as they are: a smaller residual of the later iteration need not mean a smaller error."""
+"""For smaller differences of two iterations a smaller residual no longer implies a smaller error (rounding)."""
 MAX_ROUNDED_ITERATIONS = 3
-"""Iterations whose residuals are rounding, and which still differ, after which there is no hope."""
+"""After this many iterations whose residuals are at rounding level but which still differ, the loop ends."""
 SAME_SOLUTION, MANY_SOLUTIONS = 1e-2, 1e3
-"""Iterations that differ by less are approximations of one solution; by so many residuals, of many solutions."""
+"""Iterations that differ by less approximate one solution; iterations that differ by more than the second number times
+their residuals approximate different solutions."""
 MIN_REDUCTION = 0.9
-"""What two iterations with smaller cells must leave of a residual that would be vetoed; without a solution, it
-stays."""
+"""Two iterations with smaller cells must reduce a residual that fails the check to less than this fraction of it; where
+there is no solution, it stays."""
 
 
 @dataclass(frozen=True)
 class CellsIteration:
-    """One iteration: cells, their degree, Newton steps, the largest residual, the change to the iteration before,
-    seconds."""
+    """One iteration: cells, degree, Newton steps, largest residual, change from the previous iteration, and seconds."""
 
     cells: int
     degree: int
@@ -41,11 +40,13 @@ class CellsIteration:
 
 @dataclass(eq=False)
 class CellsEstimator:
-    """The iterations so far, and what follows from them.
+    """The error estimator and stopping rules, with the iterations so far.
 
-    marching : iterations are marches; bent : along a line, where Newton's method is needed; cornered : there are
-    corners or edges that all iterations resolve alike
-    residuals : over the whole domain, by iteration; vetoes : the largest relative ones of iterations that agreed
+    in_time : whether iterations are time integrations; nonlinear_line : whether the problem is non-linear in one
+        coordinate
+    singular : whether there are corners or edges that all iterations resolve equally well
+    residuals : over the whole domain, by iteration; checked_residuals : the largest held-out ones of iterations that
+        agreed
     """
 
     tol: float
@@ -58,43 +59,43 @@ class CellsEstimator:
     checked_residuals: list[float] = field(default_factory=list)
 
     def record(self, one: CellsIteration, residual: float) -> None:
-        """Of one more iteration, and of its residual in the root mean square."""
+        """Record one more iteration, and the root mean square of its residual."""
         self.iterations.append(one)
         self.residuals.append(residual)
 
     @property
     def residual_tolerance(self) -> float:
-        """The largest residual of a cell in what is called solved."""
+        """The largest residual of a cell with which a problem may be called solved."""
         return max(self.tuning.cell_residual_tolerance, 0.5 * self.tol)
 
     def at_rounding(self, one: CellsIteration) -> bool:
-        """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
+        """Return whether a residual is rounding, for instance in second derivatives; smaller cells only increase it."""
         return not self.in_time and one.residual < float(np.finfo(float).eps) * one.degree**4
 
     def estimate(self) -> float:
-        """Of the error of the last iteration, from what it differs by from the one before, whose residual may be
-        larger."""
+        """Estimate the error of the last iteration from its difference to the previous one."""
         if len(self.iterations) < 2:
             return np.inf
         change = self.iterations[-1].difference
         if self.in_time:
             return self.tuning.estimator_factor * change * self._gain_in_time(change)
-        if self.nonlinear_line:  # residuals do not tell how errors grow along a line; one more iteration is cheap
+        if self.nonlinear_line:  # on a line residuals do not show how errors grow, and one more iteration is cheap
             return change
-        if self.singular:  # what the corner spoils everywhere, iterations that resolve it alike have in common
+        if self.singular:  # pollution by a corner is the same in all iterations that resolve it equally well
             return self.tuning.singular_estimator_factor * change
         at_rounding = [one.difference for one in self.iterations if self.at_rounding(one)]
-        change = max([change, *(one for one in at_rounding if np.isfinite(one))])  # of which one may be small by chance
+        # one of these differences may be small by chance
+        change = max([change, *(one for one in at_rounding if np.isfinite(one))])
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
         return self.tuning.estimator_factor * max(
             gained, min(change, CHANGE_FLOOR)
-        )  # near rounding, residuals tell nothing of errors
+        )  # near rounding, residuals say nothing about errors
 
     def _gain_in_time(self, change: float) -> float:
-        """By how much the error of the last march is smaller than that of the one before, at least.
+        """Bound the ratio of the errors of the last two integrations from below.
 
-        Residuals of space do not tell the error in time: what iterations differ by must have fallen too.
+        Residuals in space say nothing about errors in time: the difference of iterations must have decreased as well.
         """
         before = self.iterations[-2].difference
         if not np.isfinite(before):
@@ -103,11 +104,11 @@ class CellsEstimator:
         return float(np.clip(self.tuning.residual_gain_factor * fallen, self.tuning.min_gain_in_time, 1.0))
 
     def stagnated(self, agreed: bool) -> bool:
-        """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
+        """Return whether many more cells have not helped: there is no solution, or rounding is reached."""
         if not agreed and sum(self.at_rounding(one) for one in self.iterations) >= MAX_ROUNDED_ITERATIONS:
             return True
         first, small = 0, self.iterations[-1].residual <= self.residual_tolerance
-        if small:  # what iterations differ by counts from the first two that leave little
+        if small:  # differences count from the first two iterations with small residuals on
             large = [k for k, one in enumerate(self.iterations) if one.residual > self.residual_tolerance]
             first = large[-1] + 2 if large else 1
         cells = np.array([one.cells for one in self.iterations[first:]])
@@ -120,11 +121,12 @@ class CellsEstimator:
         return bool(values[early[-1] + 1 :].min() > gain * values[early].min())
 
     def residual_reduction(self, left: float) -> float:
-        """By how much residuals must fall where iterations agree on what would be vetoed; 1 where nothing is to be
-        done.
+        """Return the factor by which residuals must fall before iterations that agree pass the residual check; 1 if
+        none.
 
-        left : the largest relative residual on fresh points. At corners of coefficients beside a Laplacian, equations
-        are far from satisfied when values are right; where smaller cells have not mended it, they will not.
+        left : the largest relative residual on held-out points. Where discontinuous coefficients of a Laplacian have
+            corners, values may be accurate although the equations are not satisfied; if smaller cells have not helped
+            so far, they will not.
         """
         self.checked_residuals.append(left)
         bound = max(self.tuning.residual_tolerance, 3 * self.tol)
@@ -132,7 +134,7 @@ class CellsEstimator:
         return 1.0 if left <= bound or stagnant else max(bound / left, self.tuning.max_threshold_reduction)
 
     def undetermined(self) -> bool:
-        """Whether iterations that all satisfy the equations differ by far more than their residuals."""
+        """Return whether iterations that all satisfy the equations differ by far more than their residuals."""
         values = [one for one in self.iterations[-3:] if one.residual <= self.residual_tolerance]
         return len(values) == 3 and all(
             one.difference > max(SAME_SOLUTION, MANY_SOLUTIONS * one.residual) for one in values

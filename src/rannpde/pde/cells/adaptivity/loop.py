@@ -1,7 +1,7 @@
-"""Iterations over ever finer cells: draw, solve, compare with the iteration before, cut the cells that need it.
+"""The adaptive loop over cells: SOLVE → ESTIMATE → MARK → REFINE, with a new basis sample in each iteration.
 
-Every iteration draws its functions anew, so that two iterations share no error of the draw; and every iteration cuts
-the cells with the largest residuals, so that they share none of the mesh where it matters.
+Every iteration samples its basis functions anew, so that two iterations share no sampling error; and it splits the
+cells with the largest residuals, so that they share no discretisation error where it matters.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import apart, field_sizes, held_out_residual
 
 CHECK_POINTS = 4000
-"""Fresh points at which two iterations are compared."""
+"""Held-out points at which two iterations are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellsResult:
-    """What the iterations amount to."""
+    """The result of the adaptive loop."""
 
     best: DiscreteSolution
     iterations: tuple[CellsIteration, ...]
@@ -52,7 +52,7 @@ class CellsResult:
 
 
 class MeshSolver(Protocol):
-    """What solves in the place of ``CellsLoop.solve``, in coordinates of its own."""
+    """Solves in place of ``CellsLoop.solve``, in coordinates of its own: time integration on a mesh of space."""
 
     @property
     def dim(self) -> int: ...
@@ -70,11 +70,11 @@ class MeshSolver(Protocol):
 
 
 class _BudgetExhausted(Exception):
-    """The time allowed was used up in the middle of a solve."""
+    """The time limit was reached during a solve."""
 
 
 class CellsLoop:
-    """BasisSample, solve, compare, cut."""
+    """The adaptive loop."""
 
     def __init__(
         self,
@@ -102,11 +102,11 @@ class CellsLoop:
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
         self.estimator = CellsEstimator(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
         self.sizes = np.ones(len(problem.fields))
-        self.threshold = tuning.marking_factor * tol  # in space cells are dear: the worst first
+        self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
         if self.dim < 3:
             self.threshold = min(
                 self.threshold, self.estimator.residual_tolerance
-            )  # what is left alone must not stand in the way of the end
+            )  # unmarked cells must satisfy the stopping rule
         self.last: DiscreteSolution | None = None
         self.out_of_time = False
         self.best: tuple[DiscreteSolution, float] | None = None
@@ -120,8 +120,8 @@ class CellsLoop:
     # ------------------------------------------------------------------------------------------------------- loop
 
     def run(self, state: State, tree: CellNode | None = None) -> CellsResult:
-        """Iterations until two of them agree, or time, cells or hope are used up."""
-        graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
+        """Iterate until two iterations agree, or a stopping rule applies."""
+        graded = self.problem.linear or tree is not None  # Newton's first steps need no graded mesh
         tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
@@ -131,7 +131,7 @@ class CellsLoop:
                 status = self._iterate(tree, self.last.network if self.last is not None else state)
             except _BudgetExhausted:
                 status = Status.BUDGET
-                if self.last is None:  # something to look at, from one cell
+                if self.last is None:  # return at least a solution on a single cell
                     self.out_of_time = True
                     self._iterate(CellNode(tree.bounds), state)
             except KeyboardInterrupt:
@@ -180,27 +180,28 @@ class CellsLoop:
         if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
             self.best = (solution, estimate)
         self.monitor.tell(number, solution.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
-        if short and (again or solution.status.by_caller):  # a march that did not come to its end
+        if short and (again or solution.status.by_caller):  # the integration did not reach the end
             return solution.status
         small = residual <= self.estimator.residual_tolerance
         if solution.rank_deficient and small and number > 1:
             return Status.UNDETERMINED
         alike = (
             self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
-        )  # on a line a look is cheap
+        )  # on a line one more iteration is cheap
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
         if agree and not self._fails_residual_check(solution):
-            if len(self.estimator.checked_residuals) > 1:  # those before would be vetoed, or no better
+            # the earlier ones failed the residual check, or were no better
+            if len(self.estimator.checked_residuals) > 1:
                 self.best = (solution, estimate)
             return Status.CONVERGED
         if self.monitor.exhausted:
             return Status.BUDGET
-        if estimate <= self.tol:  # what was left alone so far stands in the way of the end
+        if estimate <= self.tol:  # unmarked cells now prevent convergence
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
 
     def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
-        """Whether iterations agree on what would be vetoed, and the next shall have smaller cells, at crossings
+        """Return whether iterations that agree fail the residual check; then refine, at crossings of interfaces
         first."""
         if self.solver is not None:
             return False
@@ -212,17 +213,18 @@ class CellsLoop:
         return share < 1
 
     def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
-        """The next cells: where they would be nearly those of the iteration before, something else has to differ.
+        """Return the next mesh; where it is almost the previous one, change something else.
 
-        What both iterations lack does not show in their difference: so the degree is another, and at corners, where the
-        degree matters little, cells are smaller. Where two iterations did not agree on such cells, more of them are
-        cut.
+        Errors that two iterations have in common do not show in their difference. The degree is therefore changed, and
+        the mesh is graded further towards corners, where the degree matters little. Where two iterations on similar
+        meshes did not agree, more cells are marked.
         """
         assert self.last is not None
         residual = float(self.last.indicators.max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
-            # of a march steps may differ, in space cells are dear, at corners others help
+            # in time integration the steps may differ, in three dimensions cells are expensive, at corners grading
+            # helps
             more = differ and self.solver is None and self.dim < 3 and not self._has_corners
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
@@ -235,19 +237,19 @@ class CellsLoop:
 
     @property
     def _has_corners(self) -> bool:
-        """Whether there are corners, where residuals fall slowly."""
+        """Whether there are corners, near which residuals decrease slowly."""
         return bool(self.problem.domain.corners or self.interfaces.corners)
 
     def _similar(self, before: CellNode, tree: CellNode) -> bool:
-        """Whether hardly any cells were cut."""
+        """Return whether hardly any cells were split."""
         return len(tree.leaves) < self.tuning.similar_mesh_ratio * len(before.leaves)
 
     def _graded(self, tree: CellNode) -> CellNode:
-        """Cells small enough at corners for the error wanted."""
+        """Grade the mesh towards corners for the wanted accuracy."""
         return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
     def _target_reduction(self) -> float:
-        """What the largest residual is to be multiplied by: errors are about proportional to it."""
+        """Return the factor by which the largest residual should fall: errors are roughly proportional to it."""
         known = self.best[1] if self.best is not None else np.inf
         return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
 
@@ -255,7 +257,8 @@ class CellsLoop:
         residual = self.estimator.iterations[-1].residual
         if status is Status.STALLED:
             known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
-            return f"{known}the largest residual of a cell is {residual:.1e} after {len(self.estimator.iterations)} iterations"
+            count = len(self.estimator.iterations)
+            return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
         if status is Status.UNDETERMINED:
             named = self.problem.free_constants
             what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
@@ -267,7 +270,7 @@ class CellsLoop:
     # ------------------------------------------------------------------------------------------------- one solve
 
     def solve(self, tree: CellNode, state: State, number: int) -> DiscreteSolution:
-        """The problem on the leaves of a tree, from a state."""
+        """Solve the problem on the leaves of a tree, starting from a state."""
         tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
         basis = self.sample_basis()
         if self.solver is not None:
@@ -288,7 +291,7 @@ class CellsLoop:
             first = self.last is None
             weights, steps, status, rank_deficient = self.newton.solve(system, state, number, first, self._checkpoint)
         network = cell_network(mesh, weights)
-        if self.last is None:  # residuals are relative to the sizes of fields, which are known now
+        if self.last is None:  # residuals are relative to the sizes of the fields, which are known now
             system.sizes = self._sizes_of(network(self.points))
         equation_residuals, condition_residuals = system.residuals(weights)
         return DiscreteSolution(
@@ -304,16 +307,16 @@ class CellsLoop:
         )
 
     def _sizes_of(self, values: Array) -> Array:
-        """Of the fields (fields,), from values (M, fields) at the points; as they were where nothing is known."""
+        """Return the sizes of the fields from values (M, fields); the previous ones where no value is finite."""
         reached = values[np.isfinite(values).all(axis=1)]
         return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if len(reached) else self.sizes
 
     def sample_basis(self) -> BasisSample:
-        """New functions."""
+        """Sample a new basis."""
         return BasisSample.sample(self.dim, self.degree, self.tuning, self.rng)
 
     def _missed_conditions(self, tree: CellNode) -> Array:
-        """Leaves in which the iteration before missed the values prescribed there, or all."""
+        """Return the leaves in which the previous iteration missed prescribed values; all in the first iteration."""
         if self.last is None:
             return np.ones(len(tree.leaves), dtype=bool)
         centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
@@ -321,6 +324,6 @@ class CellsLoop:
         return np.linalg.norm(self.last.condition_residuals, axis=1)[home] > self.tuning.outflow_misfit
 
     def _checkpoint(self) -> None:
-        first_integration = self.solver is not None and self.last is None  # it looks at the clock itself
+        first_integration = self.solver is not None and self.last is None  # the integrator checks the time itself
         if self.monitor.exhausted and not (self.out_of_time or first_integration):
             raise _BudgetExhausted

@@ -13,8 +13,8 @@ from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
 
 PARALLEL_COSINE, CREASE_LEVELS = 0.9, 2
-"""Cosine of the angle to an axis above which an edge runs along it; how often cells at re-entrant edges of solids are
-cut for one iteration: they are many, so only those that need it, as the iterations show."""
+"""Cosine of the angle to an axis above which an edge is parallel to it; and how often cells at re-entrant edges of
+solids are split in one iteration: there are many such cells, so that only marked ones are split."""
 
 
 def refine_marked(
@@ -25,13 +25,14 @@ def refine_marked(
     tuning: CellsTuning,
     creases: Creases = NONE,
 ) -> CellNode:
-    """The tree with the cells whose residual is above the mark cut; the same tree where there are none.
+    """Split the cells whose residual exceeds the threshold; the tree itself is returned where there are none.
 
-    sizes (fields,) : of the fields; creases : re-entrant edges, towards which cells at them are cut
+    sizes (fields,) : magnitudes of the fields; creases : re-entrant edges, towards which cells that touch them are
+        graded
     """
     indicators, homes = solution.indicators, solution.mesh.homes
     chosen = np.flatnonzero(indicators > max(threshold, tuning.marking_fraction * float(indicators.max())))
-    chosen = chosen[np.argsort(indicators[chosen], kind="stable")]  # of two parts of a box the worse one is heard
+    chosen = chosen[np.argsort(indicators[chosen], kind="stable")]  # of two cells in one box the worse one decides
     splits = {tree.leaves[homes[k]]: _unresolved_axes(solution, int(k), sizes, tuning) for k in chosen}
     if not splits:
         return tree
@@ -50,7 +51,8 @@ def refine_marked(
 
 
 def _crease_splits(leaf: CellNode, creases: Creases) -> tuple[tuple[int, ...], Array] | None:
-    """The axes across the re-entrant edges at a leaf and the shares (n,) at which it is cut; None where it has none."""
+    """Return the axes across the re-entrant edges at a leaf and the fractions (n,) at which it is split; None without
+    edges."""
     if not len(creases):
         return None
     lower, upper = (leaf.bounds + FLAT * leaf.lengths[:, None] * np.array([-1.0, 1.0])).T
@@ -63,7 +65,7 @@ def _crease_splits(leaf: CellNode, creases: Creases) -> tuple[tuple[int, ...], A
 
 
 def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuning: CellsTuning) -> tuple[int, ...]:
-    """The axes across which a cell is to be cut: those along which the solution is not resolved."""
+    """Return the axes across which a cell is to be split: those along which the solution is not resolved."""
     cell = solution.mesh.cells[number]
     assert cell is not None
     dim, condition_residuals, weights = (
@@ -73,7 +75,7 @@ def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuni
     )
     if dim > 1 and np.linalg.norm(condition_residuals) > 3 * solution.equation_residuals[number]:
         return axes_of(condition_residuals > 0.3 * condition_residuals.max())
-    if dim > 2 and not cell.uncut:  # all its axes would make eight of it
+    if dim > 2 and not cell.uncut:  # splitting across all axes would make eight cells of it
         second_derivatives = [tuple(2 * (axis == other) for other in range(dim)) for axis in range(dim)]
         tables = cell.tables(second_derivatives)
         sizes_of = [

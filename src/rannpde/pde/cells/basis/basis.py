@@ -1,8 +1,9 @@
-"""Functions on one cell: random cosines and sines on its box, made orthonormal on its points.
+"""Basis functions of a cell: random cosines and sines on its box, orthonormal on its points.
 
-A draw of frequencies in [-scale, scale]^n, the same for all cells of an iteration, spans on [-1, 1]^n about what
-polynomials of a degree span. The columns are nearly dependent; their singular functions on the cell's points are not,
-and those below rounding are left out. For whole boxes this is done once for all cells.
+Frequencies are sampled in [-scale, scale]^n, the same for all cells of an iteration. On [-1, 1]^n their cosines and
+sines span nearly the polynomials of a degree. They are nearly linearly dependent; their singular functions on the
+cell's points are not, and those with singular values at the level of rounding are left out. Cells that the boundary
+does not cut share one such basis.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from rannpde.pde.cells.tuning import CellsTuning
 
 @dataclass(frozen=True, eq=False)
 class BasisSample:
-    """The hidden layer of one iteration, on [-1, 1]^n, and what whole boxes share.
+    """The hidden layer of one iteration, on [-1, 1]^n, and the tables that uncut cells share.
 
-    degree : of the polynomials that the functions of a cell stand comparison with
+    degree : the polynomial degree whose approximation power the functions of a cell are chosen to match
     """
 
     features: FourierFeatures
@@ -34,7 +35,7 @@ class BasisSample:
 
     @classmethod
     def sample(cls, dim: int, degree: int, tuning: CellsTuning, rng: np.random.Generator) -> BasisSample:
-        """Frequencies uniform in a cube, phases uniform."""
+        """Sample frequencies uniformly in a cube, and phases uniformly."""
         count = round(0.5 * tuning.columns_per_polynomial * comb(degree + dim, dim)) + 1
         scale = tuning.frequency_per_degree[dim - 1] * degree * rng.uniform(*tuning.frequency_spread)
         weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
@@ -46,28 +47,29 @@ class BasisSample:
 
     @property
     def nodes(self) -> int:
-        """Nodes along an axis of a cell."""
+        """Number of quadrature nodes along an axis of a cell."""
         return self.degree + self.tuning.extra_nodes
 
     @cached_property
     def grid(self) -> tuple[Array, Array]:
-        """Points (M, n) and weights (M,), sum 1, of a whole box."""
+        """Quadrature points (M, n) and weights (M,), sum 1, of the reference box."""
         return gauss_grid(np.array([(-1.0, 1.0)] * self.dim), self.nodes)
 
     @cached_property
     def transform(self) -> Array:
-        """(columns, functions): output weights of the functions on a whole box."""
+        """Output weights (columns, functions) of the basis on an uncut cell."""
         return self.orthonormal(*self.grid)
 
     def orthonormal(self, points: Array, weights: Array) -> Array:
-        """Output weights (columns, r) of functions that are orthonormal on scaled points with weights (sum 1).
+        """Return output weights (columns, r) of functions that are orthonormal on scaled points with weights of sum 1.
 
-        The first is 1, and the others have the mean 0: a field that hardly varies, as where it diffuses a million times
-        faster than beside, is then known with all digits of its derivatives.
+        The first function is 1, and the others have zero mean. A field that is almost constant, for instance where its
+        diffusion is a million times larger than next to it, then has derivatives with full relative accuracy.
         """
         columns = fourier_columns(self.features, points)[:, :-1] / sqrt(self.features.width)
         _, values, rows = np.linalg.svd((columns - weights @ columns) * np.sqrt(weights)[:, None], full_matrices=False)
-        rank = int((values > self.tuning.singular_value_cutoff).sum())  # beside 1, the size of the first
+        # absolute: the largest singular value is about 1
+        rank = int((values > self.tuning.singular_value_cutoff).sum())
         transform = np.zeros((self.features.columns, rank + 1))
         transform[-1, 0] = 1.0
         transform[:-1, 1:] = (rows[:rank] / values[:rank, None]).T
@@ -75,7 +77,7 @@ class BasisSample:
         return transform
 
     def table(self, index: MultiIndex) -> Array:
-        """∂^index of the functions of a whole box at the grid, (M, functions), in scaled coordinates."""
+        """Return ∂^index of the functions of an uncut cell at the grid, (M, functions), in scaled coordinates."""
         if index not in self._tables:
             self._tables[index] = fourier_columns(self.features, self.grid[0]) @ derivative_weights(
                 self.features, index, self.transform
@@ -85,9 +87,9 @@ class BasisSample:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A box (n, 2), the points (M, n) of the domain in it with weights (M,), sum 1, and functions on it.
+    """A box (n, 2), quadrature points (M, n) of the domain in it with weights (M,), sum 1, and its basis functions.
 
-    transform (columns, functions); whole : whether the box lies in the domain
+    transform : output weights (columns, functions) of the functions; uncut : whether the box lies in the domain
     """
 
     basis: BasisSample
@@ -106,32 +108,32 @@ class Cell:
         return 0.5 * (self.bounds[:, 1] - self.bounds[:, 0])
 
     def factor(self, index: MultiIndex) -> float:
-        """What a derivative in scaled coordinates is multiplied by."""
+        """Return the factor from a derivative in scaled coordinates to the one in physical coordinates."""
         return float(np.prod(self.halfwidth ** -np.array(index, dtype=float)))
 
     def tables(self, indices: Iterable[MultiIndex]) -> Mapping[MultiIndex, Array]:
-        """∂^index of the functions at the cell's own points, each (M, functions)."""
+        """Return ∂^index of the functions at the cell's own points, each (M, functions)."""
         return SharedTables(self, tuple(indices)) if self.uncut else self.at(self.points, indices)
 
     def at(self, points: Array, indices: Iterable[MultiIndex]) -> dict[MultiIndex, Array]:
-        """∂^index of the functions at points (P, n), each (P, functions)."""
+        """Return ∂^index of the functions at points (P, n), each (P, functions)."""
         columns = self.fourier_columns(points)
         return {index: columns @ self.outputs(index) for index in indices}
 
     def fourier_columns(self, points: Array) -> Array:
-        """What every derivative of the functions is made of, (P, columns)."""
+        """Return the cosines, sines and 1 of which all derivatives are linear combinations, (P, columns)."""
         return fourier_columns(self.basis.features, (points - self.bounds.mean(axis=1)) / self.halfwidth)
 
     def outputs(self, index: MultiIndex) -> Array:
-        """Weights (columns, functions) of these that give ∂^index of the functions."""
+        """Return the weights (columns, functions) of ``fourier_columns`` that give ∂^index of the functions."""
         return derivative_weights(self.basis.features, index, self.transform) * self.factor(index)
 
 
 @dataclass(frozen=True, eq=False)
 class SharedTables(Mapping[MultiIndex, Array]):
-    """The tables of a whole box, made of those that all whole boxes share when they are asked for.
+    """The tables of an uncut cell, computed on request from those that all uncut cells share.
 
-    In space those of one cell fill megabytes, and there are hundreds of cells.
+    In three dimensions the tables of one cell take megabytes, and there are hundreds of cells.
     """
 
     cell: Cell
@@ -148,17 +150,18 @@ class SharedTables(Mapping[MultiIndex, Array]):
 
 
 def fourier_columns(features: FourierFeatures, scaled: Array) -> Array:
-    """cos and sin of all phases, and 1, (P, columns): every derivative of every column is made of these."""
+    """Return cos and sin of all phases, and 1, (P, columns): every derivative is a linear combination of them."""
     phase = scaled @ features.weights + features.phases
     return np.concatenate([np.cos(phase), np.sin(phase), np.ones((len(phase), 1))], axis=1)
 
 
 def derivative_weights(features: FourierFeatures, index: MultiIndex, transform: Array) -> Array:
-    """Weights (columns, r) of ``waves`` that give ∂^index of the functions with output weights ``transform``.
+    """Return the weights (columns, r) of ``fourier_columns`` that give ∂^index of functions with weights ``transform``.
 
     >>> layer = FourierFeatures.sample(width=3, dim=2, scale=1.0, rng=0)
     >>> points, outputs = np.array([[0.1, 0.2]]), np.ones((7, 1))
-    >>> bool(np.allclose(waves(layer, points) @ turned(layer, (1, 2), outputs), layer(points, (1, 2)) @ outputs))
+    >>> derivative = fourier_columns(layer, points) @ derivative_weights(layer, (1, 2), outputs)
+    >>> bool(np.allclose(derivative, layer(points, (1, 2)) @ outputs))
     True
     """
     width, order = features.width, sum(index)

@@ -12,7 +12,9 @@ from rannpde.arrays import Array
 
 
 def gauss_grid(bounds: Array, count: int) -> tuple[Array, Array]:
-    """Nodes (count^k, n) of the product Gauss–Legendre rule of a box, k of whose n sides have length; weights, sum 1.
+    """Return nodes (count^k, n) and weights, sum 1, of the product Gauss–Legendre rule on a box.
+
+    k is the number of sides of positive length: the box may be flat.
 
     >>> points, weights = gauss_grid(np.array([(0.0, 2.0), (1.0, 1.0)]), 3)
     >>> points.shape, round(float(weights @ points[:, 0] ** 4), 12)
@@ -30,12 +32,12 @@ def gauss_grid(bounds: Array, count: int) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _gauss(count: int) -> tuple[Array, Array]:
-    """Nodes and weights on [-1, 1], which every cell and face asks for."""
+    """Nodes and weights on [-1, 1], cached because every cell and face needs them."""
     return leggauss(count)
 
 
 def polynomials(points: Array, bounds: Array, degree: int) -> Array:
-    """Products of Legendre polynomials of total degree at most ``degree`` on a flat box, (P, columns)."""
+    """Return products of Legendre polynomials of total degree at most ``degree`` on a flat box, (P, columns)."""
     free = [axis for axis, (lower, upper) in enumerate(bounds) if lower < upper]
     tables = [legvander((2 * points[:, a] - bounds[a].sum()) / (bounds[a, 1] - bounds[a, 0]), degree) for a in free]
     powers = [index for index in product(range(degree + 1), repeat=len(free)) if sum(index) <= degree]

@@ -11,69 +11,72 @@ from scipy.linalg import blas, get_lapack_funcs, lapack, solve_triangular
 from rannpde.arrays import Array
 
 RANK_TOLERANCE = 1e-13
-"""A triangle of smaller reciprocal condition leaves something free, up to rounding."""
+"""A triangular factor with a smaller reciprocal condition number is numerically rank deficient."""
 BLOCK_SIZE = 32
-"""Columns that are turned together where rows are added to a triangle."""
+"""Block size of the QR factorisation that appends rows to a triangular factor."""
 CHOLESKY_CONDITION = 1e-7
-"""A Cholesky factor of smaller reciprocal condition, for columns of length 1, has lost all but two digits."""
+"""A Cholesky factor with a smaller reciprocal condition number, for columns of length 1, has at most two correct
+   digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class SchurComplement:
-    """Rows [traces of these faces | right sides] that a subtree leaves for the rest."""
+    """The rows [traces of these faces | right-hand sides] that remain after the unknowns of a subtree are
+    eliminated."""
 
     faces: tuple[int, ...]
     rows: Array
 
 
 class IllConditioned(Exception):
-    """Products of rows do not tell enough of them."""
+    """The normal equations are too ill-conditioned for the accuracy that is needed."""
 
 
 @dataclass(frozen=True, eq=False)
 class PivotBlock:
-    """Rows that determine ``own`` unknowns once the traces of ``faces`` are known."""
+    """Rows in echelon form that determine ``pivots`` unknowns once the traces on ``faces`` are known."""
 
-    own: int
+    pivots: int
     faces: tuple[int, ...]
     rows: Array
 
     def solve(self, traces: Sequence[Array]) -> tuple[Array, bool]:
-        """The unknowns (own, sides), and whether something was left free (its smallest solution is taken)."""
-        rhs = self.rows[:, self.own :]
+        """Return the unknowns (pivots, rhs), and whether the block is rank deficient; then the solution of least norm
+        is taken."""
+        rhs = self.rows[:, self.pivots :]
         if self.faces:
             known = np.concatenate([traces[j] for j in self.faces])
             rhs = rhs[:, len(known) :] - rhs[:, : len(known)] @ known
-        triangle = self.rows[:, : self.own]
-        if not self.own:
+        triangle = self.rows[:, : self.pivots]
+        if not self.pivots:
             return rhs[:0], False
-        if len(triangle) == self.own and lapack.dtrcon(triangle)[0] > RANK_TOLERANCE:
+        if len(triangle) == self.pivots and lapack.dtrcon(triangle)[0] > RANK_TOLERANCE:
             return solve_triangular(triangle, rhs, check_finite=False), False
         return np.linalg.lstsq(triangle, rhs, rcond=RANK_TOLERANCE)[0], True
 
 
-def schur(matrix: Array, own: int, rest: tuple[int, ...]) -> tuple[PivotBlock, SchurComplement]:
-    """The first ``own`` unknowns eliminated from products of rows, given by their upper triangle.
+def schur(matrix: Array, pivots: int, rest: tuple[int, ...]) -> tuple[PivotBlock, SchurComplement]:
+    """Eliminate the first ``pivots`` unknowns from normal equations that are given by their upper triangle.
 
-    IllConditioned where that is not accurate.
+    IllConditioned where the result would not be accurate.
     """
-    if not own:
+    if not pivots:
         return PivotBlock(0, rest, matrix[:0]), SchurComplement(rest, matrix)
-    lengths = np.sqrt(np.abs(np.diag(matrix)[:own]))
+    lengths = np.sqrt(np.abs(np.diag(matrix)[:pivots]))
     potrf, trcon, trtrs = get_lapack_funcs(("potrf", "trcon", "trtrs"), (matrix,))
     with np.errstate(divide="ignore", invalid="ignore"):
-        triangle, failed = potrf(matrix[:own, :own] / lengths / lengths[:, None], clean=1)
+        triangle, failed = potrf(matrix[:pivots, :pivots] / lengths / lengths[:, None], clean=1)
         if failed or not trcon(triangle)[0] > CHOLESKY_CONDITION:
             raise IllConditioned
-    coupling = trtrs(triangle, matrix[:own, own:] / lengths[:, None], trans=2)[0]
+    coupling = trtrs(triangle, matrix[:pivots, pivots:] / lengths[:, None], trans=2)[0]
     left = _rank_update(coupling)(
-        -1.0, coupling, beta=1.0, c=np.asfortranarray(matrix[own:, own:]), trans=2, overwrite_c=1
+        -1.0, coupling, beta=1.0, c=np.asfortranarray(matrix[pivots:, pivots:]), trans=2, overwrite_c=1
     )
-    return PivotBlock(own, rest, np.hstack([triangle * lengths, coupling])), SchurComplement(rest, np.asarray(left))
+    return PivotBlock(pivots, rest, np.hstack([triangle * lengths, coupling])), SchurComplement(rest, np.asarray(left))
 
 
 def gram(rows: Array) -> Array:
-    """The upper triangle of A*A: products of rows are never needed below it.
+    """Return the upper triangle of A*A.
 
     >>> for rows in (np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0j], [3.0, 4.0 + 1j]])):
     ...     print(bool(np.allclose(gram(rows), np.triu(rows.conj().T @ rows))))
@@ -86,12 +89,15 @@ def gram(rows: Array) -> Array:
 
 
 def _rank_update(rows: Array) -> Callable[..., Array]:
-    """α A*A + β C, of which half is computed."""
+    """Return the BLAS routine for α A*A + β C, which computes one triangle."""
     return blas.zherk if np.iscomplexobj(rows) else blas.dsyrk
 
 
 def triangular_factor(matrix: Array) -> Array:
-    """R of a QR factorisation, at most as many rows as columns; the matrix (in Fortran order) is overwritten."""
+    """Return R of a QR factorisation, with at most as many rows as columns.
+
+    The matrix, in Fortran order, is overwritten.
+    """
     rows, columns = matrix.shape
     if not rows:
         return np.zeros((0, columns), dtype=matrix.dtype)
@@ -100,21 +106,24 @@ def triangular_factor(matrix: Array) -> Array:
     return np.triu(factored[: min(rows, columns)])
 
 
-def append_rows(rows: Array, more: Array, own: int) -> tuple[Array, Array]:
-    """Rows [R | C], R a triangle of ``own`` columns, with more rows [B | D] below: R and C of both, and what is left.
+def append_rows(rows: Array, more: Array, pivots: int) -> tuple[Array, Array]:
+    """Update the QR factorisation of rows [R | C], R triangular with ``pivots`` columns, by further rows [B | D].
 
-    As many rows as were added are left, in the columns of C alone; R is filled up with zeros if it is not whole.
+    Return the new [R | C], with R padded by zeros rows where it was incomplete, and the rows that remain in the columns
+    of C alone, as many as were appended.
     """
     kind = np.result_type(rows, more)
-    upper = np.zeros((own, rows.shape[1]), dtype=kind, order="F")
-    upper[: len(rows)] = rows[:own]
+    upper = np.zeros((pivots, rows.shape[1]), dtype=kind, order="F")
+    upper[: len(rows)] = rows[:pivots]
     if not len(more):
-        return upper, more[:, own:]
+        return upper, more[:, pivots:]
     tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), dtype=kind)
-    block_size = min(own, BLOCK_SIZE)
-    triangle, vectors, factors, _ = tpqrt(0, block_size, upper[:, :own], np.asfortranarray(more[:, :own], dtype=kind))
+    block_size = min(pivots, BLOCK_SIZE)
+    triangle, vectors, factors, _ = tpqrt(
+        0, block_size, upper[:, :pivots], np.asfortranarray(more[:, :pivots], dtype=kind)
+    )
     turn = "C" if np.iscomplexobj(triangle) else "T"
     coupling, left, _ = tpmqrt(
-        0, vectors, factors, upper[:, own:], np.asfortranarray(more[:, own:], dtype=kind), trans=turn
+        0, vectors, factors, upper[:, pivots:], np.asfortranarray(more[:, pivots:], dtype=kind), trans=turn
     )
     return np.hstack([np.triu(triangle), coupling]), left

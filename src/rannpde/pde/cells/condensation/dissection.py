@@ -1,12 +1,12 @@
-"""Least squares along a tree: the traces of a node are eliminated after those of its children.
+"""Least squares by nested dissection: the traces on the faces of a node are eliminated after those of its children.
 
-Rows of a leaf hold weights of its own and traces of its faces. A factorisation makes the leading rows free of
-everything but what they determine, and leaves rows in traces alone; those of two children are put together, the traces
-between them eliminated, and so on to the root: nested dissection.
+The rows of a leaf contain the weights of its cell and the traces on its faces. Static condensation eliminates the
+weights and leaves rows in traces alone. At each inner node the rows of its two children are joined, the traces between
+them are eliminated, and so on to the root.
 
-Traces are few, well scaled and nearly independent, so of their rows A the products A*A are enough: sums in place of
-stacks, and Cholesky factors, with a tenth of the work. Where these would lose digits (a triangle of a bad condition, as
-where something is left free, or rows weigh a million times more than others), the rows themselves are factorised.
+Traces are few, well scaled and nearly independent, so that the normal equations A*A of their rows A suffice: they are
+added where rows would be stacked, and Cholesky factors cost a tenth of orthogonal ones. Where they would lose accuracy
+(rank deficiency, or rows whose weights differ by a factor of a million) the rows themselves are factorised.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from rannpde.pde.cells.condensation.blocks import (
 from rannpde.pde.cells.mesh.tree import CellNode
 
 REFINEMENT_TOLERANCE, ROUNDING_LEVEL, CONTRACTION, MAX_REFINEMENTS = 1e-13, 1e-10, 0.1, 6
-"""Corrections of traces end where they are smaller, relative to these; or smaller than the second number and no longer
-falling, which is rounding; each is to be smaller than the one before by this factor; and so many are made at most."""
+"""Iterative refinement ends at a relative correction below the first number, or below the second if it no longer falls
+(rounding); each correction must be smaller than the last by the factor ``CONTRACTION``; the fourth bounds their number.
+"""
 
 
 EliminationOrder = list[tuple[Sequence[int], PivotBlock]]
@@ -44,10 +45,11 @@ def solve_traces(
     leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
     checkpoint: Callable[[], None],
 ) -> tuple[list[Array], bool]:
-    """The traces (width, sides) of all faces, and whether something was left free; arguments as of ``factorise``.
+    """Return the traces (width, rhs) on all faces, and whether the system is rank deficient.
 
-    Products square a condition. What the traces then leave of the rows themselves is solved for again until it is
-    rounding, after which they are as good as by an orthogonal factorisation, which takes over where that fails.
+    Normal equations square the condition number. Iterative refinement with residuals of the rows themselves then makes
+    the traces as accurate as an orthogonal factorisation does; where it does not converge, that factorisation is used.
+    Arguments are those of ``factorise``.
     """
     elimination, squared = factorise(tree, owners, widths, leaves, checkpoint)
     traces, rank_deficient = _back_substituted(elimination, widths)
@@ -68,7 +70,7 @@ def _refined_traces(
     traces: Sequence[Array],
     checkpoint: Callable[[], None],
 ) -> list[Array]:
-    """The traces after corrections, until these are rounding; IllConditioned where they do not become smaller."""
+    """Return the traces after iterative refinement; IllConditioned where the corrections do not decrease."""
     refined, before = list(traces), 1.0
     for _ in range(MAX_REFINEMENTS):
         checkpoint()
@@ -100,8 +102,9 @@ def _back_substituted(elimination: EliminationOrder, widths: Sequence[int]) -> t
 def _correction(
     elimination: EliminationOrder, parts: Sequence[SchurComplement], traces: Sequence[Array]
 ) -> list[Array]:
-    """The traces of what given traces leave of the right sides of rows, with the factors that are there."""
-    values = [np.zeros_like(trace) for trace in traces]  # right sides, then what they give
+    """Return the correction of traces: the least-squares solution for the residual of the rows, by the given
+    factors."""
+    values = [np.zeros_like(trace) for trace in traces]  # right-hand sides of the normal equations, then the solution
     rhs = values[0].shape[1]
 
     def of(faces: Sequence[int], values: Array) -> Iterator[tuple[int, Array]]:
@@ -116,15 +119,15 @@ def _correction(
                 values[j] += more
     for mine, pivot in elimination:
         rhs_block = np.concatenate([values[j] for j in mine])
-        turned = solve_triangular(pivot.rows[:, : pivot.own], rhs_block, trans="C", check_finite=False)
+        turned = solve_triangular(pivot.rows[:, : pivot.pivots], rhs_block, trans="C", check_finite=False)
         for j, value in of(mine, turned):
             values[j] = value
         if pivot.faces:
-            for j, more in of(pivot.faces, pivot.rows[:, pivot.own : -rhs].conj().T @ turned):
+            for j, more in of(pivot.faces, pivot.rows[:, pivot.pivots : -rhs].conj().T @ turned):
                 values[j] = values[j] - more
     for mine, pivot in reversed(elimination):
         rows = np.hstack([pivot.rows[:, :-rhs], np.concatenate([values[j] for j in mine])])
-        for j, value in of(mine, PivotBlock(pivot.own, pivot.faces, rows).solve(values)[0]):
+        for j, value in of(mine, PivotBlock(pivot.pivots, pivot.faces, rows).solve(values)[0]):
             values[j] = value
     return values
 
@@ -136,9 +139,11 @@ def factorise(
     leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
     checkpoint: Callable[[], None],
 ) -> tuple[EliminationOrder, bool]:
-    """The traces eliminated along the tree, and whether by products.
+    """Eliminate the traces along the tree; also return whether normal equations were used.
 
-    widths : numbers per face; leaves : what the leaves have kept and left; checkpoint : called between factorisations
+    widths : number of trace coefficients per face
+    leaves : the pivot block and Schur complement of each leaf
+    checkpoint : called between factorisations, may raise
     """
     try:
         return dissect_normal(tree, owners, widths, _normal_products(leaves), checkpoint), True
@@ -147,7 +152,7 @@ def factorise(
 
 
 def _complements(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
-    """What the leaves have left."""
+    """Return the Schur complements of the leaves."""
     return [None if leaf is None else leaf[1] for leaf in leaves]
 
 
@@ -158,14 +163,14 @@ def dissect_normal(
     products: Sequence[SchurComplement | None],
     checkpoint: Callable[[], None],
 ) -> EliminationOrder:
-    """The same of leaves that have left products of rows; IllConditioned where these do not tell enough."""
+    """Eliminate the traces of leaves whose Schur complements are normal equations; IllConditioned where they are."""
     return _dissect(tree, owners, widths, products, checkpoint, _merge_normal)
 
 
 Merge = Callable[
     [Sequence[SchurComplement], Sequence[int], Sequence[int], Sequence[int]], tuple[PivotBlock, SchurComplement]
 ]
-"""Parts, the faces whose traces go, the faces that stay, and the widths → rows of the former, what is left."""
+"""(parts, faces to eliminate, faces that remain, widths) → pivot block of the former, Schur complement."""
 
 
 def _dissect(
@@ -200,13 +205,13 @@ def _dissect(
         return merged(parts, mine)
 
     last = visit(tree)
-    if last is not None and last.faces:  # a single cell, joined to itself by periodicity
+    if last is not None and last.faces:  # a single cell, connected to itself by periodicity
         merged([last], last.faces)
     return elimination
 
 
 def _normal_products(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
-    """A*A in the place of the rows A that leaves have left; IllConditioned where these are beyond what can be squared."""
+    """Return the normal equations A*A of the rows A of each leaf; IllConditioned where these overflow."""
     complements: list[SchurComplement | None] = []
     for part in (None if leaf is None else leaf[1] for leaf in leaves):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -220,10 +225,10 @@ def _normal_products(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]
 def _merge_normal(
     parts: Sequence[SchurComplement], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
 ) -> tuple[PivotBlock, SchurComplement]:
-    """By a Cholesky factor of products of rows; IllConditioned where that is not accurate."""
+    """Merge by a Cholesky factor of normal equations; IllConditioned where that is not accurate."""
     faces = [*mine, *rest]
     starts = dict(zip(faces, np.cumsum([0, *(widths[j] for j in faces)]), strict=False))
-    own, total, rhs = sum(widths[j] for j in mine), sum(widths[j] for j in faces), _rhs_count(parts[0], widths)
+    pivots, total, rhs = sum(widths[j] for j in mine), sum(widths[j] for j in faces), _rhs_count(parts[0], widths)
     kind = np.result_type(*(part.rows for part in parts))
     matrix = np.zeros((total + rhs, total + rhs), dtype=kind, order="F")
     for part in parts:
@@ -236,13 +241,13 @@ def _merge_normal(
                     matrix[row, column] += block
                 else:
                     matrix[column, row] += block.conj().T
-    return schur(matrix, own, tuple(rest))
+    return schur(matrix, pivots, tuple(rest))
 
 
 def _merged_spans(spans: Sequence[tuple[int, int]]) -> list[slice]:
-    """Spans as slices, those that follow each other as one: fewer and larger blocks to add.
+    """Return spans as slices, with adjacent ones merged: fewer and larger blocks to add.
 
-    >>> _runs([(4, 6), (6, 9), (0, 2)])
+    >>> _merged_spans([(4, 6), (6, 9), (0, 2)])
     [slice(4, 9, None), slice(0, 2, None)]
     """
     slices: list[slice] = []
@@ -257,20 +262,20 @@ def _merged_spans(spans: Sequence[tuple[int, int]]) -> list[slice]:
 def _merge_orthogonal(
     parts: Sequence[SchurComplement], mine: Sequence[int], rest: Sequence[int], widths: Sequence[int]
 ) -> tuple[PivotBlock, SchurComplement]:
-    """By an orthogonal factorisation of the rows, which is backward stable."""
-    own = sum(widths[j] for j in mine)
+    """Merge by an orthogonal factorisation of the rows, which is backward stable."""
+    pivots = sum(widths[j] for j in mine)
     triangle = triangular_factor(_stacked_rows(parts, [*mine, *rest], widths))
-    return PivotBlock(own, tuple(rest), triangle[:own]), SchurComplement(tuple(rest), triangle[own:, own:])
+    return PivotBlock(pivots, tuple(rest), triangle[:pivots]), SchurComplement(tuple(rest), triangle[pivots:, pivots:])
 
 
 def _rhs_count(rows: SchurComplement | PivotBlock, widths: Sequence[int]) -> int:
-    """How many right sides there are."""
-    own = rows.own if isinstance(rows, PivotBlock) else 0
-    return int(rows.rows.shape[1]) - own - sum(widths[j] for j in rows.faces)
+    """Return the number of right-hand sides."""
+    pivots = rows.pivots if isinstance(rows, PivotBlock) else 0
+    return int(rows.rows.shape[1]) - pivots - sum(widths[j] for j in rows.faces)
 
 
 def _stacked_rows(parts: Sequence[SchurComplement], faces: Sequence[int], widths: Sequence[int]) -> Array:
-    """The rows of parts below each other, in the columns of these faces."""
+    """Return the rows of parts below each other, in the columns of these faces."""
     starts = dict(zip(faces, np.cumsum([0, *(widths[j] for j in faces)]), strict=False))
     total = sum(widths[j] for j in faces)
     kind = np.result_type(*(part.rows for part in parts))

@@ -1,4 +1,4 @@
-"""The triangles of an elimination, kept to solve for many right sides."""
+"""Triangular factors that are kept to solve for many right-hand sides (semi-normal equations)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from rannpde.pde.cells.condensation.dissection import EliminationOrder
 
 
 class SeminormalFactor:
-    """R of a least-squares matrix A, kept to solve R*R x = A*b for many right sides (semi-normal equations).
+    """The triangular factor R of a least-squares matrix A, which solves R*R x = A*b for many right-hand sides.
 
-    Corrections of a residual that is computed from A itself are as accurate as those of Q, which need not be kept.
-    leaves : rows of each leaf's own unknowns, None for none; order : those of the traces; both real or complex
-    free : whether something is left undetermined
+    Q is not stored. If residuals are computed with A itself, corrections by R alone converge to the same accuracy
+    (corrected semi-normal equations, Björck 1987).
+
+    leaves : pivot blocks of the leaves, None where there is no cell; order : those of the traces; all real or all
+        complex
+    rank_deficient : whether some factor is singular to rounding
     """
 
     def __init__(
@@ -34,12 +37,12 @@ class SeminormalFactor:
         self.rank_deficient = any(triangle.inverse is not None for triangle in known)
 
     def _at(self, faces: Sequence[int]) -> Array:
-        """Where the traces of these faces stand among all."""
+        """Return the positions of the traces on these faces in the vector of all traces."""
         parts = [np.arange(self.spans[j].start, self.spans[j].stop) for j in faces]
         return np.concatenate([np.empty(0, dtype=int), *parts])
 
     def solve(self, cells: Sequence[Array], traces: Array) -> tuple[list[Array], Array]:
-        """x of R*R x = g, both as one array per leaf and the traces of all faces."""
+        """Return x of R*R x = g; both are given as one array per leaf and the traces on all faces."""
         trace_values = np.array(traces)
         inner: list[Array] = []
         for rhs, one in zip(cells, self.leaves, strict=True):
@@ -60,18 +63,18 @@ class SeminormalFactor:
 
 
 class TriangularFactor:
-    """PivotBlock rows [R | beside] without a right side; a singular R is replaced by its pseudo-inverse."""
+    """A pivot block [R | coupling] without right-hand sides; a singular R is replaced by its pseudo-inverse."""
 
     def __init__(self, pivot: PivotBlock) -> None:
-        own = pivot.own
-        self.matrix, self.coupling = np.asfortranarray(pivot.rows[:, :own]), pivot.rows[:, own:-1].copy()
+        pivots = pivot.pivots
+        self.matrix, self.coupling = np.asfortranarray(pivot.rows[:, :pivots]), pivot.rows[:, pivots:-1].copy()
         self.complex = np.iscomplexobj(self.matrix)
         condition = lapack.ztrcon if self.complex else lapack.dtrcon
-        regular = not own or (len(self.matrix) == own and condition(self.matrix)[0] > RANK_TOLERANCE)
+        regular = not pivots or (len(self.matrix) == pivots and condition(self.matrix)[0] > RANK_TOLERANCE)
         self.inverse = None if regular else np.linalg.pinv(self.matrix, rcond=RANK_TOLERANCE)
 
     def solve(self, rhs: Array, adjoint: bool = False) -> Array:
-        """R⁻¹ right, or R*⁻¹ right."""
+        """Return R⁻¹ rhs, or R*⁻¹ rhs."""
         if self.inverse is not None:
             return (self.inverse.conj().T if adjoint else self.inverse) @ rhs
         if not len(self.matrix):

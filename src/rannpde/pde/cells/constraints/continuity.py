@@ -1,6 +1,7 @@
-"""Rows that constraint the functions of cells to the traces on their faces:  ∂_n^k u = λ_k, k below the order in space.
+"""Continuity constraints between cells and the traces on their faces: ∂_n^k u = λ_k for k below the order in space.
 
-Where a flux jumps, u = λ_0 and flux · n = λ_1, the rows of which a system makes, since they may change with the state.
+Where a flux jumps, the constraints are u = λ_0 and flux · n = λ_1. The rows of the latter are made by the system, since
+they may depend on the state. The traces λ are unknowns on the faces, as in HDG and mortar methods.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ from rannpde.pde.cells.condensation.blocks import (
 from rannpde.pde.cells.mesh.mesh import Face, Mesh
 
 Traces = Sequence[tuple[int, int]]
-"""(number of a field, order k of its derivative across the face)."""
+"""The traces on a face: (number of a field, order k of its normal derivative)."""
 
 
 NORMAL_THRESHOLD = 1e-9
-"""Component of a normal below which it does not point along an axis."""
+"""A component of a unit normal below this is zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class FaceOperator:
-    """A face as one of its cells sees it: per trace rows of the cell's own functions.
+    """The rows of the trace operators of a face, applied to the basis functions of one of its cells.
 
-    held (t, functions) : components along the face's polynomials; lost (P - t, functions) : what these cannot hold
+    projected : for each trace the components (t, functions) along the face's polynomials
+    complement : for each trace the components (P - t, functions) orthogonal to them
     """
 
     face: int
@@ -47,15 +49,16 @@ class FaceOperator:
 
     @property
     def width(self) -> int:
-        """Of all its traces."""
+        """Number of coefficients of all traces on the face."""
         return sum(map(len, self.projected))
 
 
 @dataclass(frozen=True, eq=False)
 class FluxOperator:
-    """The flux of an equation through a face as one of its cells sees it: rows (…, own + 1) with a right side.
+    """The rows (…, local + 1) of the flux of an equation through a face, seen from one of its cells, with right-hand
+       side.
 
-    number : of the trace among those of the face; held, lost : as of a ``FaceOperator``
+    number : of this trace among those of the face; projected, complement : as in ``FaceOperator``
     """
 
     face: int
@@ -65,10 +68,12 @@ class FluxOperator:
 
 
 class ContinuityConstraints:
-    """The faces of a mesh: numbers of traces (widths), faces of each cell (own), and how it sees them (crossings).
+    """The traces on the faces of a mesh and the rows that couple them to the cells.
 
-    traces : by axis; sizes (fields,) : of the fields, which make the rows dimensionless
-    beside, fluxes : traces where a flux jumps, without the fluxes, and the number of these
+    traces : the continuous derivatives for faces normal to each axis; sizes (fields,) : scales that make rows
+        dimensionless
+    flux_traces, fluxes : the traces where a flux jumps, other than fluxes, and the number of fluxes
+    widths : number of trace coefficients per face; cell_faces : faces of each cell; operators : their rows
     """
 
     def __init__(
@@ -89,7 +94,7 @@ class ContinuityConstraints:
             ]
 
     def traces_of(self, face: Face) -> Traces:
-        """The fields and orders that are continuous across a face."""
+        """Return the fields and derivatives that are continuous across a face."""
         if face.flux:
             return self.flux_traces
         if face.normals is None:
@@ -98,9 +103,10 @@ class ContinuityConstraints:
         return list(dict.fromkeys(trace for axis in steep.tolist() for trace in self.traces[axis]))
 
     def face_bases_of(self, j: int) -> tuple[Array, Array, Array]:
-        """Roots of the weights (P, 1) of a face; its polynomials (P, t) and what they cannot hold (P, P - t)."""
+        """Return the square roots (P, 1) of the weights of a face, its trace basis (P, t) and the complement (P, P -
+        t)."""
         face: Face = self.mesh.faces[j]
-        if id(face.columns) not in self.face_bases:  # faces inside the domain share theirs
+        if id(face.columns) not in self.face_bases:  # uncut faces share their polynomials
             root = np.sqrt(face.weights)[:, None]
             trace_basis = face.columns * root
             complement_basis = np.linalg.qr(trace_basis, mode="complete")[0][:, trace_basis.shape[1] :]
@@ -108,7 +114,7 @@ class ContinuityConstraints:
         return self.face_bases[id(face.columns)]
 
     def _operators(self, j: int, number: int, cell: Cell) -> list[FaceOperator]:
-        """A face of a cell, twice where both its sides are here."""
+        """Return the operators of a face of a cell: two where both its sides belong to this cell."""
         face: Face = self.mesh.faces[j]
         traces = self.traces_of(face)
         powers = {k: _normal_derivative(face, k, len(cell.bounds)) for _, k in traces}
@@ -135,9 +141,9 @@ class ContinuityConstraints:
         fluxes: Sequence[FluxOperator] = (),
         weights: Array | None = None,
     ) -> tuple[PivotBlock, SchurComplement]:
-        """A cell's rows (rows, own + right sides) with those of its faces, after the elimination of its weights.
+        """Condense a cell: join its rows (rows, local + rhs) with those of its faces and eliminate its weights.
 
-        strengths (fields,) : by which the faces of this cell weigh more than those of others
+        weights (fields,) : factors by which the continuity rows of this cell are multiplied
         """
         face_weight = self.face_weight * (np.ones(len(self.sizes)) if weights is None else weights)
         local, kind = functions * len(self.sizes), np.result_type(*blocks)
@@ -179,7 +185,7 @@ class ContinuityConstraints:
         return PivotBlock(local, tuple(faces), pivot_rows), SchurComplement(tuple(faces), complement)
 
     def normal_products(self, number: int, functions: int) -> Array:
-        """A*A of the rows of the faces of a cell, in the columns [own | traces | a right side]."""
+        """Return A*A for the continuity rows A of a cell, in the columns [local | traces | one right-hand side]."""
         local, faces = functions * len(self.sizes), self.cell_faces[number]
         starts = dict(zip(faces, local + np.cumsum([0, *(self.widths[j] for j in faces)]), strict=False))
         total = local + sum(self.widths[j] for j in faces)
@@ -200,9 +206,9 @@ class ContinuityConstraints:
     def condensed_normal(
         self, number: int, blocks: Sequence[Array], functions: int, constraints: Array
     ) -> tuple[PivotBlock, SchurComplement]:
-        """As ``eliminated``, but what is left is products of rows; constraints : as of ``products``.
+        """Condense a cell as ``condensed`` does, but by normal equations; constraints : from ``normal_products``.
 
-        With a third of the work, and accurate enough for factors by which residuals are corrected.
+        This takes a third of the work, and is accurate enough for factors that correct residuals.
         """
         local = functions * len(self.sizes)
         matrix = constraints.astype(np.result_type(*blocks))
@@ -215,7 +221,7 @@ class ContinuityConstraints:
 
 
 def _normal_derivative(face: Face, order: int, dim: int) -> dict[MultiIndex, Array | float]:
-    """Multi-index → factor (P, 1): the derivative of that order along the normals of a face."""
+    """Return multi-index → factor (P, 1): the derivative of that order along the normals of a face."""
     if face.normals is None:
         return {tuple(order * (axis == face.axis) for axis in range(dim)): 1.0}
     factors: dict[MultiIndex, Array | float] = {}

@@ -1,6 +1,6 @@
-"""Fluxes that jump: what is continuous across an interface, the rows of it, and how much some cells count for that.
+"""Fluxes that jump across interfaces: the traces that are continuous there, their rows, and weights of cells.
 
-Fields are continuous there, and fluxes along the normal.
+Across an interface the fields and the normal components of the fluxes are continuous.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, evaluate
 from rannpde.pde.statement.interfaces import on_side
 
-ALIKE = 2.0
-"""Diffusion of two cells that are joined differs by less unless it jumps between them."""
+CONTINUOUS_RATIO = 2.0
+"""The diffusion coefficients of two neighbouring cells differ by a smaller factor unless the coefficient jumps there.
+"""
 
 
 def contrast_weights(
     diffusion: Mapping[int, float], pairs: Iterable[tuple[int, int]], dirichlet: Container[int]
 ) -> dict[int, float]:
-    """Cell → its diffusion times the resistance between it and a cell where values are given, at least 1.
+    """Return a weight for each cell: its diffusion times its resistance to a cell with Dirichlet data, at least 1.
 
-    What an equation lacks in a region of strong diffusion that only weak ones join to the boundary flows through these,
-    and does there so many times the harm. The resistance of a way is that of the weakest region on it.
+    A residual in a region of strong diffusion that is connected to the boundary only through weak diffusion must flow
+    through the latter, where it causes an error that is larger by the ratio of the two. The resistance of a path is
+    that of its weakest region.
 
-    diffusion : by cell; pairs : of cells that are joined; held : cells in which values are given
+    diffusion : by cell; pairs : neighbouring cells; dirichlet : cells in which values are prescribed
 
-    >>> strengths({0: 1.0, 1: 1.0, 2: 500.0, 3: 0.1}, [(0, 1), (1, 2), (1, 3)], {0})
+    >>> contrast_weights({0: 1.0, 1: 1.0, 2: 500.0, 3: 0.1}, [(0, 1), (1, 2), (1, 3)], {0})
     {0: 1.0, 1: 1.0, 2: 500.0, 3: 1.0}
     """
     jumps, parent = [], {cell: cell for cell in diffusion}
@@ -48,7 +50,7 @@ def contrast_weights(
 
     for one, other in pairs:
         ratio = diffusion[one] / max(diffusion[other], 1e-300)
-        if 1 / ALIKE < ratio < ALIKE:
+        if 1 / CONTINUOUS_RATIO < ratio < CONTINUOUS_RATIO:
             parent[root(one)] = root(other)
         else:
             jumps.append((one, other))
@@ -75,7 +77,7 @@ class Fluxes:
     >>> ends = {"ends": On("boundary", "u = 0")}
     >>> problem = Problem("d(where(x < 0.3, 1, 5)*u_x, x) = 1", Interval(0, 1), ends)
     >>> found = Fluxes(problem)
-    >>> found.beside, [found.term(0, np.array([[x]])).expression.formula for x in (0.2, 0.4)]
+    >>> found.flux_traces, [found.term(0, np.array([[x]])).expression.formula for x in (0.2, 0.4)]
     ([(0, 0)], [normal x*u_x, 5*normal x*u_x])
     """
 
@@ -89,10 +91,10 @@ class Fluxes:
 
     @cached_property
     def flux_traces(self) -> Traces:
-        """The fields and orders that are continuous beside the fluxes.
+        """The traces that are continuous where a flux jumps, other than the flux.
 
-        A field whose derivatives are in such a flux is; one that is in it by its value alone, as a pressure, is not; of
-        others all derivatives below the order of the equations are.
+        A field whose derivatives occur in such a flux is continuous itself. One that occurs by its value alone, such as
+        a pressure, is not. Of all other fields the derivatives below the order of the equations are continuous.
         """
         traces: list[tuple[int, int]] = []
         jets = {jet for flux in self.expressions.values() for jet in flux.jets}
@@ -106,7 +108,7 @@ class Fluxes:
         return traces
 
     def term(self, number: int, points: Array) -> Term:
-        """The flux of a jumping equation as it is on the side of interfaces on which points (M, n) lie."""
+        """Return the flux of a jumping equation on the side of the interfaces where points (M, n) lie."""
         name, flux = list(self.expressions.items())[number]
         formula = on_side(flux.formula, self._positive(flux, points))
         if (number, formula) not in self._terms:
@@ -137,7 +139,7 @@ class FaceFlux:
 
 
 class FaceFluxes:
-    """The streams of each cell (own); strongest : largest factor of the rows of a cell."""
+    """The jumping fluxes through the faces of each cell (``own``); largest_weight : bound on the weights of cells."""
 
     def __init__(
         self, problem: Problem, mesh: Mesh, constraints: ContinuityConstraints, fluxes: Fluxes, largest_weight: float
@@ -157,11 +159,11 @@ class FaceFluxes:
 
     @property
     def collocations(self) -> list[CollocationPoints]:
-        """Of all streams."""
+        """The collocation points of all fluxes."""
         return [face_flux.collocation for own in self.own for face_flux in own]
 
     def _fluxes_of(self, number: int, cell: Cell) -> Iterator[FaceFlux]:
-        """Fluxes through the faces of a cell where they jump."""
+        """Iterate over the jumping fluxes through the faces of a cell."""
         words = self.problem.vocabulary
         for j in self.continuity.cell_faces[number]:
             face = self.mesh.faces[j]
@@ -180,7 +182,7 @@ class FaceFluxes:
     # -------------------------------------------------------------------------------------------------------- rows
 
     def row(self, face_flux: FaceFlux, block: Array) -> FluxOperator:
-        """The rows (P, own + 1) of a stream, made dimensionless, as the face sees them."""
+        """Return the dimensionless rows of a flux, from a block (P, local + 1) at the points of its face."""
         root, trace_basis, complement_basis = self.continuity.face_bases_of(face_flux.face)
         rows = block * (root / self.scales[face_flux.face, face_flux.number])
         return FluxOperator(
@@ -191,7 +193,7 @@ class FaceFluxes:
         )
 
     def squared_defect(self, face_flux: FaceFlux, values: Array, traces: Array) -> float:
-        """Sum of the squares of what the rows of a stream lack, from its flux (P,) and the traces of its face."""
+        """Return the sum of squares of the defects of a flux row, from its flux (P,) and the traces on its face."""
         root, trace_basis, complement_basis = self.continuity.face_bases_of(face_flux.face)
         flow = root[:, 0] * values / self.scales[face_flux.face, face_flux.number]
         first = (len(self.fluxes.flux_traces) + face_flux.number) * trace_basis.shape[1]
@@ -205,10 +207,12 @@ class FaceFluxes:
         collocations: Sequence[Sequence[CollocationPoints]],
         coefficients: Callable[[CollocationPoints, int], tuple[list[Array], float]],
     ) -> None:
-        """What makes the rows of fluxes dimensionless: the smaller of the sizes on the two sides of a face.
+        """Compute the scales that make flux rows dimensionless, and the weights of cells (``contrast_weights``).
 
-        And the strengths of cells, see ``strengths``. places : of terms by cell; coefficients : of one in a cell, the
-        partial derivatives and the size
+        The scale of a face is the smaller of the natural sizes of the flux on its two sides.
+
+        collocations : of all terms, by cell; coefficients : returns partial derivatives and natural size of a term in a
+            cell
         """
         self.scales, self.contrast_weights = {}, {}
         for number, _ in self.mesh.present:
@@ -226,7 +230,7 @@ class FaceFluxes:
             self.contrast_weights |= {(number, name): min(one, self.largest_weight) for number, one in weights.items()}
 
     def row_weight(self, collocation: CollocationPoints, number: int) -> float:
-        """By which the rows of a term in this cell weigh more than those in others."""
+        """Return the factor by which the rows of a term in this cell are weighted."""
         if collocation.term.kind == "interior":
             return self.contrast_weights.get((number, collocation.term.name), 1.0)
         firm = self.constraint_weights(number)
@@ -234,7 +238,8 @@ class FaceFluxes:
         return max(float(firm[fields.index(name)]) for name in collocation.term.expression.fields if name in fields)
 
     def constraint_weights(self, number: int) -> Array:
-        """(fields,): how much more than others the faces of a cell weigh: what leaks through them does harm."""
+        """Return the factors (fields,) of the continuity rows of a cell: fluxes lost through its faces cause large
+        errors."""
         weights = np.ones(len(self.problem.fields))
         for name, flux in self.fluxes.expressions.items():
             for jet in flux.jets:
@@ -245,7 +250,7 @@ class FaceFluxes:
 
 
 def _has_dirichlet(collocations: Sequence[CollocationPoints], fields: Sequence[str]) -> bool:
-    """Whether values of these fields are given at one of the places."""
+    """Return whether values of these fields are prescribed at one of the collocation points."""
     jets = [
         jet
         for collocation in collocations

@@ -1,4 +1,4 @@
-"""Where the terms of a problem stand in cells: points of equations and conditions, and how much they count there."""
+"""Collocation points of equations and conditions in cells, and the weights of their rows."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Jet
 
 SIDE_SAMPLES = 200
-"""Points of a side that show where it lies."""
+"""Samples of a side from which its bounding box is estimated."""
 INWARD_SHIFT = 1e-10
-"""How far inside a point of the boundary is looked for, as a share of the domain's length."""
+"""A point of the boundary is shifted inwards by this fraction of the domain's length to find its leaf."""
 CORNER_RADIUS = 0.25
-"""Distance from a corner within which rows weigh less, as a share of the shortest side of the domain."""
+"""Distance from a corner within which rows have smaller weights, as a fraction of the shortest side of the domain."""
 
 Flows = dict[str, tuple[Array, Array]]
-"""Field → (diffusion (n,), velocity (n,)), means over a cell."""
+"""For each field (diffusion (n,), velocity (n,)), averaged over a cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class CollocationPoints:
-    """Points (P, n) of one term in one cell, weights (P,), sum 1, what is known there, and ∂^index of the functions."""
+    """Points (P, n) of one term in one cell, weights (P,) of sum 1, known values there, and tables of ∂^index of the
+    basis."""
 
     term: Term
     points: Array
@@ -45,7 +46,7 @@ class CollocationPoints:
 def collocation_points(
     problem: Problem, mesh: Mesh, rng: np.random.Generator, checkpoint: Callable[[], None]
 ) -> list[list[CollocationPoints]]:
-    """The places of all terms, by cell; checkpoint : called between cells."""
+    """Return the collocation points of all terms, by cell; checkpoint : called between cells, may raise."""
     collocations: list[list[CollocationPoints]] = [[] for _ in mesh.cells]
     boundary = BoundaryPoints(mesh.tree, next(cell.basis.nodes for _, cell in mesh.present), rng)
     for number, cell in mesh.present:
@@ -55,12 +56,12 @@ def collocation_points(
 
 
 def field_jets(problem: Problem, term: Term) -> list[Jet]:
-    """The jets of fields in a term: others are of what is given beside them."""
+    """Return the jets of a term that belong to fields of the problem; others belong to given unknowns."""
     return [jet for jet in term.expression.jets if jet.field in problem.fields]
 
 
 def _equations(problem: Problem, cell: Cell) -> list[CollocationPoints]:
-    """Equations at the points of a cell."""
+    """Return the equations at the points of a cell."""
     terms, words = problem.interior, problem.vocabulary
     tables = cell.tables({jet.index for term in terms for jet in field_jets(problem, term)})
     return [
@@ -71,7 +72,7 @@ def _equations(problem: Problem, cell: Cell) -> list[CollocationPoints]:
 def _conditions(
     problem: Problem, mesh: Mesh, boundary: BoundaryPoints, number: int, cell: Cell
 ) -> Iterator[CollocationPoints]:
-    """Conditions at points in the leaf of a cell."""
+    """Iterate over the conditions at points in the leaf of a cell."""
     for term in problem.constraints:
         data = None
         if term.points is not None:
@@ -87,7 +88,7 @@ def _conditions(
 
 
 class BoundaryPoints:
-    """Sides cut up by the leaves of a tree; nodes : along an axis of a cell."""
+    """Boundary collocation points: the points of sides in the leaves of a tree; nodes : along an axis of a cell."""
 
     def __init__(self, tree: CellNode, nodes: int, rng: np.random.Generator) -> None:
         self.tree, self.nodes, self.rng = tree, nodes, rng
@@ -96,9 +97,9 @@ class BoundaryPoints:
         self.known: dict[tuple[int, int, bool], tuple[Array, Array]] = {}
 
     def points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
-        """Points (P, n) of a side, or of a slice that is none of the boundary, in a leaf, and weights (P,).
+        """Return points (P, n) of a side, or of a slice inside the domain, in a leaf, and their weights (P,).
 
-        The same for all conditions on a side: they are as many as there are fields.
+        All conditions on one side share their points; there are as many conditions as fields.
         """
         own, (lower, upper) = self._first(side)
         bounds = self.tree.leaves[number].bounds
@@ -110,14 +111,15 @@ class BoundaryPoints:
         return self.known[key]
 
     def _first(self, side: Side) -> tuple[Side, tuple[Array, Array]]:
-        """The first side that equals this one, and its extent; found by identity, as hashes of sides take long."""
+        """Return the first side that equals this one, and its bounds; looked up by identity because hashing a side is
+        slow."""
         if id(side) not in self.first_equal:
             if side not in self.side_bounds:
                 self.side_bounds[side] = (side, self._bounds_of(side))
             self.first_equal[id(side)] = (
                 side,
                 *self.side_bounds[side],
-            )  # as it is kept, no other can have its identity
+            )  # the side is kept, so that no other can have its identity
         return self.first_equal[id(side)][1:]
 
     def _points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:
@@ -128,13 +130,13 @@ class BoundaryPoints:
             points = side.within(bounds, 2 * self.nodes if len(bounds) == 2 else self.nodes**2, self.rng)
             weights = np.ones(len(points))
         inwards = points
-        if boundary and len(points):  # a side may lie in a cut: it belongs to the leaf inside
+        if boundary and len(points):  # a side in the plane of a split belongs to the leaf inside the domain
             inwards = points - INWARD_SHIFT * self.tree.lengths.max() * side.normals(points)
         mine = self.tree.locate(inwards) == number
         return points[mine], weights[mine]
 
     def _bounds_of(self, side: Side) -> tuple[Array, Array]:
-        """The ends (n,) of a side, a little enlarged."""
+        """Return the lower and upper corner (n,) of the bounding box of a side, slightly enlarged."""
         sample = side.sample(SIDE_SAMPLES, rng=0)
         lower, upper = sample.min(axis=0), sample.max(axis=0)
         margin = 0.02 * float((upper - lower).max(initial=0.0)) + 1e-9 * self.tree.lengths.max()
@@ -142,7 +144,7 @@ class BoundaryPoints:
 
 
 def _flat_points(side: FlatSide, bounds: Array, count: int) -> tuple[Array, Array]:
-    """Gauss points of what a box holds of a flat side of a box."""
+    """Return Gauss points of the part of a flat side that lies in a box."""
     whole = np.insert(side.face.bounds.reshape(-1, 2), side.axis, side.value, axis=0)
     lower, upper = np.maximum(whole[:, 0], bounds[:, 0]), np.minimum(whole[:, 1], bounds[:, 1])
     across = np.arange(len(lower)) == side.axis
@@ -157,9 +159,10 @@ def _flat_points(side: FlatSide, bounds: Array, count: int) -> tuple[Array, Arra
 def outflow_weight(
     cell: Cell, collocation: CollocationPoints, flows: Mapping[str, tuple[Array, Array]], power: float
 ) -> float | Array:
-    """How much of a prescribed value a cell can feel: little where a flow leaves through a layer thinner than it.
+    """Return the weight of a prescribed value at an outflow boundary whose layer is thinner than the cell.
 
-    With the full weight a layer that is not resolved would be smeared over the whole domain.
+    The weight is small where convection out of the domain dominates diffusion on the scale of the cell. With the full
+    weight a layer that is not resolved would be smeared over the whole domain.
     """
     given = collocation.term.prescribed if collocation.term.kind == "boundary" else None
     if (
@@ -178,7 +181,7 @@ def outflow_weight(
 
 
 def record_flow(flows: Flows, collocation: CollocationPoints, partials: Sequence[Array]) -> None:
-    """Field → (diffusion (n,), velocity (n,)): means over a cell in the equation that diffuses the field most."""
+    """Record mean diffusion and velocity (n,) of each field over a cell, from the most diffusive equation."""
     dim = collocation.points.shape[1]
     flow_of: dict[str, tuple[Array, Array]] = {}
     for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
@@ -194,26 +197,26 @@ def record_flow(flows: Flows, collocation: CollocationPoints, partials: Sequence
 
 
 def corner_weights(tree: CellNode, domain: Domain, power: float) -> Array:
-    """Weights (leaves,) of the rows of cells: (r/R)^power at the distance r < R of a leaf from a corner, else 1.
+    """Return weights (leaves,) of the rows of cells: (r/R)^power at a distance r < R of a leaf from a corner, else 1.
 
-    For re-entrant corners where a field is unbounded, as the pressure of a flow. No cell that touches such a corner
-    satisfies its equations. With the full weight least squares trade this residual against others, far away, and the
-    whole solution is off (pollution). Rows of all kinds are weighed by a power of their distance from the corner, as in
-    weighted-norm least squares. Where all fields are bounded, as r^(2/3), small cells do better without: weights cost
-    the L-shape a digit.
+    They are for re-entrant corners where a field is unbounded, such as the pressure of a flow. No cell that touches
+    such a corner satisfies its equations. With the full weight, least squares would trade this residual against
+    residuals far away, and the whole solution would be wrong (pollution). Rows of all kinds are therefore weighted by a
+    power of their distance from the corner, as in weighted-norm least squares. Where all fields are bounded, like
+    r^(2/3), small cells do better without weights, which cost one digit on the L-shaped domain.
 
     >>> from rannpde.domains import Box
     >>> shape = Box(x=(0, 2), y=(0, 2)) - Box(x=(1, 2), y=(1, 2))
     >>> tree = CellNode(np.array([(0.0, 2.0), (0.0, 2.0)])).split(0).refined_leaves((1,))
-    >>> calm(tree, shape, 0.5).tolist()
+    >>> corner_weights(tree, shape, 0.5).tolist()
     [1.0, 1.0, 1.0, 1.0]
-    >>> round(float(calm(tree.refined_leaves((0, 1)).refined_leaves((0, 1)), shape, 1.0).min()), 3)
+    >>> round(float(corner_weights(tree.refined_leaves((0, 1)).refined_leaves((0, 1)), shape, 1.0).min()), 3)
     0.354
     """
     distances = np.ones(len(tree.leaves))
     centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
     for corner in domain.corners:
-        size = len(corner.point)  # the last coordinates: time may stand before them
+        size = len(corner.point)  # the last coordinates: time may precede them
         distance = np.linalg.norm(centres[:, -size:] - np.asarray(corner.point), axis=1)
         distances = np.minimum(distances, distance / (CORNER_RADIUS * float(tree.lengths[-size:].min())))
     return np.asarray(distances**power)

@@ -1,7 +1,8 @@
-"""Interfaces of a problem: where its coefficients jump or have kinks. Flat ones are cuts of trees, others are levels.
+"""Detection of interfaces: sets on which the coefficients of a problem jump or have kinks.
 
-Across an interface fields of an equation whose flux jumps are continuous, and so is the flux along the normal; other
-fields have as many continuous derivatives as inside a cell.
+Flat interfaces become splits of the tree, others level sets that divide its leaves. Across an interface the fields of
+an equation whose flux jumps are continuous, and so is the normal flux; other fields have as many continuous derivatives
+as they have inside a cell.
 """
 
 from __future__ import annotations
@@ -18,21 +19,25 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.interfaces import interface_places, smooth_places
 
 SCAN_POINTS = 4097
-"""Points of an axis among which the zeros of a function of one coordinate are looked for."""
+"""Points of an axis between which the zeros of a function of one coordinate are bracketed."""
 BISECTIONS, SAME_PLACE = 45, 1e-11
-"""Halvings of an interval of that scan, and the share of the axis by which two places may differ and be one."""
+"""Bisections of a bracket; two zeros closer than the second number, relative to the axis, are one."""
 MAX_CROSSED_EDGES = 0.08
-"""Share of the edges of a coarse grid that an interface of no flux may cross, or it is left alone; a circle: 0.03."""
+"""An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid; a
+circle crosses 0.03."""
 QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
 QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
-"""Points beside a operator, how far away they are as a share of the domain, and what makes a jump of their factors."""
+"""Distance of the sample points around a crossing, relative to the domain; relative difference of their coefficients
+   that is a jump."""
 
 
 @dataclass(frozen=True)
 class Interfaces:
-    """flat : axis, place, and whether a flux jumps there; curved : all others.
+    """The interfaces of a problem.
 
-    corners : points of the plane where those of a flux meet, near which a solution is like r^λ, λ < 1
+    flat : (axis, position, whether a flux jumps there); curved : all others
+    corners : points of the plane where interfaces with jumping fluxes meet; the solution behaves like r^λ with λ < 1
+        there
     """
 
     flat: tuple[tuple[int, float, bool], ...] = ()
@@ -41,18 +46,20 @@ class Interfaces:
 
     @property
     def crossings(self) -> list[tuple[float, ...]]:
-        """Points of the plane where two flat ones of any kind cross: beside a Laplacian, u has r² log r there."""
+        """The points of the plane where two flat interfaces cross; with a Laplacian u has a term r² log r there."""
         if {axis for axis, _, _ in self.flat} - {0, 1}:
             return []
         return list(product(*([place for own, place, _ in self.flat if own == axis] for axis in (0, 1))))
 
     def flux_at(self, axis: int, place: float) -> bool:
-        """Whether a flux jumps across the plane where a coordinate has that value."""
+        """Return whether a flux jumps across the plane where a coordinate has this value."""
         return (axis, place, True) in self.flat
 
 
 def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
-    """The interfaces of the equations; ``skipped`` : so many first coordinates are not the tree's (time in a march).
+    """Return the interfaces of the equations.
+
+    skipped : number of leading coordinates that the mesh does not have, such as time in time integration
 
     >>> from rannpde.domains import Box
     >>> from rannpde.pde.problem.conditions import On
@@ -79,7 +86,7 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
 
 
 def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tuple[tuple[float, ...], ...]:
-    """Where two flat interfaces cross, and the flux jumps across both.
+    """Return the points where two flat interfaces cross and the flux jumps across both.
 
     >>> from rannpde.domains import Box
     >>> from rannpde.pde.problem.conditions import On
@@ -109,7 +116,7 @@ def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tup
 
 
 def _crosses_few_edges(interface: Interface, bounds: Array) -> bool:
-    """Whether an interface is seen on a coarse grid to be worth following: sign(sin(99*x*y)) divides all cells."""
+    """Return whether an interface is simple enough to be resolved: sign(sin(99*x*y)) would divide all cells."""
     count = {2: 65, 3: 33}.get(len(bounds), 9)
     axes = np.meshgrid(*[np.linspace(lower, upper, count) for lower, upper in bounds], indexing="ij")
     positive = (interface.value(np.stack([axis.ravel() for axis in axes], axis=1)) > 0).reshape(axes[0].shape)
@@ -118,7 +125,7 @@ def _crosses_few_edges(interface: Interface, bounds: Array) -> bool:
 
 
 def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
-    """Where a function of one coordinate changes its sign inside the domain."""
+    """Return where a function of one coordinate changes its sign inside the domain."""
 
     def value(places: Array) -> Array:
         points = np.zeros((len(places), len(bounds)))
@@ -133,13 +140,13 @@ def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
         for _ in range(BISECTIONS):
             middle = 0.5 * (lower + upper)
             lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)
-        near = round(float(upper), 12)  # x < 0.3 is cut at 0.3, not beside it
+        near = round(float(upper), 12)  # split at 0.3 for x < 0.3, not at a rounded value next to it
         zeros.append(near if abs(near - upper) < SAME_PLACE * (bounds[axis, 1] - bounds[axis, 0]) else float(upper))
     return zeros
 
 
 def _merged(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tuple[int, float, bool], ...]:
-    """Planes that differ by rounding as one, across which a flux jumps if it does across any of them."""
+    """Merge planes that differ by rounding; a flux jumps across the result if it jumps across one of them."""
     planes: list[tuple[int, float, bool]] = []
     for axis, position, flux in flat:
         near = [

@@ -14,9 +14,9 @@ from rannpde.arrays import Array
 from rannpde.pde.statement.expression import differentiate, evaluate
 
 BISECTIONS, NEWTON_STEPS = 6, 6
-"""Halvings of an interval and steps of Newton's method in it: a root to rounding."""
+"""Bisections of a bracket, then Newton steps in it: together they find a root to rounding."""
 LINE_POINTS = 33
-"""Points of a line through a box among which it is seen to cross an interface."""
+"""Points of a line through a box between which crossings of an interface are bracketed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +36,19 @@ class Interface:
         return np.stack([np.broadcast_to(value, len(points)) for value in evaluate(formulas, known)], axis=1)
 
     def value(self, points: Array) -> Array:
-        """(M,), zero on the interface."""
+        """Return the level (M,), which is zero on the interface."""
         return self._evaluated([self.formula], points)[:, 0]
 
     def normals(self, points: Array) -> Array:
-        """Unit vectors (M, n) towards positive values."""
+        """Return unit normals (M, n) that point towards positive values."""
         slopes = self._evaluated(self.slopes, points)
         return slopes / np.maximum(np.linalg.norm(slopes, axis=1), 1e-300)[:, None]
 
     def within(self, bounds: Array, count: int) -> tuple[Array, Array]:
-        """Points (P, n) of the interface in a box, weights (P,), sum 1.
+        """Return points (P, n) of the interface in a box and quadrature weights (P,), sum 1.
 
-        On count^(n-1) lines along each axis, of which those count to which the interface is steepest.
+        Lines through a product Gauss grid are intersected with the interface, along each axis in turn; a point counts
+        if the normal of the interface is closest to that axis.
         """
         nodes, shares = leggauss(count)
         points, weights = [np.empty((0, len(bounds)))], [np.empty(0)]
@@ -65,7 +66,7 @@ class Interface:
         return np.concatenate(points), together / max(float(together.sum()), 1e-300)
 
     def _roots(self, grid: Array, rest: list[int], axis: int, span: Array) -> tuple[Array, Array]:
-        """Points (P, n) where lines through a grid meet the interface, and the numbers (P,) of their lines."""
+        """Return the points (P, n) where lines through a grid meet the interface, and the numbers (P,) of the lines."""
         steps = np.linspace(span[0], span[1], LINE_POINTS)
         lines = np.empty((len(grid), LINE_POINTS, len(rest) + 1))
         lines[:, :, rest], lines[:, :, axis] = grid[:, None, :], steps

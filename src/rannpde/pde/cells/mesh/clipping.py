@@ -1,4 +1,4 @@
-"""What a domain and its interfaces leave of the boxes and faces of a tree."""
+"""Clipped cells: the parts of boxes and faces that lie in a domain and on one side of interfaces (cut-cell method)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import BoxFace
 
 GRID_POINTS = {1: 65, 2: 33, 3: 17}
-"""Points per axis of the grid on which a box is looked at, by the number of its axes."""
+"""Points per axis of the grid on which a box is sampled, by the number of its axes."""
 OFFSET = 1e-7
-"""A box_face lies inside a domain where points at this share of a cell's length to both sides of it do."""
+"""A point of a face lies inside the domain if the points at this fraction of a cell's length on both sides of it do."""
 BOUNDARY_SAMPLES = 2000
-"""On every side of a domain that is not a box, to see which cells it cuts."""
+"""Samples of every side of a domain that is not a box, which show the cells that it cuts."""
 
 InterfaceSides = Sequence[tuple[Interface, int]]
-"""Interfaces, and on which side of each a set lies: -1 where it is negative, 1 where it is positive."""
+"""Interfaces, and the side of each on which a set lies: -1 where its level is negative, 1 where it is positive."""
 
 
 class CellClipper:
-    """A domain as its boxes see it; ``sides`` of its methods restrict it to one side of interfaces."""
+    """Geometric queries about boxes and faces in a domain; ``sides`` restricts each query to one side of interfaces."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.plain = domain, is_box(domain)
@@ -36,12 +36,12 @@ class CellClipper:
         self.boundary_bounds = np.array(boundary_bounds).reshape(-1, 2, domain.dim)
 
     def _boundary_near(self, bounds: Array) -> list[Array]:
-        """Points of the sides that may meet a box."""
+        """Return samples of the sides of the domain whose bounding box meets a box."""
         met = ((self.boundary_bounds[:, 0] <= bounds[:, 1]) & (bounds[:, 0] <= self.boundary_bounds[:, 1])).all(axis=1)
         return [self.boundary[k] for k in np.flatnonzero(met)]
 
     def _domain(self, points: Array) -> Domain:
-        """The domain as points see it: without what is far from all of them, such as most of many holes."""
+        """Return the domain without the parts that are far from all points, such as most of many holes."""
         if not len(points):
             return self.domain
         around = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
@@ -51,7 +51,7 @@ class CellClipper:
         return self.domain if space is self.domain.space else SpaceTime(self.domain.time, x=space)
 
     def _is_cut(self, bounds: Array) -> bool:
-        """Whether a side of the domain runs through the inside of a box."""
+        """Return whether a side of the domain crosses the interior of a box."""
         slack = 1e-9 * (bounds[:, 1] - bounds[:, 0])
         lower, upper = bounds[:, 0] + slack, bounds[:, 1] - slack
         return any(
@@ -59,7 +59,7 @@ class CellClipper:
         )
 
     def contains_box(self, bounds: Array, sides: InterfaceSides = ()) -> bool:
-        """Whether a box lies in the closed domain."""
+        """Return whether a box lies in the closed domain."""
         if self.plain or sides:
             return not sides
         if self._is_cut(bounds):
@@ -68,18 +68,19 @@ class CellClipper:
         return bool(self._domain(points).contains(points).all())
 
     def contains_points(self, points: Array, sides: InterfaceSides = ()) -> Array:
-        """Which points lie inside, not on the boundary."""
+        """Return which points lie in the open domain."""
         inside = np.ones(len(points), dtype=bool) if self.plain else self._domain(points).level(points) < -self.slack
         return inside & _on_sides(points, sides)
 
     def crossed_by(self, bounds: Array, interface: Interface, sides: InterfaceSides, points: Array) -> bool:
-        """Whether an interface runs through what a box holds; ``points`` : of it that must not miss that."""
+        """Return whether an interface crosses the clipped cell of a box, on a grid and at ``points``."""
         samples = np.concatenate([fine_grid(bounds), points])
         positive = interface.value(samples[self.contains_points(samples, sides)]) > 0
         return bool(positive.any() and not positive.all())
 
     def clipped_bounds(self, bounds: Array, sides: InterfaceSides = ()) -> Array | None:
-        """The smallest box around what a box holds, to a step of a fine grid; None for nothing."""
+        """Return the bounding box of a clipped cell, enlarged by one step of a fine grid; None where the cell is
+        empty."""
         points = fine_grid(bounds)
         inside_points = [
             points[self.contains_points(points, sides)],
@@ -95,7 +96,7 @@ class CellClipper:
     # ------------------------------------------------------------------------------------------------------ faces
 
     def inside_both(self, points: Array, axis: int, length: float, sides: InterfaceSides = ()) -> Array:
-        """Which points of a box_face have the domain on both sides; ``length`` : of the cells across it."""
+        """Return which points of a face have the domain on both sides; ``length`` : of the cells across it."""
         if self.plain:
             return _on_sides(points, sides)
         aside = np.zeros(points.shape[1])
@@ -104,7 +105,7 @@ class CellClipper:
         return domain.contains(points - aside) & domain.contains(points + aside) & _on_sides(points, sides)
 
     def face_parts(self, box_face: BoxFace, length: float, sides: InterfaceSides = ()) -> list[Array]:
-        """Boxes of a box_face that hold what of it is inside."""
+        """Return boxes that contain the parts of a face inside the domain."""
         bounds = box_face.bounds
         varying = np.flatnonzero(bounds[:, 0] < bounds[:, 1])
         if not len(varying):
@@ -132,7 +133,8 @@ class CellClipper:
         return boxes
 
     def _edge(self, one: Array, other: Array, axis: int, length: float, sides: InterfaceSides) -> Array:
-        """Where a segment leaves the domain: a root of the level, or by bisection where it runs along the boundary."""
+        """Return where a segment leaves the domain: a root of its level, or by bisection where it runs along the
+        boundary."""
 
         domain = self._domain(np.stack([one, other]))
 
@@ -154,7 +156,7 @@ class CellClipper:
 
 
 def fine_grid(bounds: Array) -> Array:
-    """Points (M, n) of a grid that reaches to the ends of a box, which may be flat."""
+    """Return the points (M, n) of a grid on a closed box, which may be flat."""
     count = GRID_POINTS[int((bounds[:, 0] < bounds[:, 1]).sum()) or 1]
     axes = [np.linspace(lower, upper, count if lower < upper else 1) for lower, upper in bounds]
     return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
@@ -165,7 +167,7 @@ def _within(points: Array, bounds: Array) -> Array:
 
 
 def _on_sides(points: Array, sides: InterfaceSides) -> Array:
-    """Which points lie on these sides of interfaces."""
+    """Return which points lie on these sides of interfaces."""
     chosen = np.ones(len(points), dtype=bool)
     for interface, sign in sides:
         chosen &= sign * interface.value(points) > 0

@@ -1,4 +1,4 @@
-"""The mesh to begin with, graded towards corners.
+"""The initial mesh, graded towards corners.
 
 Its cells end at flat sides of the domain, contain no whole hole, and are small where data vary or corners require it.
 """
@@ -20,18 +20,23 @@ from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 
 GRADING = 0.25
-"""Length of a cell over that of the next one away from a re-entrant corner."""
+"""Ratio of the lengths of neighbouring cells in a graded mesh, towards a corner."""
 INTERFACE_CORNER_ANGLE, MAX_CORNER_CELLS = 3 * pi, 600
-"""The angle of a re-entrant corner like which those of interfaces are treated at first, and so many cells at most.
-What a last cell leaves is multiplied by the contrast: with 1.5 π one of 100 left 2e-3 at a tolerance of 1e-4, with 3 π
-2e-5."""
+"""The angle of the re-entrant corner whose grading is used where interfaces cross; and the limit on cells for that.
+
+The error that the last cell leaves is multiplied by the contrast of the coefficients: at a contrast of 100 and a
+tolerance of 1e-4, the grading for 1.5 π left an error of 2e-3, that for 3 π one of 2e-5.
+"""
 SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
-"""Lines along each axis on which an interface is looked for in a cell; least cosine of the angle between its normals
-and their mean in a first cell; the share of the domain below which cells are not cut for that."""
+"""How curved interfaces are resolved: lines per axis on which the interface is searched for in a cell; smallest cosine
+   of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
+   cells are not split for that."""
 GUESS_TOLERANCE = 1e-5
-"""Last Legendre coefficients of a guess in a cell, over its size, with which Newton's method still begins well."""
+"""The highest Legendre coefficients of a guess in a cell, relative to its size, from which Newton's method still
+converges."""
 SIDE_SAMPLES, FLAT = 200, 1e-9
-"""Points of a side that show its extent; what is thinner, relative to the domain, is flat."""
+"""Samples of a side from which its bounding box is estimated; a thickness below this, relative to the domain, is zero.
+"""
 
 
 def first_tree(
@@ -42,10 +47,12 @@ def first_tree(
     interfaces: Interfaces,
     space: Domain | None = None,
 ) -> CellNode:
-    """Cells about as long as wide in which the data of the problem change by no more than the functions can follow.
+    """Return an initial mesh on which the data of the problem are resolved by functions of a degree.
 
-    They end at flat interfaces, and curved ones turn by no more than a right angle or so in them.
-    space : of a space-time, for cells in space that hold for all times
+    Its cells are about as long as wide, and end at flat interfaces; in each cell the normals of curved interfaces
+    differ from their mean by at most 60°.
+
+    space : the spatial domain of a space-time, for a mesh of space alone; the data must then be resolved at all times
     """
     domain = problem.domain if space is None else space
     bounds = np.asarray(domain.bounds, dtype=float)
@@ -69,10 +76,10 @@ def first_tree(
 
 
 def _longest_first(tree: CellNode, share: float) -> CellNode:
-    """A box cut into cells of at most that share of each length, the longest at most twice as long as the shortest.
+    """Split a box into cells of at most ``share`` of each length, the longest at most twice as long as the shortest.
 
-    Longest lengths are cut first: a plane along a long box would have the traces of all its cells, to be eliminated
-    together.
+    The longest sides are split first: a plane along a long box would carry the traces of all cells beside it, and they
+    would have to be eliminated together.
     """
     wanted = np.minimum(tree.lengths * share, 2 * share * tree.lengths.min())
 
@@ -84,7 +91,7 @@ def _longest_first(tree: CellNode, share: float) -> CellNode:
 
 
 def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> CellNode:
-    """Cells of one coordinate that are cut until polynomials of their degree follow a guess."""
+    """Split the cells of an interval until polynomials of the given degree approximate a guess."""
     nodes, shares = leggauss(degree + 1)
     analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
 
@@ -101,14 +108,17 @@ def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> 
 
 
 def _flat_interfaces(interfaces: Interfaces, max_cells: int) -> list[tuple[int, float]]:
-    """Axis and place of flat interfaces; without those where no flux jumps if they would make too many cells."""
+    """Return axis and position of the flat interfaces.
+
+    If they would make more than ``max_cells`` cells, those across which no flux jumps are left out.
+    """
     planes = [(axis, position) for axis, position, _ in interfaces.flat]
     cells = prod(1 + sum(own == axis for own, _ in planes) for axis in {own for own, _ in planes})
     return planes if cells <= max_cells else [(axis, position) for axis, position, flux in interfaces.flat if flux]
 
 
 def _resolve_curved_interfaces(tree: CellNode, interfaces: Interfaces, max_cells: int) -> CellNode:
-    """Cells in which curved interfaces turn little, found by looking at ever smaller boxes down to a least size."""
+    """Split cells until the normals of curved interfaces vary little in each, down to a smallest size."""
 
     def too_curved(leaf: CellNode) -> Array:
         none = np.zeros(len(leaf.bounds), dtype=bool)
@@ -127,7 +137,8 @@ def _resolve_curved_interfaces(tree: CellNode, interfaces: Interfaces, max_cells
 
 
 def _refine_while(tree: CellNode, split_axes: Callable[[CellNode], Array], max_cells: int = 10**6) -> CellNode:
-    """The tree with leaves cut across the axes that ``asked`` marks in them, until it marks none or they are many."""
+    """Split leaves across the axes that ``split_axes`` chooses, until it chooses none or there are ``max_cells``
+    leaves."""
     while len(tree.leaves) < max_cells:
         splits = {leaf: axes_of(split_axes(leaf)) for leaf in tree.leaves}
         if not any(splits.values()):
@@ -137,7 +148,7 @@ def _refine_while(tree: CellNode, split_axes: Callable[[CellNode], Array], max_c
 
 
 def _side_bounds(domain: Domain) -> list[tuple[Array, Array]]:
-    """Lower and upper ends of every side of a domain that is no box, each (n,)."""
+    """Return the lower and upper corner, each (n,), of every side of a domain that is not a box."""
     if is_box(domain):
         return []
     samples = [side.sample(SIDE_SAMPLES, rng=0) for side in domain.sides.values()]
@@ -145,7 +156,7 @@ def _side_bounds(domain: Domain) -> list[tuple[Array, Array]]:
 
 
 def _split_at_sides(tree: CellNode, domain: Domain) -> CellNode:
-    """Cells that end at the flat sides of a domain, and meet in its re-entrant corners, wherever cuts are shaken to."""
+    """Split cells at the flat sides and in the re-entrant corners of a domain; these splits are not jittered."""
     for lower, upper in _side_bounds(domain):
         flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
         if len(flat) == 1:
@@ -160,10 +171,11 @@ def _split_at_sides(tree: CellNode, domain: Domain) -> CellNode:
 
 
 def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
-    """Cells that hold no hole as a whole, and shrink towards re-entrant corners and those of interfaces.
+    """Refine until no cell contains a whole hole, and grade the mesh towards re-entrant corners and corners of
+       interfaces.
 
-    digits : binary, of the error wanted; near a corner of the angle ω a solution is like r^(π/ω), and the error that a
-        last cell of length h leaves elsewhere like h^(2π/ω)
+    digits : the wanted accuracy in binary digits. Near a corner of angle ω a solution behaves like r^(π/ω), and a last
+        cell of length h leaves an error of about h^(2π/ω) elsewhere.
     """
     if interfaces.corners:
         levels = ceil(digits * INTERFACE_CORNER_ANGLE / (2 * pi) / -log2(GRADING))
@@ -184,7 +196,7 @@ def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, int
 
 
 def graded_at_corners(tree: CellNode, domain: Domain, interfaces: Interfaces) -> CellNode:
-    """Smaller cells at re-entrant corners and those of interfaces."""
+    """Grade the mesh once more towards re-entrant corners and corners of interfaces."""
     return graded_towards(tree, [*_corner_points(domain), *interfaces.corners])
 
 
@@ -193,7 +205,7 @@ def _corner_points(domain: Domain) -> list[tuple[float, ...]]:
 
 
 def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels: int = 1) -> CellNode:
-    """The leaves that touch one of these points cut so often, each time near it."""
+    """Split the leaves that touch one of these points ``levels`` times, each time close to the point (graded mesh)."""
     for corner in corners:
         shift = len(tree.bounds) - len(corner)
         space = np.arange(len(tree.bounds)) >= shift
@@ -207,14 +219,14 @@ def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels:
 
 
 def split_fractions(leaf: CellNode, point: Array) -> Array:
-    """Shares (n,) at which a leaf is cut: near the end where the point lies, in the middle where it lies at none."""
+    """Return the fractions (n,) at which a leaf is split: near the end where the point lies, else in the middle."""
     slack = FLAT * leaf.lengths
     below, above = np.abs(point - leaf.bounds[:, 0]) <= slack, np.abs(point - leaf.bounds[:, 1]) <= slack
     return np.where(below, GRADING, np.where(above, 1 - GRADING, 0.5))
 
 
 def _contains_side(leaf: CellNode, boxes: list[tuple[Array, Array]], space: Array) -> bool:
-    """Whether a whole side lies inside a leaf."""
+    """Return whether a whole side of the domain lies inside a leaf."""
     return any(((leaf.bounds[:, 0] < low) & (high < leaf.bounds[:, 1]))[space].all() for low, high in boxes)
 
 

@@ -1,6 +1,6 @@
 """Cells and faces of a domain: the leaves of a tree that meet it, and the parts of their common faces inside it.
 
-A leaf through which an interface runs is divided along it into two cells on the same box, joined by the interface.
+A leaf that an interface crosses is divided along it into two cells on the same box; the interface is a face of both.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from rannpde.pde.cells.mesh.clipping import CellClipper, InterfaceSides
 from rannpde.pde.cells.mesh.tree import BoxFace, CellNode, box_faces, touching
 
 MIN_POINTS = 3
-"""A leaf that holds fewer points of the domain has no cell of its own."""
+"""A leaf that contains fewer points of the domain has no cell of its own."""
 FLAT_FRACTION = 1e-9
-"""Share of a box below which what lies in it is flat."""
+"""A set thinner than this fraction of the box that contains it is flat."""
 
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """What two cells share: points on a box_face or an interface, and polynomials on it that stand for the traces.
+    """Quadrature points on the common face of two cells, or on an interface, and polynomials that represent traces on
+       it.
 
-    axis : across the face; of a curved interface any, as ``normals`` (P, n) tell its directions
-    sides : points (P, n) as the lower and as the upper cell sees them (they differ on periodic faces only)
-    weights : (P,), sum 1; columns (P, t): orthonormal with these weights; length : of the cells across the box_face
+    axis : the axis normal to the face; arbitrary for a curved interface, whose unit normals are ``normals`` (P, n)
+    sides : the points (P, n) in the coordinates of the lower and of the upper cell; they differ on periodic faces only
+    weights : quadrature weights (P,), sum 1
+    columns : values (P, t) of the polynomials, orthonormal with these weights
+    length : the length of the smaller cell across the face
     flux : whether a flux jumps there
     """
 
@@ -48,9 +51,11 @@ class Face:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """cells : by leaf, None where the leaf holds nothing of the domain; owners : node → the faces in its plane.
+    """Cells and faces on the leaves of a tree.
 
-    homes : by leaf, the number of its box in the tree before leaves were divided along ``interfaces``
+    cells : by leaf; None where a leaf contains nothing of the domain
+    owners : for each inner node, the numbers of the faces in its plane
+    homes : for each leaf, the number of its box in the tree before leaves were divided along ``interfaces``
     """
 
     tree: CellNode
@@ -62,12 +67,12 @@ class Mesh:
 
     @property
     def present(self) -> Iterator[tuple[int, Cell]]:
-        """Number and cell of the leaves that have one."""
+        """Iterate over the number and cell of the leaves that have one."""
         return ((number, cell) for number, cell in enumerate(self.cells) if cell is not None)
 
 
 class MeshBuilder:
-    """Cells and faces of the leaves of a tree for one draw of functions."""
+    """Builds the cells and faces of the leaves of a tree with one sample of basis functions."""
 
     def __init__(self, domain: Domain, basis: BasisSample, interfaces: Interfaces | None = None) -> None:
         self.domain, self.basis, self.plain = domain, basis, is_box(domain)
@@ -78,7 +83,10 @@ class MeshBuilder:
     def build(
         self, tree: CellNode, periodic: tuple[int, ...] = (), checkpoint: Callable[[], None] = lambda: None
     ) -> Mesh:
-        """periodic : axes whose two ends are joined; checkpoint : called between cells, and between faces."""
+        """Build the mesh.
+
+        periodic : axes whose two ends are identified; checkpoint : called between cells and between faces, may raise
+        """
         sides: list[InterfaceSides] = []
         homes: list[int] = []
         if self.interfaces.curved:
@@ -117,7 +125,7 @@ class MeshBuilder:
     def _divided(
         self, tree: CellNode, sides: list[InterfaceSides], homes: list[int], numbers: Iterator[int]
     ) -> CellNode:
-        """The tree with leaves divided along the interfaces that run through them; notes the sides of all leaves."""
+        """Return the tree with leaves divided along the interfaces that cross them; record the sides of all leaves."""
         if tree.children is not None:
             lower, upper = (self._divided(child, sides, homes, numbers) for child in tree.children)
             return replace(tree, children=(lower, upper))
@@ -141,7 +149,7 @@ class MeshBuilder:
 
     @cached_property
     def clipper(self) -> CellClipper:
-        """What the domain leaves of boxes; a box leaves all of its own."""
+        """Geometric queries about the part of a box that lies in the domain."""
         return CellClipper(self.domain)
 
     def _cell(self, leaf: CellNode, sides: InterfaceSides) -> Cell | None:
@@ -170,9 +178,9 @@ class MeshBuilder:
     def _faces_in(
         self, box_face: BoxFace, shift: float, leaves: list[CellNode], sides: InterfaceSides, inner: bool
     ) -> list[Face]:
-        """Usually one; where the boundary crosses a box_face in two dimensions, one for each part inside."""
+        """Return the faces in the common face of two boxes: one, or one for each connected part of it in the plane."""
         length = float(min(leaf.lengths[box_face.axis] for leaf in leaves))
-        # coefficients may differ at the two ends of a period, whatever they do inside
+        # Coefficients may differ at the two ends of a period, even if they are continuous inside.
         position = float(box_face.bounds[box_face.axis, 0])
         flux = self.jumping and (shift != 0 or self.interfaces.flux_at(box_face.axis, position))
         faces = []
@@ -192,7 +200,7 @@ class MeshBuilder:
     def _interface_faces(
         self, bounds: Array, length: float, interface: Interface, cells: tuple[int, int], sides: InterfaceSides
     ) -> list[Face]:
-        """The part of an interface between two cells, in what their boxes share."""
+        """Return the part of an interface between two cells, in the intersection of their boxes."""
         count = 2 * self.basis.nodes if len(bounds) == 2 else self.basis.nodes
         points, weights = interface.within(bounds, count)
         inside = self.clipper.contains_points(points, sides)
@@ -208,12 +216,12 @@ class MeshBuilder:
 
     @cached_property
     def _uncut_traces(self) -> Array:
-        """Those of a box_face that lies in the domain, the same on all of them."""
+        """The trace polynomials of a face that the boundary does not cut; they are the same for all such faces."""
         bounds = np.array([(0.0, 0.0), *[(-1.0, 1.0)] * (self.basis.dim - 1)])
         return self._trace_basis(*gauss_grid(bounds, self.basis.nodes), bounds)
 
     def _trace_basis(self, points: Array, weights: Array, bounds: Array) -> Array:
-        """Polynomials on points (P, t), orthonormal with the weights; those of sizes below the cutoff are left out."""
+        """Return polynomials (P, t) on points, orthonormal with the weights, without those below the cutoff."""
         root, degree = (
             np.sqrt(weights)[:, None],
             self.basis.degree - self.basis.tuning.trace_degree_reduction[self.basis.dim - 1],
@@ -227,7 +235,7 @@ def _common(one: Array, other: Array) -> Array:
 
 
 def _all_faces(tree: CellNode, periodic: tuple[int, ...]) -> Iterator[tuple[CellNode, BoxFace, float]]:
-    """Every box_face with the node in whose plane it lies and the shift to its other side; periodic ones are the root's."""
+    """Iterate over (node, face in its plane, shift to its other side); periodic faces belong to the root."""
     for node, first in _inner_nodes(tree):
         yield from ((node, box_face, 0.0) for box_face in box_faces(node, first))
     for axis in periodic:
@@ -238,7 +246,7 @@ def _all_faces(tree: CellNode, periodic: tuple[int, ...]) -> Iterator[tuple[Cell
 
 
 def _all_levels(tree: CellNode) -> Iterator[tuple[CellNode, Interface, tuple[int, int]]]:
-    """Every node that is divided along an interface, and the numbers of two leaves on its two sides."""
+    """Iterate over the nodes that are divided along an interface, with two leaves on its two sides."""
     for node, first in _inner_nodes(tree):
         if isinstance(node.level, Interface) and node.children is not None:
             lower, upper = (len(child.leaves) for child in node.children)
@@ -248,7 +256,7 @@ def _all_levels(tree: CellNode) -> Iterator[tuple[CellNode, Interface, tuple[int
 
 
 def _inner_nodes(tree: CellNode) -> Iterator[tuple[CellNode, int]]:
-    """Every node that is no leaf, with the number of its first leaf."""
+    """Iterate over the inner nodes, each with the number of its first leaf."""
     stack = [(tree, 0)]
     while stack:
         node, first = stack.pop()

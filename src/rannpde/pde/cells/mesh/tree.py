@@ -1,7 +1,8 @@
-"""A tree of boxes: the bounding box of a domain cut in two, again and again, where the solution asks for it.
+"""The tree of boxes of a mesh: the bounding box of a domain, bisected recursively (h-refinement).
 
-The leaves are the cells. Two leaves touch in the plane of the one inner node that separates them, so every box_face between
-cells belongs to one node; eliminating the faces of a node after those of its children is nested dissection.
+The leaves are the cells. Two leaves touch in the plane of the one inner node that separates them, so every face between
+cells belongs to one node. Eliminating the traces on the faces of a node after those of its children is nested
+dissection.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError
 
 MAX_NODES, MAX_DEPTH = 10**6, 200
-"""Of a tree that is read from a file."""
+"""Limits on a tree that is read from a file."""
 
 
 class Divider(Protocol):
-    """What divides a box into the points where it is negative and the others."""
+    """A level-set function, which divides a box into the points where it is negative and the others."""
 
     def value(self, points: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
 class CellNode:
-    """A box (n, 2); a leaf, or cut across ``axis`` into a lower and an upper box, or divided along a level.
+    """A box (n, 2): a leaf, a box split across ``axis`` into a lower and an upper one, or a box divided by a level set.
 
-    share : of the length that the lower box gets; None where the cut is at a place that must stay
-    level : its children have the same box, and hold the points of it where the level is negative, and the others
+    fraction : the fraction of the length that the lower box gets; None where the position of the split is fixed
+    level : both children have this node's box; the first holds the points where the level is negative, the second the
+        others
     """
 
     bounds: Array
@@ -52,22 +54,22 @@ class CellNode:
         return self.bounds[:, 1] - self.bounds[:, 0]
 
     def split(self, axis: int, fraction: float = 0.5, at: float | None = None) -> CellNode:
-        """The box cut across an axis, in the middle unless a share of its length, or a place, is given."""
+        """Return the box split across an axis: in the middle, at a fraction of its length, or at ``at``."""
         position = float(self.bounds[axis] @ (1 - fraction, fraction)) if at is None else at
         lower, upper = self.bounds.copy(), self.bounds.copy()
         lower[axis, 1] = upper[axis, 0] = position
         return CellNode(self.bounds, axis, (CellNode(lower), CellNode(upper)), fraction if at is None else None)
 
     def divided(self, level: Divider) -> CellNode:
-        """The box divided along a level."""
+        """Return the box divided along the zeros of a level-set function."""
         return CellNode(self.bounds, -1, (CellNode(self.bounds), CellNode(self.bounds)), None, level)
 
     def refined(
         self, splits: Mapping[CellNode, tuple[int, ...]], fractions: Mapping[CellNode, Array] | None = None
     ) -> CellNode:
-        """A tree in which these leaves are cut across their axes, one axis after the other.
+        """Return the tree with these leaves split across the given axes, one axis after the other.
 
-        shares : of a leaf's lengths that the lower boxes get, (n,); a half otherwise
+        fractions : for each leaf, the fractions (n,) of its lengths that the lower boxes get; one half by default
         """
         if self.children is not None:
             lower, upper = (child.refined(splits, fractions) for child in self.children)
@@ -81,13 +83,13 @@ class CellNode:
         return tree.refined(rest, dict.fromkeys(tree.leaves, own)) if axes[1:] else tree
 
     def refined_leaves(self, axes: tuple[int, ...]) -> CellNode:
-        """All leaves cut across these axes."""
+        """Return the tree with all leaves split across these axes."""
         return self.refined(dict.fromkeys(self.leaves, axes)) if axes else self
 
     def split_at(self, axis: int, at: float, slack: float = 0.0) -> CellNode:
-        """A tree whose leaves nowhere reach across the plane of that coordinate by more than some slack.
+        """Return a tree none of whose leaves extends across the plane {x_axis = at} by more than ``slack``.
 
-        A plane within the slack of a leaf's end is that end: rounding must not make a leaf of its own.
+        A plane within the slack of a leaf's end is taken for that end: rounding must not create a sliver.
         """
         if not self.bounds[axis, 0] + slack < at < self.bounds[axis, 1] - slack:
             return self
@@ -97,7 +99,7 @@ class CellNode:
         return replace(self, children=(lower, upper))
 
     def split_near(self, point: Array, axis: int, slack: float) -> CellNode:
-        """A tree in which leaves that hold a point, up to some slack, are cut across the axis where it lies in them."""
+        """Split the leaves that contain a point, up to some slack, across the axis at the point's coordinate."""
         lower, upper = self.bounds.T
         if not ((lower - slack <= point) & (point <= upper + slack)).all():
             return self
@@ -109,9 +111,12 @@ class CellNode:
         )
 
     def jittered(self, amount: float, rng: np.random.Generator, aligned: bool = False) -> CellNode:
-        """The same cuts at other places, off by up to that share of the shortest leaf beside them; some must stay.
+        """Move every split by up to ``amount`` times the length of the shortest leaf beside it (jittered mesh).
 
-        together : whether cuts in one plane move alike, and all stay where one must: faces of one size stay that
+        Splits whose position is fixed stay where they are.
+
+        aligned : whether splits in one plane move by the same amount, and none of them if one is fixed; faces keep
+            their sizes
         """
         space: dict[Hashable, float] = {}
         for node in self._inner():
@@ -125,14 +130,14 @@ class CellNode:
         return self._moved(self.bounds, moves, aligned)
 
     def _inner(self) -> Iterator[CellNode]:
-        """Every node that is no leaf, each before its children."""
+        """Iterate over the inner nodes, each before its children."""
         if self.children is not None:
             yield self
             for child in self.children:
                 yield from child._inner()
 
     def _plane(self, aligned: bool) -> tuple[float, Hashable]:
-        """Where a node is cut, and what tells the cuts that move alike."""
+        """Return the position of a node's split, and a key that is the same for splits that move together."""
         assert self.children is not None
         position = float(self.children[1].bounds[self.axis, 0])
         return position, (self.axis, position) if aligned else self
@@ -148,7 +153,8 @@ class CellNode:
         return CellNode(box, self.axis, (one, other), self.fraction)
 
     def locate(self, points: Array) -> Array:
-        """The number of the leaf of each point (M,): on a cut the upper one, outside the nearest."""
+        """Return the number of the leaf that contains each point (M,): the upper one on a split, the nearest one
+        outside."""
         numbers = np.zeros(len(points), dtype=int)
         self._locate(points, np.arange(len(points)), 0, numbers)
         return numbers
@@ -168,7 +174,7 @@ class CellNode:
 
 @dataclass(frozen=True, eq=False)
 class BoxFace:
-    """The common part of two leaves: their numbers (lower, upper), the axis across, and the flat box (n, 2)."""
+    """The common face of two leaves: their numbers (lower, upper), the axis normal to it, and its flat box (n, 2)."""
 
     cells: tuple[int, int]
     axis: int
@@ -176,7 +182,7 @@ class BoxFace:
 
 
 def box_faces(node: CellNode, first: int = 0) -> Iterator[BoxFace]:
-    """The faces in the plane of an inner node whose leaves are numbered from ``first``."""
+    """Iterate over the faces in the plane of an inner node whose leaves are numbered from ``first``."""
     if node.children is None or node.level is not None:
         return
     lower, upper = node.children
@@ -187,7 +193,7 @@ def box_faces(node: CellNode, first: int = 0) -> Iterator[BoxFace]:
 
 
 def touching(below: list[tuple[int, CellNode]], above: list[tuple[int, CellNode]], axis: int) -> Iterator[BoxFace]:
-    """Pairs of boxes whose projections along the axis overlap; the box_face lies on the upper side of the first."""
+    """Iterate over the common faces of boxes ``below`` and ``above`` a plane: pairs whose projections overlap."""
     for one, left in below:
         for other, right in above:
             lower = np.maximum(left.bounds[:, 0], right.bounds[:, 0])
@@ -200,7 +206,10 @@ def touching(below: list[tuple[int, CellNode]], above: list[tuple[int, CellNode]
 
 
 def packed_tree(tree: CellNode, levels: Sequence[Divider] = ()) -> tuple[Array, Array]:
-    """Axis and place of every cut, depth first; a leaf has the axis -1, level k of n coordinates the axis n + k."""
+    """Return axis and position of every split, depth first, as two arrays.
+
+    A leaf has the axis -1; a division by level k of a tree in n coordinates has the axis n + k.
+    """
     if tree.children is None:
         return np.array([-1.0]), np.zeros(1)
     lower, upper = tree.children
@@ -213,7 +222,7 @@ def packed_tree(tree: CellNode, levels: Sequence[Divider] = ()) -> tuple[Array, 
 
 
 def unpacked_tree(bounds: Array, axes: Array, positions: Array, levels: Sequence[Divider] = ()) -> CellNode:
-    """The inverse of ``packed_tree``; FileError for arrays that are no tree.
+    """Return the tree of arrays that ``packed_tree`` made; FileError where they do not describe a tree.
 
     >>> tree = CellNode(np.array([(0.0, 1.0), (0.0, 2.0)])).split(1).refined_leaves((0,))
     >>> len(unpacked_tree(tree.bounds, *packed_tree(tree)).leaves)

@@ -1,8 +1,8 @@
-"""Newton's method on one mesh, with a line search, and with what it has learnt about its own convergence.
+"""Newton's method on one mesh, with a line search and an estimate of its own convergence.
 
-The first step goes from a function to weights, others between these. Close to the solution a change c is followed by
-one of about κ c². The largest κ seen is remembered over the meshes of a solve: an iteration that starts from the one
-before needs one step, since the second would only confirm that.
+The first step goes from a function to weights, later ones between weights. Close to the solution a change c is followed
+by a change of about κ c². The largest κ observed is remembered over the meshes of a solve: an iteration that starts
+from the previous solution then needs a single step, since the second one would only confirm it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.residual import apart
 
 ROUNDING_CHANGE = 1e-6
-"""A step that changes the solution by less and gains nothing has arrived at rounding."""
+"""A step that changes the solution by less than this and does not reduce the residual has reached rounding."""
 SHORTEST_STEP = 1 / 64
-"""Step of the line search below which it gives up."""
+"""The line search gives up below this step length."""
 ASYMPTOTIC_CHANGE, SAFETY_FACTOR = 0.3, 10.0
-"""Changes above say nothing of κ; the factor by which κ may be larger on another mesh."""
+"""Larger changes are outside the asymptotic regime and do not determine κ; the factor by which κ may grow between
+meshes."""
 
 
 class Newton:
@@ -33,14 +34,15 @@ class Newton:
     def __init__(self, tol: float, monitor: Monitor, tuning: CellsTuning, points: Array) -> None:
         self.tol, self.monitor, self.tuning, self.points = tol, monitor, tuning, points
         self.quadratic_constant = np.inf
-        """κ, as far as seen."""
+        """The largest κ observed."""
 
     def solve(
         self, system: CellsSystem, state: State, number: int, first: bool, checkpoint: Callable[[], None]
     ) -> tuple[Weights, int, Status, bool]:
-        """Weights, steps, how it ended, and whether something is left free.
+        """Return weights, number of steps, status, and whether the system is rank deficient.
 
-        number : of the iteration; first : whether there is no other, so that what is there counts when time is up
+        number : of the adaptive iteration; first : whether it is the first; its partial result is returned when time is
+            up
         """
         weights, rank_deficient = system.solve(state, checkpoint)
         before = np.inf
@@ -56,7 +58,8 @@ class Newton:
                 return weights, step, Status.BUDGET, rank_deficient
             try:
                 aim, rank_deficient = system.solve(weights, checkpoint)
-            except np.linalg.LinAlgError:  # the equations have no linearisation at what the step before has led to
+            # the previous step led to a state at which the equations cannot be linearised
+            except np.linalg.LinAlgError:
                 return weights, step, Status.NEWTON, rank_deficient
             length, norm = 1.0, system.norm(weights)
             while length >= SHORTEST_STEP and not system.norm(weights.moved_towards(aim, length)) < norm * (
@@ -83,5 +86,5 @@ class Newton:
         return weights, self.tuning.max_newton_steps, Status.NEWTON, rank_deficient
 
     def _negligible_next_step(self, change: float) -> bool:
-        """Whether the step after one that changed the solution by so much would change nothing that counts."""
+        """Return whether the step after one with this change would be negligible."""
         return change < ASYMPTOTIC_CHANGE and SAFETY_FACTOR * self.quadratic_constant * change**2 < 0.1 * self.tol

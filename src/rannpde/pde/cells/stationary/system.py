@@ -1,10 +1,9 @@
-"""The least-squares system of a problem on a mesh.
+"""The least-squares system of a stationary problem on a mesh.
 
-Unknown are the output weights y of every cell and the traces λ on every face. Rows: the equations at the points of a
-cell, the conditions at points of sides in it, and  ∂_axis^k u = λ_k  on its faces, k below the order of the equations;
-where a flux jumps,  flux · n = λ .
-Every row is made dimensionless: divided by what its terms would be for a field of the known size that varies over the
-cell.
+The unknowns are the output weights y of every cell and the traces λ on every face. The rows are the equations at the
+points of a cell, the conditions at boundary points in it, and the continuity constraints ∂_axis^k u = λ_k on its faces
+for k below the order of the equations; where a flux jumps, flux · n = λ. Every row is made dimensionless: it is divided
+by the size that its terms would have for a field of known magnitude that varies over the length of the cell.
 """
 
 from __future__ import annotations
@@ -44,26 +43,28 @@ JetTable = Mapping["CollocationPoints", Mapping[Jet, Array]]
 
 
 class Given(Protocol):
-    """Unknowns of a problem that are no fields: their jets, and how these change with each of ``count`` numbers."""
+    """Unknowns of a problem that are not fields: their jets, and the derivatives of these with respect to ``count``
+    numbers."""
 
     @property
     def count(self) -> int: ...
 
     def value(self, jet: Jet, points: Array) -> Array:
-        """(P,) at points (P, n)."""
+        """Return the jet (P,) at points (P, n)."""
         ...
 
     def slopes(self, jet: Jet, points: Array) -> Array:
-        """(P, count)."""
+        """Return the derivatives (P, count) of the jet with respect to the numbers."""
         ...
 
 
 class CellsSystem:
-    """Rows of a problem on a mesh.
+    """The rows of a problem on a mesh.
 
-    sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
-        may be missed (see ``places.entering``); factors : of the rows of a term, by name
-    given : unknowns beside the fields; checkpoint : called between cells
+    sizes (fields,) : magnitudes of the fields, as far as known
+    weak_outflow (leaves,) : where a value prescribed at an outflow may be missed (see ``points.outflow_weight``)
+    factors : factors of the rows of a term, by name
+    given : unknowns other than the fields; checkpoint : called between cells, may raise
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class CellsSystem:
     # -------------------------------------------------------------------------------------------------------- rows
 
     def _given_jets(self, collocation: CollocationPoints) -> dict[Jet, Array]:
-        """The jets of what is given."""
+        """Return the jets of the given unknowns."""
         if self.given is None:
             return {}
         others = [jet for jet in collocation.term.expression.jets if jet.field not in self.problem.fields]
@@ -120,7 +121,8 @@ class CellsSystem:
         return values | self._given_jets(collocation)
 
     def _around(self, state: State) -> dict[CollocationPoints, dict[Jet, Array]]:
-        """The jets of a function at all places, evaluated together; zero for a linear problem, where any will do."""
+        """Return the jets of a function at all collocation points; zero for a linear problem, where any linearisation
+        will do."""
         collocations = [collocation for own in self.collocations for collocation in own]
         collocations += self.face_fluxes.collocations if self.face_fluxes is not None else []
         if self.problem.linear:
@@ -143,7 +145,7 @@ class CellsSystem:
     def _linear(
         self, cell: Cell, collocation: CollocationPoints, jets: Mapping[Jet, Array]
     ) -> tuple[Array, list[Array], float]:
-        """Value and partial derivatives of a term, and the size that makes its rows dimensionless."""
+        """Return value and partial derivatives of a term, and the size that makes its rows dimensionless."""
         value, partials = collocation.term.expression.linearised(collocation.known, jets)
         natural = 0.0
         for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
@@ -154,7 +156,7 @@ class CellsSystem:
         return np.broadcast_to(value, len(collocation.points)), partials, max(natural, 1e-300)
 
     def _weight(self, collocation: CollocationPoints, number: int) -> float:
-        """Of the rows of a term in a cell, over those of equations away from corners."""
+        """Return the weight of the rows of a term in a cell, relative to equations away from corners."""
         factor = (
             collocation.term.weight * self.factors.get(collocation.term.name, 1.0) * float(self.corner_weights[number])
         )
@@ -166,7 +168,7 @@ class CellsSystem:
         )
 
     def _constraint_weights(self, number: int) -> Array:
-        """(fields,): by which the faces of a cell weigh more than others."""
+        """Return the factors (fields,) of the continuity rows of a cell."""
         own = (
             np.ones(len(self.problem.fields))
             if self.face_fluxes is None
@@ -175,7 +177,7 @@ class CellsSystem:
         return np.asarray(self.corner_weights[number] * own)
 
     def _leaf(self, number: int, linearisation: JetTable | Weights) -> tuple[PivotBlock, SchurComplement] | None:
-        """A cell's rows after the elimination of its weights."""
+        """Return the pivot block and Schur complement of a cell (static condensation of its weights)."""
         cell = self.mesh.cells[number]
         if cell is None:
             return None
@@ -202,7 +204,7 @@ class CellsSystem:
         return self.continuity.condensed(number, blocks, functions, flux_operator, self._constraint_weights(number))
 
     def _flux_operators(self, number: int, cell: Cell, linearisation: JetTable | Weights) -> list[FluxOperator]:
-        """The rows of the fluxes that jump at the faces of a cell."""
+        """Return the rows of the fluxes that jump across faces of a cell."""
         if self.face_fluxes is None:
             return []
         operators = []
@@ -217,20 +219,20 @@ class CellsSystem:
     def _coefficients(
         self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
     ) -> tuple[list[Array], float]:
-        """Partial derivatives of a term in a cell, and its size."""
+        """Return the partial derivatives of a term in a cell, and its natural size."""
         cell = self.mesh.cells[number]
         assert cell is not None
         return self._linear(cell, collocation, self._jets_at(collocation, number, linearisation))[1:]
 
     @property
     def rhs(self) -> int:
-        """Right sides: one, and one for each number of what is given."""
+        """Number of right-hand sides: one, and one for each number of the given unknowns."""
         return 1 + (0 if self.given is None else self.given.count)
 
     def _jets_at(
         self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
     ) -> Mapping[Jet, Array]:
-        """The jets at a place of a cell around which terms are linearised."""
+        """Return the jets at collocation points of a cell at which terms are linearised."""
         return (
             self._jets(collocation, linearisation.cells[number])
             if isinstance(linearisation, Weights)
@@ -246,7 +248,7 @@ class CellsSystem:
         partials: list[Array],
         functions: int,
     ) -> Array:
-        """Rows (P, own + right sides) of a term that is linearised around jets, times ``root`` (P,)."""
+        """Return the rows (P, local + rhs) of a term linearised at jets, multiplied by ``root`` (P,)."""
         fields, own = self.problem.fields, functions * len(self.problem.fields)
         block = np.zeros((len(root), own + self.rhs))
         shift = -value
@@ -265,12 +267,12 @@ class CellsSystem:
     # ---------------------------------------------------------------------------------------------------- solution
 
     def solve(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[Weights, bool]:
-        """Weights of the problem linearised at a state, and whether something is left free."""
+        """Return the weights of the problem linearised at a state, and whether the system is rank deficient."""
         solutions, rank_deficient = self.solve_all(state, checkpoint)
         return solutions[0], rank_deficient
 
     def solve_all(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[list[Weights], bool]:
-        """The same, followed by how the weights change with each number of what is given."""
+        """Do the same, and append the derivatives of the weights with respect to each number of the given unknowns."""
         linearisation: JetTable | Weights = state if isinstance(state, Weights) else self._around(state)
         if self.face_fluxes is not None and self.face_fluxes.collocations:
             self.face_fluxes.rescale(
@@ -298,7 +300,8 @@ class CellsSystem:
         ], rank_deficient
 
     def norm(self, weights: Weights) -> float:
-        """Of all rows at these weights, scaled as in the last solve; infinite where they are not numbers."""
+        """Return the norm of all rows at these weights, scaled as in the last solve; infinite where it is not
+        finite."""
         total, face_weight = 0.0, self.continuity.face_weight
         for number, _ in self.mesh.present:
             own = weights.cells[number]
@@ -321,7 +324,7 @@ class CellsSystem:
         return float(np.sqrt(total)) if np.isfinite(total) else np.inf
 
     def _flux_defect(self, face_fluxes: FaceFluxes, weights: Weights) -> float:
-        """Sum of the squares of what the rows of fluxes lack."""
+        """Return the sum of squares of the defects of the flux rows."""
         total = 0.0
         for number, _ in self.mesh.present:
             for face_flux in face_fluxes.own[number]:
@@ -331,7 +334,8 @@ class CellsSystem:
         return total
 
     def residuals(self, weights: Weights) -> tuple[Array, Array]:
-        """Dimensionless root mean squares per leaf: of equations (C,), of conditions by axis of the normal (C, n)."""
+        """Return dimensionless root mean squares per leaf: of equations (C,), and of conditions by axis of the normal
+        (C, n)."""
         dim = self.problem.domain.dim
         equations, conditions = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
         for number, cell in self.mesh.present:
@@ -345,7 +349,7 @@ class CellsSystem:
         return np.sqrt(equations), np.sqrt(conditions)
 
     def losses(self, weights: Weights) -> dict[str, float]:
-        """Name → mean square of the residual over all its points."""
+        """Return for each name the mean square of the residual over all its points."""
         sums: dict[str, tuple[float, int]] = {}
         for number, _ in self.mesh.present:
             for collocation in self.collocations[number]:

@@ -1,4 +1,4 @@
-"""Evolution with cells in space: what a march needs to begin, and one march as an iteration of the method of cells."""
+"""Method of lines with cells in space: one time integration on one mesh, as an iteration of the adaptive loop."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
 
 MIN_TIMES = 4
-"""At which a place must be measured for a march to follow it."""
+"""A position must be measured at this many times for time integration to use the data."""
 TIME_SLACK = 1e-9
-"""Share of the time by which measurements may begin late or end early."""
+"""Fraction of the time interval by which measurements may begin late or end early."""
 PILOT_LEVEL = 2
-"""A march of 2 to this many steps tells the sizes of the fields before the first iteration."""
+"""A pilot integration with 2 to this many steps estimates the sizes of the fields before the first iteration."""
 MAX_PILOT_STEPS = 24
-"""Steps of it, where corrections converge for short ones only."""
+"""Limit on its steps, where corrections converge for short steps only."""
 FIRST_STEP_ORDER = 1.25
-"""The order of the error of a first step over what is allowed to it, where the start does not agree with a flux."""
+"""Order of the ratio of error to allowed error in the first step where initial and boundary values are incompatible."""
 MIN_FIELD_SIZE = 1e-8
-"""A field of less than this share of the largest is called zero."""
+"""A field smaller than this fraction of the largest one is zero."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class InitialValues:
         return cls(problem, formulas)
 
     def values(self, points: Array, order: int) -> Array:
-        """∂_t^order of the fields at points (M, d) of the space, 0 where nothing is given: (M, fields)."""
+        """Return ∂_t^order of the fields (M, fields) at points (M, d) of space, 0 where nothing is prescribed."""
         problem = self.problem
         assert isinstance(problem.domain, SpaceTime)
         moment = np.column_stack([np.full(len(points), problem.domain.time[0]), points])
@@ -72,13 +72,13 @@ class InitialValues:
 
 
 def orders_in_time(problem: Problem) -> dict[str, int]:
-    """Field → its highest derivative in time in equations and conditions, 0 for none."""
+    """Return for each field the highest time derivative in equations and conditions, 0 for none."""
     terms = [term for term in problem.terms if term.kind != "initial"]
     return {name: max(0, *(term.expression.order(name, 0) for term in terms)) for name in problem.fields}
 
 
 def integration_obstacles(problem: Problem) -> tuple[str, ...]:
-    """Reasons why a problem cannot be solved by steps in time with cells in space."""
+    """Return reasons why a problem cannot be solved by time integration with cells in space."""
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
     reasons = []
@@ -90,7 +90,9 @@ def integration_obstacles(problem: Problem) -> tuple[str, ...]:
     given = InitialValues.of(problem).formulas
     for name, order in orders.items():
         if order > 2:
-            reasons.append(f"{name} has a derivative of order {order} in time, and a march knows the first two")
+            reasons.append(
+                f"{name} has a derivative of order {order} in time, but time integration supports the first two"
+            )
         elif any((name, k) not in given for k in range(order)):
             reasons.append(f"the initial conditions do not give the value of {name}" + " and of its rate" * (order > 1))
     for term in problem.constraints:
@@ -117,9 +119,9 @@ def _covers(interval: tuple[float, float], series: list[Array]) -> bool:
 
 
 class CellIntegration:
-    """Marches in the place of stationary solves.
+    """Solves an evolution problem on given meshes of space by time integration (see ``adaptivity.loop.MeshSolver``).
 
-    tol : wanted of the whole; factors : of the rows of a term, by name
+    tol : the tolerance for the whole solve; factors : factors of the rows of a term, by name
     """
 
     def __init__(
@@ -135,12 +137,13 @@ class CellIntegration:
         self.periodic = tuple(names.index(name) for name in problem.periodic)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim)
         self.level, self.tightened = tuning.first_step_level, 0
-        self.first_step_excess = 0.0  # tolerance at which the first step of the last march would have been just allowed
+        # tolerance at which the first step of the last integration would just have been accepted
+        self.first_step_excess = 0.0
 
     # --------------------------------------------------------------------------------------------------------- begin
 
     def first_tree(self, basis: BasisSample) -> CellNode:
-        """Cells on which the data and the initial values are resolved."""
+        """Return an initial mesh on which data and initial values are resolved."""
         tree = first_tree(self.problem, basis.degree, self.tol, self.tuning, self.interfaces, self.space)
         max_cells = self.tuning.max_cells[self.dim - 1] // 4
         while len(tree.leaves) < max_cells:
@@ -156,7 +159,7 @@ class CellIntegration:
         return tree
 
     def _projected(self, mesh: Mesh, order: int) -> tuple[list[Array], Array]:
-        """Weights (fields, functions) of ∂_t^order at the start, and what they miss, relative to the whole, by leaf."""
+        """Return weights (fields, functions) of ∂_t^order at the start, and their relative misfit by leaf."""
         projections, misfit, sizes = [], np.zeros((len(mesh.cells), len(self.orders))), np.zeros(len(self.orders))
         for number, cell in mesh.present:
             values = self.start.values(cell.points, order)
@@ -167,7 +170,7 @@ class CellIntegration:
         return projections, (misfit / np.where(sizes > 0, sizes, 1.0)).max(axis=1)
 
     def _vector(self, system: SpaceSystem, order: int) -> tuple[Array, Array]:
-        """∂_t^order at the start, as a vector of all weights, and what it misses, as of ``_projected``."""
+        """Return ∂_t^order at the start as a vector of all weights, and its relative misfit by leaf."""
         vector, missed = np.zeros(system.total), np.zeros(len(system.mesh.cells))
         if any(own == order for _, own in self.start.formulas):
             segments, missed = self._projected(system.mesh, order)
@@ -187,7 +190,7 @@ class CellIntegration:
         number: int,
         checkpoint: Callable[[], None],
     ) -> DiscreteSolution:
-        """One march on the leaves of a tree."""
+        """Integrate in time on the leaves of a tree."""
         mesh = MeshBuilder(self.space, basis, self.interfaces).build(tree, self.periodic)
         tol = self._tolerance(None if last is None else float(last.indicators.max()))
         if last is None:
@@ -211,16 +214,18 @@ class CellIntegration:
         )
         equation_residuals = np.hypot(result.equation_residuals, self.tuning.condition_weight[self.dim - 1] * missed)
         return DiscreteSolution(
-            self._network(system, result.path), mesh, self._worst(system, result), equation_residuals, result.condition_residuals,
-            result.losses, len(result.path.times) - 1, result.status, result.rank_deficient,
+            self._network(system, result.path), mesh, self._worst(system, result), equation_residuals,
+            result.condition_residuals, result.losses, len(result.path.times) - 1, result.status, result.rank_deficient,
         )  # fmt: skip
 
     def _stages(self, tol: float) -> RadauStages:
         return RadauStages.radau(3 if tol > self.tuning.five_stage_tolerance else 5)
 
     def _tolerance(self, residual: float | None) -> float:
-        """Of a step: loose while space is not resolved, then tighter from iteration to iteration, so that errors in
-        time show."""
+        """Return the tolerance of a step: loose while space is not resolved, then tighter in every iteration.
+
+        Errors in time then show in the difference of two iterations.
+        """
         tuning = self.tuning
         wanted = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.tightened
         allowed = np.inf if residual is None else tuning.step_tolerance_per_residual * residual
@@ -230,7 +235,7 @@ class CellIntegration:
         return wanted
 
     def _sizes(self, mesh: Mesh, seed: int) -> Array:
-        """Of the fields over all times, from a few long steps."""
+        """Return the sizes of the fields over all times, from a few long steps."""
         sizes = np.ones(len(self.orders))
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
@@ -242,7 +247,7 @@ class CellIntegration:
         return np.where(norms > 0, norms, norms.max()) if norms.max() > 0 else sizes
 
     def _worst(self, system: SpaceSystem, result: IntegrationResult) -> Weights:
-        """By cell the weights at the time when it was worst."""
+        """Return for each cell the weights at the time when its residual was largest."""
         weights = []
         for number in range(len(system.mesh.cells)):
             vector = result.path.vectors[min(result.worst[number], len(result.path.vectors) - 1)]
@@ -252,9 +257,10 @@ class CellIntegration:
     def with_sensitivities(
         self, mesh: Mesh, sizes: Array, seed: int, near: Sequence[tuple[Problem, float]]
     ) -> CellTrajectory:
-        """A march on a mesh; outputs are the fields, and for each problem near by how they change, over a number.
+        """Integrate on a mesh; the outputs are the fields, followed by their derivatives with respect to unknown
+        numbers.
 
-        The problems differ by as small a change of an unknown number as that number says.
+        near : for each unknown number a problem in which it is perturbed, and the size of that perturbation
         """
         tol = self.tuning.time_error_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, MIN_FIELD_SIZE * sizes.max()), self.factors, seed)
@@ -276,7 +282,7 @@ class CellIntegration:
         return self._network(system, path, *changes)
 
     def _network(self, system: SpaceSystem, *paths: StagePath) -> CellTrajectory:
-        """Of paths along the same steps: the fields of the first, then those of the others."""
+        """Return the trajectory of paths with the same steps: the fields of the first, then those of the others."""
         first, fields = paths[0], len(self.orders)
         vectors = [self._with_rates(path) for path in paths]
         cells = []
@@ -288,7 +294,7 @@ class CellIntegration:
         return CellTrajectory(network, first.times, len(first.stages), orders, system.end)
 
     def _with_rates(self, path: StagePath) -> Array:
-        """All vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
+        """Return all vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
         vectors, stages = path.vectors, len(path.stages)
         if max(self.orders.values()) > 1:
             lengths = np.diff(path.times)
@@ -301,9 +307,9 @@ class CellIntegration:
 
 
 def project(cell: Cell, values: Array) -> tuple[Array, Array]:
-    """Weights (fields, functions) of the functions of a cell nearest to values (M, fields), and the misfit (fields,).
+    """Return the weights (fields, functions) that approximate values (M, fields) in a cell, and the misfit (fields,).
 
-    The functions are orthonormal to about three digits only, so that the weights are no inner products.
+    The functions are orthonormal to about three digits only, so that a least-squares solve replaces inner products.
     """
     root, still = np.sqrt(cell.weights)[:, None], (0,) * len(cell.bounds)
     table = cell.tables([still])[still] * root

@@ -1,7 +1,7 @@
-"""Steps in time on a mesh of space: Radau IIA collocation, its stages found by corrections with kept factors.
+"""Radau IIA time integration on a mesh of space, with stages from simplified Newton steps and cached factorisations.
 
-Steps are the intervals of a binary tree over the whole time or a third of it, so that only few lengths occur and a
-factor serves many steps. The error of a step is read off the decay of the Legendre coefficients of its polynomial.
+Steps are dyadic fractions of the time interval or of a third of it, so that few lengths occur and a factorisation
+serves many steps. The error of a step is estimated from the decay of the Legendre coefficients of its polynomial.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from rannpde.pde.monitor import Status
 
 @dataclass(frozen=True, eq=False)
 class StagePath:
-    """What a march leaves: times (K + 1,) of its steps, vectors (1 + K s, total) at the start and at every stage.
+    """The result of time integration: times (K + 1,) of its steps, and vectors (1 + K s, total) at the start and all
+    stages.
 
-    rates (total,) : ∂_t at the start, of the fields that are of second order in time
+    rates (total,) : ∂_t at the start, for fields of second order in time
     """
 
     stages: RadauStages
@@ -34,10 +35,11 @@ class StagePath:
 
 @dataclass(frozen=True, eq=False)
 class IntegrationResult:
-    """A path, how it ended, and what it left, by leaf: residuals of equations (C,) and of conditions by axis (C, d),
-    dimensionless means over time; ``worst`` (C): the number of the vector at which that was largest; losses by name.
+    """A path, its status, and its residuals by leaf, dimensionless and averaged over time.
 
-    level, margin : of the first step, and its error over what was allowed
+    equation_residuals (C,), condition_residuals (C, d) : the latter by axis of the normal
+    worst (C,) : the number of the vector at which the residual of each cell was largest; losses : by name
+    level, excess : the level of the first step, and its error divided by the allowed error
     """
 
     path: StagePath
@@ -53,7 +55,8 @@ class IntegrationResult:
 
 @dataclass
 class CachedFactors:
-    """The factors of one length of step, the partial derivatives they were made from, and how fast they converge."""
+    """The factorisations for one step length, the partial derivatives they were made from, and their contraction
+    rate."""
 
     partials: list[list[Array]]
     factors: list[StageFactor]
@@ -61,11 +64,13 @@ class CachedFactors:
 
 
 class CellIntegrator:
-    """One march of a system from its initial values.
+    """Integrates a system in time from its initial values.
 
-    tol : of the error of a step, relative to the sizes of the fields; told : called with (step, time) after each
-    checkpoint : called within steps, may raise; over : whether to stop after this step
-    parts : of the time, each halved as often as is needed; marches with other parts share no step
+    tol : tolerance for the error of a step, relative to the sizes of the fields
+    checkpoint : called within steps, may raise; on_step : called with (step, time) after each; stop : whether to end
+        there
+    segments : the interval is divided into this many, each bisected as often as needed; integrations with different
+        numbers of segments have no step in common
     """
 
     def __init__(
@@ -99,13 +104,15 @@ class CellIntegrator:
     def run(
         self, start: Array, rates: Array, level: int, fixed: bool = False, max_steps: int = 10**6
     ) -> IntegrationResult:
-        """From vectors of the initial values and, for fields of second order in time, rates.
+        """Integrate from vectors of the initial values and, for fields of second order in time, of the initial rates.
 
-        level : the first step is 2^-level of the whole time; fixed : all are; most : steps at most
+        level : the first step is 2^-level of the whole time; fixed : whether all steps are; max_steps : limit on their
+            number
         """
         states = [start, rates][: max(1, self.system.order)]
         self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
-        patience = self.tuning.steps_per_factor if self.linear else 1  # factors of other problems are new ever again
+        # non-linear problems need new factorisations in any case
+        patience = self.tuning.steps_per_factor if self.linear else 1
         control = CellStepController(
             self.span, self.segments, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience
         )
@@ -146,7 +153,10 @@ class CellIntegrator:
         return self._result(rates, status, *((level, 1.0) if first is None else first))
 
     def _extrapolated(self, h: float) -> Array:
-        """The stages of the next step from the polynomial of the last one; of fields without ∂_t through its stages."""
+        """Return the stages of the next step, extrapolated from the last one.
+
+        Fields without ∂_t (algebraic variables) are extrapolated from the stages alone.
+        """
         if len(self.vectors) == 1:
             return np.tile(self.vectors[0], (len(self.stages), 1))
         at = 1 + self.stages.nodes * h / (self.times[-1] - self.times[-2])
@@ -161,7 +171,7 @@ class CellIntegrator:
 
     def _result(self, rates: Array, status: Status, first: int, excess: float) -> IntegrationResult:
         passed = max(self.times[-1] - self.system.start, 1e-300)
-        if len(self.times) == 1:  # not a single step: the start alone
+        if len(self.times) == 1:  # no step was accepted: return the initial values
             self.times.append(self.system.start + self.span / 2**MAX_LEVEL)
             self.vectors.append(np.tile(self.vectors[0], (len(self.stages), 1)))
         path = StagePath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
@@ -190,14 +200,14 @@ class CellIntegrator:
     # ------------------------------------------------------------------------------------------------------ one step
 
     def _orders(self, stages: Array, states: list[Array], h: float) -> list[Array]:
-        """∂_t^k of the fields at the stages, k = 0, …, the order of the problem in time."""
+        """Return ∂_t^k of the fields at the stages for k = 0, …, the order of the problem in time."""
         derivatives = [stages]
         for state in states[: self.system.order]:
             derivatives.append(self.stages.derivative @ (derivatives[-1] - state) / h)
         return derivatives
 
     def _stages(self, h: float, time: float, states: list[Array]) -> Array | None:
-        """The stages (s, total) of a step; None where corrections do not converge."""
+        """Return the stages (s, total) of a step; None where corrections do not converge."""
         guess = self._extrapolated(h)
         cached = self.cached_factors.get(h)
         if cached is not None:
@@ -205,7 +215,7 @@ class CellIntegrator:
             if stages is not None:
                 return stages
             del self.cached_factors[h]
-        while len(self.cached_factors) >= MAX_CACHED:  # the oldest go before a new one takes their memory
+        while len(self.cached_factors) >= MAX_CACHED:  # the oldest are dropped before a new one is allocated
             del self.cached_factors[next(iter(self.cached_factors))]
         cached = self.cached_factors[h] = self._factorised(time, h, states, guess)
         stages = self._simplified_newton(cached, time, h, states, guess)
@@ -242,7 +252,7 @@ class CellIntegrator:
                 return None
             stages = stages + change
             rate = size / before if step else cached.rate
-            if step and self.linear:  # how fast corrections converge is then the same in every step
+            if step and self.linear:  # the contraction rate is then the same in every step
                 cached.rate = rate
             if size <= CORRECTION_FLOOR or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
                 return stages
@@ -258,7 +268,7 @@ class CellIntegrator:
         equation_residuals: list[Array],
         face_residuals: list[list[Array]],
     ) -> Array:
-        """What takes away these residuals of the stages: (s, total)."""
+        """Return the correction (s, total) of the stages for these residuals."""
         change = np.zeros((len(self.stages), system.total))
         for k, factor in enumerate(cached.factors):
             own = [self.stages.to_eigenbasis(k, part) for part in equation_residuals]
@@ -267,10 +277,10 @@ class CellIntegrator:
         return change
 
     def along_steps(self, system: SpaceSystem, start: Array, rates: Array) -> Array:
-        """Vectors (1 + K s, total) of a system that differs by little, along the steps that this march has taken.
+        """Return the vectors (1 + K s, total) of a slightly different system along the steps of this integration.
 
-        Its stages begin at those of this march, whose factors correct them: what is left of the difference is a share
-        as small as the difference of the systems.
+        Its stages start from those of this integration and are corrected once with the same factorisations. The error
+        that remains is of second order in the difference of the systems.
         """
         states, vectors = [start, rates][: max(1, system.order)], [start[None]]
         before = [self.vectors[0][-1], self.rates][: len(states)]
@@ -287,10 +297,10 @@ class CellIntegrator:
         return np.concatenate(vectors)
 
     def _error(self, state: Array, stages: Array, first: bool) -> float:
-        """The first Legendre coefficient that the polynomial of the step lacks, by the decay of the last ones.
+        """Estimate the first neglected Legendre coefficient of the step from the decay of the last ones.
 
-        The decay in a first step is not relied on: where the start does not agree with the boundary, a field may be
-        like √t, whose further coefficients amount to a quarter of the last.
+        The decay is not relied on in the first step: where initial and boundary values are incompatible, a field may
+        behave like √t, whose neglected coefficients amount to a quarter of the last one.
         """
         nodes = np.append(0.0, self.stages.nodes)
         worst = 0.0
@@ -307,7 +317,7 @@ class CellIntegrator:
         return worst
 
     def _last_coefficients(self, state: Array, stages: Array) -> Array:
-        """By leaf the last Legendre coefficient of a step."""
+        """Return the last Legendre coefficient of a step, by leaf."""
         series = to_legendre(np.append(0.0, self.stages.nodes))[-1] @ np.concatenate([state[None], stages])
         return self.system.sizes_by_cell(series)
 
@@ -323,8 +333,11 @@ class CellIntegrator:
         return [orders[k][-1] for k in range(len(states))]
 
     def _record(self, passed: float, h: float, equation_residuals: list[Array], partials: list[list[Array]]) -> None:
-        """Residuals of the step, into the means by leaf and by name; they are compared with fields that vary over the
-        time that has ``passed``, as fast as any can that has forgotten its start."""
+        """Add the residuals of a step to the averages by leaf and by name.
+
+        They are scaled as for fields that vary on the scale of the time ``passed`` since the start, which is the
+        fastest variation left once initial transients have decayed.
+        """
         system = self.system
         now = np.zeros(len(system.mesh.cells))
         mean, aside = np.zeros(len(now)), np.zeros_like(self.condition_residuals)
@@ -348,8 +361,8 @@ class CellIntegrator:
 
 
 MAX_CACHED = 3
-"""Lengths of steps whose factors are kept: those that alternate."""
+"""Number of step lengths whose factorisations are cached: those between which the controller alternates."""
 CORRECTION_FLOOR = 1e-14
-"""Corrections below this share of the fields are rounding."""
+"""Corrections below this, relative to the fields, are rounding."""
 MAX_CORRECTION = 1e8
-"""A correction of so many sizes of the fields is no correction."""
+"""A correction larger than this multiple of the fields means divergence."""

@@ -1,12 +1,13 @@
-"""Radau IIA collocation: where the stages of a step lie, how they are taken apart, and the polynomial through them.
+"""Radau IIA collocation: nodes, diagonalisation of the inverse Butcher matrix, and the collocation polynomial.
 
 On a step [t, t + h] a field is the polynomial U of degree s through u(t) and the stages U_i at t + c_i h. With D the
-derivatives of the Lagrange polynomials at the stages (the inverse of the Runge–Kutta matrix A),
+derivatives of the Lagrange polynomials at the stages (the inverse of the Butcher matrix A),
 
     U'_i = Σ_j D_ij (U_j - u(t)) / h,
 
-and the same once more for second derivatives, from U' and u'(t). D = T diag(λ) T⁻¹ takes the s stages apart into one
-real system and complex ones, each with ∂_t^k replaced by (λ/h)^k (Hairer & Wanner, Solving ODEs II, IV.8).
+and the same once more for second derivatives, from U' and u'(t). The diagonalisation D = T diag(λ) T⁻¹ decouples the s
+stages into one real system and complex ones, each with ∂_t^k replaced by (λ/h)^k (Hairer & Wanner, Solving ODEs II,
+IV.8).
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from rannpde.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class RadauStages:
-    """nodes (s,) in (0, 1], the last is 1; derivative D (s, s); values, vectors (s, e), dual (e, s): eigenvalues with
-    non-negative imaginary part, their columns of T and rows of T⁻¹.
+    """The nodes and the diagonalised differentiation matrix of a Radau IIA method.
+
+    nodes (s,) : in (0, 1], the last is 1; derivative (s, s) : the matrix D values (e,), vectors (s, e), dual (e, s) :
+        the eigenvalues with non-negative imaginary part, their columns of T and rows of T⁻¹
 
     >>> three = RadauStages.radau(3)
     >>> values = three.nodes**3
@@ -42,7 +45,7 @@ class RadauStages:
     @classmethod
     @lru_cache(maxsize=8)
     def radau(cls, count: int) -> RadauStages:
-        """Radau IIA with an odd number of stages, of order 2·count - 1 at the end of a step."""
+        """Return Radau IIA with an odd number of stages, of order 2·count - 1 at the end of a step."""
         nodes = np.append((1 + roots_jacobi(count - 1, 1.0, 0.0)[0]) / 2, 1.0) if count > 1 else np.ones(1)
         derivative = differentiation(np.append(0.0, nodes), nodes)[:, 1:]
         values, vectors = np.linalg.eig(derivative)
@@ -54,12 +57,12 @@ class RadauStages:
         return len(self.nodes)
 
     def to_eigenbasis(self, number: int, stages: Array) -> Array:
-        """T⁻¹ of what stands at the stages (s, …), for one eigenvalue (…)."""
+        """Return the component of stage values (s, …) for one eigenvalue (…): a row of T⁻¹ times the stages."""
         row = self.dual[number]
         return np.tensordot(row.real if self.real(number) else row, stages, axes=1)
 
     def from_eigenbasis(self, number: int, part: Array) -> Array:
-        """What one eigenvalue, and its conjugate, add to the stages (s, …)."""
+        """Return the contribution of one eigenvalue and its conjugate to the stages (s, …)."""
         column = self.vectors[:, number]
         if self.real(number):
             return np.multiply.outer(column.real, part)
@@ -69,13 +72,13 @@ class RadauStages:
         return abs(self.values[number].imag) < 1e-9
 
     def shift(self, number: int) -> float | complex:
-        """λ, a float where it is real."""
+        """Return λ, as a float where it is real."""
         value = self.values[number]
         return float(value.real) if self.real(number) else complex(value)
 
 
 def differentiation(nodes: Array, at: Array, order: int = 1) -> Array:
-    """(M, K): the derivatives of the Lagrange polynomials of K nodes at M places.
+    """Return the derivatives (M, K) of the Lagrange polynomials of K nodes at M points.
 
     >>> differentiation(np.array([0.0, 1.0]), np.array([0.5]), 0).tolist()
     [[0.5, 0.5]]
@@ -89,5 +92,5 @@ def differentiation(nodes: Array, at: Array, order: int = 1) -> Array:
 
 
 def to_legendre(nodes: Array) -> Array:
-    """(K, K): values at K nodes of [0, 1] to Legendre coefficients."""
+    """Return the matrix (K, K) from values at K nodes of [0, 1] to Legendre coefficients."""
     return np.linalg.inv(legvander(2 * nodes - 1, len(nodes) - 1))

@@ -20,9 +20,9 @@ from rannpde.pde.residual import DATA_SYMBOL, Term
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """P points of a term in one cell: rows of all its points; tables (A P, functions): all ∂^α of the functions there.
+    """The rows of a term in one cell: a slice of all its points, and tables (A P, functions) of all ∂^α of the basis.
 
-    One below the other, so that one product serves all derivatives.
+    The tables of the A derivatives at P points are stacked, so that one product evaluates all of them.
     """
 
     cell: int
@@ -30,17 +30,17 @@ class CellRows:
     tables: Array
 
     def table(self, number: int) -> Array:
-        """(P, functions): those of derivative number ``number``."""
+        """Return the table (P, functions) of derivative number ``number``."""
         count = self.rows.stop - self.rows.start
         return self.tables[number * count : (number + 1) * count]
 
 
 @dataclass(frozen=True, eq=False)
 class SpaceRows:
-    """A term at all its points in space: weights (N,), sum 1 in each cell; normals² (N, d), zero but for conditions.
+    """A term at all its points in space: weights (N,), sum 1 in each cell; squared normals (N, d), zero for equations.
 
-    indices, columns : its derivatives in space, and the numbers of its fields
-    still : everything known there that does not change with time; series : the measured values by time, if any
+    indices, columns : the spatial derivatives in the term, and the numbers of its fields
+    steady : known values that do not change with time; series : measured values as functions of time, if any
     """
 
     term: Term
@@ -54,7 +54,7 @@ class SpaceRows:
     series: Callable[[Array], Array] | None
 
     def known(self, times: Array) -> dict[sympy.Symbol, Array]:
-        """At all points for one time after the other, each (times · N,)."""
+        """Return all known values at all points, time by time, each (times · N,)."""
         values = {symbol: np.tile(value, len(times)) for symbol, value in self.steady.items()}
         values[self.clock] = np.repeat(times, len(self.weights))
         if self.series is not None:
@@ -63,7 +63,7 @@ class SpaceRows:
 
 
 class RowsBuilder:
-    """Points of the terms of a problem on a mesh of its space; seed : of points on curved sides."""
+    """Builds the rows of the terms of a problem on a mesh of its space; seed : for points on curved sides."""
 
     def __init__(self, problem: Problem, mesh: Mesh, seed: int) -> None:
         assert isinstance(problem.domain, SpaceTime)
@@ -72,7 +72,7 @@ class RowsBuilder:
         self.boundary = BoundaryPoints(mesh.tree, nodes, np.random.default_rng(seed))
 
     def build(self, term: Term) -> SpaceRows:
-        """The rows of a term."""
+        """Return the rows of a term."""
         indices = tuple(dict.fromkeys(jet.index[1:] for jet in term.expression.jets))
         columns = tuple(n for n, name in enumerate(self.problem.fields) if name in term.expression.fields)
         sites, series = self._measured(term) if term.points is not None else (None, None)
@@ -111,7 +111,7 @@ class RowsBuilder:
         return SpaceRows(term, indices, columns, tuple(by_cell), together, normals, known, words.symbols[0], ordered)
 
     def _side(self, term: Term) -> Side:
-        """The side of the space that a condition of the space-time holds on."""
+        """Return the side of the spatial domain that belongs to a side of the space-time domain."""
         region = term.region
         if isinstance(region, FlatSide) and isinstance(self.space, Box):
             axis = region.axis - 1
@@ -122,7 +122,7 @@ class RowsBuilder:
         return self.space.sides[region.name]
 
     def _measured(self, term: Term) -> tuple[Array, Callable[[Array], Array]]:
-        """The places (K, d) of measured values, and times → their values (times, K), by splines."""
+        """Return the positions (K, d) of measurements, and a function times → values (times, K), by splines."""
         sites, curves = [], []
         for site, times, values in measured_series(term):
             sites.append(site)
@@ -131,7 +131,7 @@ class RowsBuilder:
 
 
 def measured_series(term: Term) -> list[tuple[Array, Array, Array]]:
-    """Measured values as series in time: place (d,), times (K,) in order, values (K,)."""
+    """Return measured values as series in time: position (d,), ascending times (K,), values (K,)."""
     assert term.points is not None
     assert term.data is not None
     sites, number = np.unique(term.points[:, 1:], axis=0, return_inverse=True)

@@ -1,9 +1,9 @@
-"""The rows of an evolution problem on a mesh of space, for all stages of a step in time.
+"""The rows of an evolution problem on a mesh of space, for all stages of a time step.
 
-Unknown at each stage are the output weights of every cell and the traces on every face, one behind the other in a
-vector. Time derivatives are combinations of stages (see ``stages``), so a term that holds ∂_t^k ∂^α u becomes, for one
-eigenvalue λ, the rows of a stationary problem with (λ/h)^k ∂^α u. Their triangles are kept and used again: what a step
-still lacks is always measured with the terms themselves.
+At each stage the unknowns are the output weights of every cell and the traces on every face, concatenated in a vector.
+Time derivatives are linear combinations of stages (see ``radau``), so that a term with ∂_t^k ∂^α u becomes, for one
+eigenvalue λ, the row of a stationary problem with (λ/h)^k ∂^α u. The triangular factors of these rows are reused over
+many steps; residuals are always evaluated with the terms themselves.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from rannpde.pde.statement.expression import Jet
 from rannpde.threads import one_thread
 
 CoefficientTable = dict[tuple[int, MultiIndex], Array]
-"""(field, derivative in space) → what it is multiplied by, at all points of a term."""
+"""(field, spatial derivative) → its coefficient at all points of a term."""
 
 
 @dataclass(frozen=True, eq=False)
 class FieldConstraint:
-    """Rows (R, functions) of one field of a cell on its faces, and the traces (H,) that the first H are equal to."""
+    """The continuity rows (R, functions) of one field of a cell, and the traces (H,) to which the first H are equal."""
 
     column: int
     rows: Array
@@ -45,7 +45,7 @@ class FieldConstraint:
 
 @dataclass(frozen=True, eq=False)
 class StageFactor:
-    """Triangles for one eigenvalue, with what A was made of: coefficients and factors (N,) of the rows, by term."""
+    """The triangular factor for one eigenvalue, and the coefficients and row factors (N,) it was made from, by term."""
 
     factor: SeminormalFactor
     coefficients: tuple[CoefficientTable, ...]
@@ -53,9 +53,9 @@ class StageFactor:
 
 
 class SpaceSystem:
-    """See the module.
+    """The rows of an evolution problem (see the module).
 
-    sizes (fields,) : of the fields, as far as known; factors : of the rows of a term, by name
+    sizes (fields,) : magnitudes of the fields, as far as known; factors : factors of the rows of a term, by name
     """
 
     def __init__(self, problem: Problem, mesh: Mesh, sizes: Array, factors: Mapping[str, float], seed: int) -> None:
@@ -93,7 +93,7 @@ class SpaceSystem:
         self.field = np.concatenate([np.repeat(np.arange(count), width) for width in self.functions])
 
     def like(self, problem: Problem) -> SpaceSystem:
-        """The same rows of a problem that differs in its numbers only."""
+        """Return the same rows for a problem that differs in the values of its parameters only."""
         other = copy(self)
         other.problem, other.terms = problem, [term for term in problem.terms if term.kind != "initial"]
         other.rows = [replace(rows, term=term) for rows, term in zip(self.rows, other.terms, strict=True)]
@@ -101,7 +101,7 @@ class SpaceSystem:
 
     @property
     def order(self) -> int:
-        """The highest derivative in time."""
+        """The highest time derivative."""
         return max(jet.index[0] for term in self.terms for jet in term.expression.jets)
 
     def _constraints_of(self, number: int) -> list[FieldConstraint]:
@@ -127,23 +127,25 @@ class SpaceSystem:
     # ------------------------------------------------------------------------------------------------------ weights
 
     def cell_weights(self, vectors: Array, number: int) -> Array:
-        """The weights (…, fields, functions) of one cell in vectors (…, total)."""
+        """Return the weights (…, fields, functions) of one cell in vectors (…, total)."""
         shape = (*vectors.shape[:-1], len(self.sizes), self.functions[number])
         return vectors[..., self.spans[number]].reshape(shape)
 
     def norms(self, vectors: Array) -> Array:
-        """Root mean squares over space, over the sizes of the fields: (…, fields)."""
+        """Return root mean squares over space, relative to the sizes of the fields: (…, fields)."""
         squares = np.square(vectors[..., : self.inner]) * self.shares
         sums = [squares[..., self.field == n].sum(axis=-1) for n in range(len(self.sizes))]
         return np.sqrt(np.stack(sums, axis=-1)) / self.sizes
 
     def sizes_by_cell(self, vector: Array) -> Array:
-        """Root mean squares (C,) over each cell of a vector (total,), over the sizes of the fields, the largest."""
+        """Return root mean squares (C,) of a vector (total,) over each cell, relative to the sizes; the largest over
+        the fields."""
         sizes = [np.linalg.norm(self.cell_weights(vector, k), axis=1) / self.sizes for k in range(len(self.functions))]
         return np.max(sizes, axis=1)
 
     def jets(self, rows: SpaceRows, weights: Sequence[Array]) -> dict[Jet, Array]:
-        """At all points of a term; ``weights`` : by order in time (stages, total). Each (stages · N,)."""
+        """Return the jets of a term at all its points, each (stages · N,); ``weights`` : by order in time (stages,
+        total)."""
         fields, count = self.problem.fields, len(weights[0])
         values = {jet: np.empty((count, len(rows.weights))) for jet in rows.term.expression.jets}
         places = {
@@ -165,7 +167,7 @@ class SpaceSystem:
     # --------------------------------------------------------------------------------------------------------- rows
 
     def residuals(self, times: Array, weights: Sequence[Array]) -> tuple[list[Array], list[list[Array]]]:
-        """What terms leave (stages, N), and what faces leave, by cell and field (stages, R)."""
+        """Return the residuals of terms (stages, N), and of continuity constraints by cell and field (stages, R)."""
         equation_residuals = []
         for rows in self.rows:
             value = rows.term.expression.value(rows.known(times), self.jets(rows, weights))
@@ -184,7 +186,8 @@ class SpaceSystem:
         return equation_residuals, face_residuals
 
     def linearised(self, time: float, weights: Sequence[Array]) -> list[list[Array]]:
-        """By term and jet the partial derivatives (N,) at one time; ``weights`` as of ``residuals``, of one stage."""
+        """Return by term and jet the partial derivatives (N,) at one time; ``weights`` : as in ``residuals``, of one
+        stage."""
         derivatives = []
         for rows in self.rows:
             _, partials = rows.term.expression.linearised(rows.known(np.array([time])), self.jets(rows, weights))
@@ -192,7 +195,8 @@ class SpaceSystem:
         return derivatives
 
     def natural(self, rows: SpaceRows, partials: Sequence[Array], rate: float) -> Array:
-        """(N,): what the summands of a term are for fields of their sizes that vary over a cell, ∂_t at that rate."""
+        """Return the natural size (N,) of a term: for fields of their sizes that vary over a cell, with ∂_t of size
+        ``rate``."""
         scales = np.empty(len(rows.weights))
         for cell_rows in rows.by_cell:
             cell, total = self._cell(cell_rows.cell), 0.0
@@ -204,7 +208,7 @@ class SpaceSystem:
         return scales
 
     def weight(self, rows: SpaceRows) -> float:
-        """Of the rows of a term over those of equations."""
+        """Return the weight of the rows of a term relative to equations."""
         factor = rows.term.weight * self.factors.get(rows.term.name, 1.0)
         return factor if rows.term.kind == "interior" else self.tuning.condition_weight[self.basis.dim - 1] * factor
 
@@ -216,7 +220,7 @@ class SpaceSystem:
     def factor(
         self, partials: Sequence[Sequence[Array]], shift: float | complex, checkpoint: Callable[[], None]
     ) -> StageFactor:
-        """The rows with ∂_t^k replaced by shift^k, factorised along the tree."""
+        """Factorise the rows with ∂_t^k replaced by shift^k along the tree."""
         roots, coefficients = [], []
         for rows, own in zip(self.rows, partials, strict=True):
             natural = self.natural(rows, own, abs(shift))
@@ -275,7 +279,7 @@ class SpaceSystem:
     def correction(
         self, factor: StageFactor, equation_residuals: Sequence[Array], face_residuals: Sequence[Sequence[Array]]
     ) -> Array:
-        """The vector (total,) that takes away these residuals (N,), (R,) as well as the rows of a factor can."""
+        """Return the vector (total,) that minimises the residuals (N,), (R,) in the least-squares sense of a factor."""
         kind = complex if any(np.iscomplexobj(part) for part in equation_residuals) else float
         cells = [np.zeros((len(self.sizes), width), dtype=kind) for width in self.functions]
         traces = np.zeros(self.total - self.inner, dtype=kind)
@@ -299,7 +303,8 @@ class SpaceSystem:
 
 
 def _adjoint(table: Array, values: Array) -> Array:
-    """values · table for a real table and values (…, P) that may be complex, without a complex copy of the table."""
+    """Return values · table for a real table and possibly complex values (…, P), without a complex copy of the
+    table."""
     if not np.iscomplexobj(values):
         return np.asarray(values @ table)
     both = np.concatenate([np.atleast_2d(values.real), np.atleast_2d(values.imag)]) @ table

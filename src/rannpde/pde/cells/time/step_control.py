@@ -1,6 +1,6 @@
-"""The lengths of the steps of a march: intervals of a binary tree over the whole time, or over equal parts of it.
+"""Dyadic step-size control: steps are intervals of a binary tree over the whole time, or over equal segments of it.
 
-Few lengths occur, so that factors serve many steps, and the last step ends where time does.
+Few step lengths occur, so that factorisations serve many steps, and the last step ends at the end of the interval.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from rannpde.arrays import Array
 from rannpde.pde.cells.tuning import CellsTuning
 
 MAX_LEVEL = 40
-"""Steps are never shorter than 2 to the minus this of a part of the time."""
+"""The smallest step is 2 to the minus this of a segment."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellTrialStep:
-    """Step number ``position`` at a level of the ladder, its stages, its error, and the partial derivatives used."""
+    """A trial step: its level and position in the binary tree, its stages, its error, and the partial derivatives
+    used."""
 
     level: int
     position: int
@@ -27,12 +28,12 @@ class CellTrialStep:
 
 
 class CellStepController:
-    """Where a march is, and how long its next step may be.
+    """The current time of an integration, and the length of its next step.
 
-    span, parts : the whole time and how many parts of it are halved; level : how often, at first
-    tol : of the error of a step at the end of time, which is of that order in its length (see ``allowed``)
-    fixed : whether all steps are of one length
-    patience : steps of one length before they are doubled
+    span, segments : the whole time, and the number of segments of it that are bisected; level : of bisection, at first
+    tol : tolerance for the error of a step at the final time; order : of that error in the step length (see
+        ``allowed``)
+    fixed : whether all steps have one length; patience : number of steps of one length before it may be doubled
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class CellStepController:
 
     @property
     def left(self) -> int:
-        """Steps of the present length up to the end."""
+        """Number of steps of the current length up to the end."""
         return int(self.segments * 2**self.level - self.position)
 
     @property
@@ -64,27 +65,27 @@ class CellStepController:
 
     @property
     def time(self) -> float:
-        """From the start."""
+        """Time since the start."""
         return self.position * self.length
 
     @property
     def too_short(self) -> bool:
-        """Whether steps have become too short to go on."""
+        """Whether the step length has fallen below the smallest one."""
         return self.level > MAX_LEVEL
 
     def allowed(self, level: int, position: int) -> float:
-        """The error of a step up to the time t: tol·√(T/t).
+        """Return the error allowed in a step up to time t: tol·√(T/t).
 
-        Such steps leave tol·√(log of their number) in L² over the whole time T, however short the first ones are. The
-        layers of a start that does not agree with the boundary are worth no more.
+        Such steps leave an error of tol·√(log of their number) in L² over the whole time T, however short the first
+        ones are. Initial layers of incompatible data do not deserve a smaller one.
         """
         return self.tol * sqrt(self.segments * 2**level / (position + 1))
 
     def decide(self, trial: CellTrialStep) -> CellTrialStep | None:
-        """The step to take, this or an earlier one; None where a shorter one is to be tried.
+        """Return the step to accept, this or an earlier one; None where a shorter one must be tried.
 
-        Where a shorter step had no smaller error, the functions of space cannot follow, and no step will mend it: the
-        longer one is taken, and longer ones after it.
+        Where a shorter step does not have a smaller error, the error is one of the spatial discretisation, which no
+        step length can reduce: the longer step is accepted, and longer ones after it.
         """
         if self.fixed or trial.error <= self.allowed(trial.level, trial.position):
             self.spatial_error = 0.0
@@ -94,19 +95,19 @@ class CellStepController:
         before = self.rejected
         if before is None or trial.error < self.tuning.spatial_error_ratio * before.error:
             deeper = max(1, ceil(-log2(self._factor(trial))))
-            self._shorten(min(3, deeper) if trial.position else 3)  # a start may be of any order
+            self._shorten(min(3, deeper) if trial.position else 3)  # the error of a first step may be of any order
             self.rejected = trial
             return None
         self.spatial_error = before.error
         return before
 
     def corrections_failed(self) -> None:
-        """The corrections of a step did not converge: shorter ones, for a while."""
+        """Shorten the steps for a while, because the corrections of a step did not converge."""
         self.failed_level, self.cooldown, self.rejected = self.level, self.tuning.steps_per_factor, None
         self._shorten(1 if self.position else 3)
 
     def advance(self, trial: CellTrialStep) -> None:
-        """A step was taken."""
+        """Record an accepted step, and lengthen the next one where that is allowed."""
         self.level, self.position, self.rejected = trial.level, trial.position + 1, None
         self.cooldown -= 1
         if self.cooldown <= 0:
@@ -117,7 +118,8 @@ class CellStepController:
             self._lengthen(self._factor(trial))
 
     def _lengthen(self, factor: float) -> None:
-        """Longer steps where they are allowed: by four, as new factors cost many steps, by two after a while."""
+        """Lengthen steps: by a factor of four, as new factorisations are expensive, or by two after ``patience``
+        steps."""
         for rise, wanted in ((2, 1), (1, self.patience)):
             room = self.level - rise > self.failed_level and self.level >= rise
             easy = factor > 2**rise or (self.spatial_error > 0 and rise == 1)
@@ -129,6 +131,6 @@ class CellStepController:
         self.level, self.position = self.level + deeper, self.position * 2**deeper
 
     def _factor(self, trial: CellTrialStep) -> float:
-        """How much longer a step may be."""
+        """Return the factor by which a step could be longer."""
         allowed = self.allowed(trial.level, trial.position)
         return float(0.85 * (allowed / max(trial.error, 1e-300)) ** (1 / self.order))

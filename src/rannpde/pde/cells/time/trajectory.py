@@ -1,4 +1,4 @@
-"""What a march with cells finds: a network in space at every stage of every step, polynomials in time through them."""
+"""Trajectories of cells: a network in space at every stage of every step, with dense output in time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from rannpde.pde.cells.network import CellNetwork, unpack_cells
 from rannpde.pde.cells.time.radau import RadauStages, differentiation
 
 MAX_STAGES = 9
-"""Of a file."""
+"""Limit on the stages in a file."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellTrajectory:
-    """Fields of (t, x): on a step through its start and stages, NaN after the end of a march that ended early.
+    """Fields as functions of (t, x): collocation polynomials in time; NaN after the end of an integration that ended
+    early.
 
-    cells : its outputs are the fields at the start and at every stage, one time after the other, and then ∂_t of the
-        fields at the start of every step, if a field is of second order in time
-    times (K + 1,) of the steps; stages : how many a step has; orders (fields,) : of the fields in time
-    end : where time ends, whether the march came so far or not
+    cells : its outputs are the fields at the start and at every stage, time by time, and then ∂_t of the fields at the
+        start of every step if a field is of second order in time
+    times (K + 1,) : of the steps; stages : number of stages per step; orders (fields,) : of the fields in time
+    end : the end of the time interval, whether the integration reached it or not
     """
 
     cells: CellNetwork
@@ -41,7 +42,7 @@ class CellTrajectory:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of each cell."""
+        """Number of columns of each cell."""
         return self.cells.widths
 
     @property
@@ -56,7 +57,7 @@ class CellTrajectory:
         return self.derivative(points, (0,) * self.dim)
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """(M, fields)."""
+        """Return a derivative of the fields, (M, fields)."""
         cells, fields = self.cells, len(self.orders)
         values = np.full((len(points), fields), np.nan)
         step = np.clip(np.searchsorted(self.times, points[:, 0], side="right") - 1, 0, self.steps - 1)
@@ -81,7 +82,8 @@ class CellTrajectory:
         return values
 
     def _outputs(self, number: int, step: int) -> Array:
-        """Coefficients (columns, nodes · fields) of a cell at the start and stages of a step, and its first rate."""
+        """Return the coefficients (columns, nodes · fields) of a cell at the start and stages of a step, and the
+        initial rate."""
         fields, own = len(self.orders), self.cells.coefficients[number]
         first = step * self.stages * fields
         outputs = own[:, first : first + (self.stages + 1) * fields]
@@ -91,13 +93,14 @@ class CellTrajectory:
         return np.concatenate([outputs, own[:, rates : rates + fields]], axis=1)
 
     def _in_time(self, times: Array, steps: Array, order: int) -> Array:
-        """(M, nodes, fields): what the values at the nodes of the steps are multiplied by."""
+        """Return the factors (M, nodes, fields) of the values at the nodes of the steps."""
         length = np.diff(self.times)[steps]
         at = (times - self.times[steps]) / length
         nodes = np.append(0.0, RadauStages.radau(self.stages).nodes)
         flux_operator = differentiation(nodes, at, order)
         parts = [np.pad(differentiation(nodes[1:], at, order), ((0, 0), (1, 0))), flux_operator]
-        if max(self.orders) > 1:  # with the slope at the start, by the polynomial of slope 1 there, 0 at all nodes
+        # Hermite interpolation: a polynomial with slope 1 at the start and zeros at all nodes matches the initial rate
+        if max(self.orders) > 1:
             bend = np.polynomial.Polynomial.fromroots(nodes)
             bend = bend / bend.deriv()(0.0)
             slope = bend.deriv(order)(at) if order else bend(at)
@@ -108,20 +111,20 @@ class CellTrajectory:
         return np.stack(chosen, axis=2) / (length**order)[:, None, None]
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file."""
+        """Return header and arrays for a file."""
         header, arrays = self.cells.pack()
         own = {"stages": self.stages, "orders": list(self.orders), "end": self.end}
         return header | {"function": "marched"} | own, arrays | {"times": self.times}
 
 
 def unpack_trajectory(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellTrajectory:
-    """The inverse of ``CellTrajectory.pack``; FileError where the parts do not fit each other."""
+    """Return the trajectory that ``CellTrajectory.pack`` stored; FileError where its parts are inconsistent."""
     cells = unpack_cells(header, {name: array for name, array in arrays.items() if name != "times"})
     times, stages, orders = floats(arrays, "times", (None,)), header["stages"], header["orders"]
     fits = isinstance(stages, int) and 1 <= stages <= MAX_STAGES and stages % 2 == 1
     fits = fits and isinstance(orders, list) and len(orders) > 0 and all(order in (0, 1, 2) for order in orders)
     if not fits or len(times) < 2 or not (np.diff(times) > 0).all():
-        raise FileError("the times or stages of the march are damaged")
+        raise FileError("the times or stages of the trajectory are damaged")
     steps = len(times) - 1
     wanted = (1 + steps * stages + steps * (max(orders) > 1)) * len(orders)
     end = float(header["end"])
