@@ -72,7 +72,7 @@ BELOW_IN_CELLS = {
     "adaptivity": {"tuning", "interfaces", "basis", "mesh", "network", "stationary"},
     "method": {"tuning", "time", "adaptivity"},
 }
-"""interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the adaptive loop drives either."""
+"""interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))

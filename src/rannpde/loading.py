@@ -18,7 +18,7 @@ from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.cells.time.trajectory import unpack_trajectory
 from rannpde.pde.collocation.method import CollocationHistory
-from rannpde.pde.collocation.pieces import unpack_pieces
+from rannpde.pde.collocation.subdomains import unpack_subdomains
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
@@ -140,7 +140,7 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         return unpack_evolved(header, arrays, problem)
     if kind == "marched":
         return unpack_trajectory(header, arrays)
-    return unpack_cells(header, arrays) if kind == "cells" else unpack_pieces(header, arrays)
+    return unpack_cells(header, arrays) if kind == "cells" else unpack_subdomains(header, arrays)
 
 
 def _check(solution: Solution) -> None:

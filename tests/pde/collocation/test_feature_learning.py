@@ -10,9 +10,15 @@ from rannpde.domains import Ball, Box, SpaceTime
 from rannpde.loading import load
 from rannpde.network.polynomial import PolynomialFeatures, exponents_up_to, monomials
 from rannpde.network.product import ProductFeatures
-from rannpde.pde.collocation.learned import Lesson, Teacher, active_subspace, aligned, line_functions
+from rannpde.pde.collocation.feature_learning import (
+    FeatureLearner,
+    LearnedLaw,
+    active_subspace,
+    aligned,
+    line_functions,
+)
 from rannpde.pde.collocation.method import Collocation
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork, unpack_pieces
+from rannpde.pde.collocation.subdomains import Subdomain, SubdomainNetwork, unpack_subdomains
 from rannpde.pde.collocation.tuning import LearningTuning
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
@@ -92,16 +98,16 @@ class TwoFields:
 
 def test_every_field_has_its_share_and_products_need_a_box():
     box, ball = Box([(0, 1)] * 4), SpaceTime(t=(0, 1), x=Ball((0,) * 3, 1, names=("x1", "x2", "x3")))
-    kinds = [[lesson.kind for lesson in Teacher(d, LearningTuning()).lessons(1.0)] for d in (box, ball)]
+    kinds = [[law.kind for law in FeatureLearner(d, LearningTuning()).candidate_laws(1.0)] for d in (box, ball)]
     assert kinds == [["subspace", "quadratic", "products"], ["subspace", "quadratic"]]
     rng = np.random.default_rng(0)
-    teacher = Teacher(box, LearningTuning())
-    ridges = teacher.layer(Lesson("subspace", 1.0, free=0.0), TwoFields(), 11, rng)
+    learner = FeatureLearner(box, LearningTuning())
+    ridges = learner.layer(LearnedLaw("subspace", 1.0, free=0.0), TwoFields(), 11, rng)
     assert isinstance(ridges, PolynomialFeatures)
     seen = np.abs(ridges.weights) > 1e-6
     assert seen[0].tolist() == [True] * 6 + [False] * 5
     assert seen[1].tolist() == [False] * 6 + [True] * 5
-    drawn = teacher.layer(Lesson("products", 1.0, free=0.0), TwoFields(), 11, rng)
+    drawn = learner.layer(LearnedLaw("products", 1.0, free=0.0), TwoFields(), 11, rng)
     assert isinstance(drawn, ProductFeatures)
     assert drawn.columns == 12
 
@@ -142,9 +148,9 @@ def test_a_structure_that_is_not_quite_there_is_not_believed():
 def test_learned_layers_are_stored_whole(kind, tmp_path):
     rng = np.random.default_rng(0)
     box = Box([(0, 2)] * 4)
-    layer = Teacher(box, LearningTuning()).layer(Lesson(kind, 1.0, 0.2), TwoFields(), 12, rng)
-    network = PiecewiseNetwork((Piece(box.bounds, layer),), (rng.standard_normal((13, 2)),))
-    again = unpack_pieces(*network.pack())
+    layer = FeatureLearner(box, LearningTuning()).layer(LearnedLaw(kind, 1.0, 0.2), TwoFields(), 12, rng)
+    network = SubdomainNetwork((Subdomain(box.bounds, layer),), (rng.standard_normal((13, 2)),))
+    again = unpack_subdomains(*network.pack())
     points = box.sample(50, rng=0)
     for index in [(0, 0, 0, 0), (0, 2, 0, 1)]:
         assert np.array_equal(again.derivative(points, index), network.derivative(points, index))
@@ -152,7 +158,7 @@ def test_learned_layers_are_stored_whole(kind, tmp_path):
 
 def test_a_learned_solution_is_saved_and_loaded(tmp_path):
     solution = solve(RIDGE, tol=1e-3, method=Collocation())
-    assert isinstance(solution.function.pieces[0].features, PolynomialFeatures)
+    assert isinstance(solution.function.subdomains[0].features, PolynomialFeatures)
     points = RIDGE.domain.sample(50, rng=0)
     assert np.array_equal(load(solution.save(tmp_path / "solution"))(points), solution(points))
 

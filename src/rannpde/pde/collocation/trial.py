@@ -1,6 +1,6 @@
-"""One solve with given features: assemble, balance, first Newton step, Gauss–Newton; and its held-out residual.
+"""One solve with given features: assemble, balance, first Newton step, Gauss–Newton, held-out residual.
 
-Such solves choose the scales of features: by the residual that they leave, with no exact solution at hand.
+Trial solves choose the scales of features by their residual, without an exact solution.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.collocation.newton import Descent, GaussNewton, GaussNewtonStep
-from rannpde.pde.collocation.pieces import BoxFeatures, Density, Piece, PiecewiseNetwork, PointDraw, Scales
-from rannpde.pde.collocation.system import CollocationSystem, Matching, Rows, assemble
+from rannpde.pde.collocation.subdomains import BoxFeatures, Density, PointSampler, Scales, Subdomain, SubdomainNetwork
+from rannpde.pde.collocation.system import CollocationSystem, ContinuityRows, Rows, assemble
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of
 
-SMOOTH_CUTOFF = 1e-10
-"""Rank cut of a projection: a guess is wanted with small coefficients, not with its last digits."""
+PROJECTION_CUTOFF = 1e-10
+"""Rank tolerance of a projection: an initial guess should have small coefficients rather than all digits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Attempt:
-    """What one solve found.
+class Trial:
+    """The result of one solve.
 
     losses : name → (sum of squares, rows) on the collocation points: the sums of the PINN loss
-    held_out : name → relative residual on fresh points
+    held_out : name → relative residual on held-out points
     """
 
-    network: PiecewiseNetwork
+    network: SubdomainNetwork
     descent: Descent
     losses: Mapping[str, tuple[float, int]]
     held_out: Mapping[str, float]
@@ -45,55 +45,56 @@ class Attempt:
 
     @property
     def score(self) -> float:
-        """The largest relative held-out residual: what settings are chosen by."""
+        """The largest relative held-out residual, by which settings are chosen."""
         worst = max(self.held_out.values())
         return worst if np.isfinite(worst) else np.inf
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Everything about a solve but the features: weights of terms, loop, points; ``notice`` is asked at every step."""
+class SolverSettings:
+    """Settings of a solve other than the features: Gauss–Newton, weights of terms, points, tuning."""
 
     newton: GaussNewton = field(default_factory=GaussNewton)
     weights: Mapping[str, float] = field(default_factory=dict)
     points_per_column: float = 3.0
     tuning: CollocationTuning = field(default_factory=CollocationTuning)
-    notice: Callable[[int, int], Status | None] | None = None
-    """Called with (columns, steps)."""
+    on_step: Callable[[int, int], Status | None] | None = None
+    """Called with (columns, steps) at every step; a Status that it returns ends the solve."""
 
     def over(self, columns: int) -> bool:
-        """Whether the time allowed is used up."""
-        return self.notice is not None and self.notice(columns, 0) is not None
+        """Return whether the time limit is reached."""
+        return self.on_step is not None and self.on_step(columns, 0) is not None
 
 
-def attempt(
+def solve_trial(
     problem: Problem,
-    pieces: tuple[Piece, ...],
+    subdomains: tuple[Subdomain, ...],
     state: State,
     rng: np.random.Generator,
-    recipe: Recipe,
+    settings: SolverSettings,
     density: Density | None = None,
     label: str = "",
-) -> Attempt:
+) -> Trial:
     """Solve from a state, which need not lie in the span of the features."""
     begin = perf_counter()
-    columns = max(piece.features.columns for piece in pieces) * len(pieces)
-    sampler = PointDraw(columns, rng, recipe.tuning, density, recipe.points_per_column)
-    with np.errstate(all="ignore"):  # iterates may leave the domain of a root: the loop looks at what it gets
-        system, descent = _iterate(assemble(problem, pieces, sampler), state, recipe)
+    columns = max(subdomain.features.columns for subdomain in subdomains) * len(subdomains)
+    sampler = PointSampler(columns, rng, settings.tuning, density, settings.points_per_column)
+    with np.errstate(all="ignore"):  # iterates may leave the domain of a root: the loop checks for finite values
+        system, descent = _iterate(assemble(problem, subdomains, sampler), state, settings)
     parts = system.split(descent.vector)
     coefficients = tuple(np.stack([part[name] for name in system.fields], axis=1) for part in parts)
-    network = PiecewiseNetwork(pieces, coefficients)
+    network = SubdomainNetwork(subdomains, coefficients)
     held_out = held_out_residual(problem, network)
-    return Attempt(network, descent, system.sums(descent.vector), held_out, perf_counter() - begin, label)
+    return Trial(network, descent, system.sums(descent.vector), held_out, perf_counter() - begin, label)
 
 
-def _iterate(system: CollocationSystem, state: State, recipe: Recipe) -> tuple[CollocationSystem, Descent]:
-    """The balanced system; the full Newton step from the state, then Gauss–Newton unless the system is linear."""
-    newton = recipe.newton
+def _iterate(system: CollocationSystem, state: State, settings: SolverSettings) -> tuple[CollocationSystem, Descent]:
+    """Return the balanced system and its solution: a full Newton step, then Gauss–Newton unless the system is
+    linear."""
+    newton = settings.newton
     if system.linear:
-        state = Zero(len(system.fields))  # the step does not depend on where it starts: spare the evaluation
-    system, jacobian, right = system.first_step(state, recipe.weights, recipe.tuning.condition_weight)
+        state = Zero(len(system.fields))  # the step does not depend on the state: avoid its evaluation
+    system, jacobian, right = system.first_step(state, settings.weights, settings.tuning.condition_weight)
     if not (np.isfinite(jacobian).all() and np.isfinite(right).all()):
         raise InputError(
             "the equations are not finite at the first guess (a logarithm or root leaves its domain); pass guess=…"
@@ -103,22 +104,22 @@ def _iterate(system: CollocationSystem, state: State, recipe: Recipe) -> tuple[C
     seconds = perf_counter() - start
     norm = float(np.linalg.norm(system.residual(step.solution)))
     first = GaussNewtonStep(norm, 1.0, 0.0, step.rank, step.condition)
-    if system.linear or newton.kept(norm, float(np.linalg.norm(jacobian @ step.solution - right))):
+    if system.linear or newton.linear_model_holds(norm, float(np.linalg.norm(jacobian @ step.solution - right))):
         return system, Descent(step.solution, (first,), Status.CONVERGED, "", seconds)
-    notice = None if recipe.notice is None else lambda number: recipe.notice(system.size, number)  # type: ignore[misc]
+    on_step = None if settings.on_step is None else lambda number: settings.on_step(system.size, number)  # type: ignore[misc]
     if not np.isfinite(norm) or norm > 10 * _state_norm(system, state):
         start = perf_counter()
         vector = _project(system, state, newton.cutoff)
         seconds += perf_counter() - start
-        rest = newton.run(system, vector, notice)
+        rest = newton.run(system, vector, on_step)
     else:
-        rest = newton.run(system, step.solution, notice)
+        rest = newton.run(system, step.solution, on_step)
         rest = replace(rest, steps=(first, *rest.steps))
     return system, replace(rest, solve_seconds=seconds + rest.solve_seconds)
 
 
 def _state_norm(system: CollocationSystem, state: State) -> float:
-    """The weighted residual norm of the state itself."""
+    """Return the weighted residual norm of the state itself."""
     total = 0.0
     for rows in system.rows:
         if isinstance(rows, Rows):
@@ -128,19 +129,19 @@ def _state_norm(system: CollocationSystem, state: State) -> float:
 
 
 def _project(system: CollocationSystem, state: State, cutoff: float) -> Array:
-    """The coefficients whose values are nearest to the state's at the interior points, field by field."""
+    """Return the coefficients whose values are nearest to the state's at the interior points, field by field."""
     vector = np.zeros(system.size)
     starts = system.starts()
     seen: set[int] = set()
     for rows in system.rows:
-        if isinstance(rows, Matching) or not rows.inside or rows.piece in seen:
+        if isinstance(rows, ContinuityRows) or not rows.inside or rows.subdomain in seen:
             continue
-        seen.add(rows.piece)
+        seen.add(rows.subdomain)
         points, design = rows.jets.points, rows.jets.values
         values = state.derivative(points, (0,) * points.shape[1])
         for number, name in enumerate(system.fields):
-            left = starts[rows.piece, name]
-            fitted = Factor.of(design, values[:, number]).solve(max(cutoff, SMOOTH_CUTOFF))
+            left = starts[rows.subdomain, name]
+            fitted = Factor.of(design, values[:, number]).solve(max(cutoff, PROJECTION_CUTOFF))
             vector[left : left + design.shape[1]] = fitted.solution
     return vector
 
@@ -150,27 +151,29 @@ def _project(system: CollocationSystem, state: State, cutoff: float) -> Array:
 
 @dataclass(frozen=True)
 class ScaleSearch:
-    """A walk on the logarithms of (scale in time, scale in space): steps ×2 and ÷2, then ×√2, downhill only."""
+    """A descent on the logarithms of (scale in time, scale in space): factors 2 and 1/2, then √2."""
 
     problem: Problem
     source: BoxFeatures
-    recipe: Recipe
+    settings: SolverSettings
 
     @property
     def width(self) -> int:
-        """Neurons at most of a solve that only compares scales."""
-        tuning = self.recipe.tuning
+        """Limit on the neurons of a solve that only compares scales."""
+        tuning = self.settings.tuning
         return max(tuning.first_width, tuning.search_width // len(self.problem.fields))
 
-    def solve(self, width: int, scales: Scales, state: State, seed: int, short: bool = False) -> Attempt:
-        """One attempt; ``short`` allows two Gauss–Newton steps, enough to compare settings from a good state."""
-        recipe = replace(self.recipe, newton=replace(self.recipe.newton, iterations=2)) if short else self.recipe
+    def solve(self, width: int, scales: Scales, state: State, seed: int, short: bool = False) -> Trial:
+        """Make one trial; ``short`` allows two Gauss–Newton steps, enough to compare settings from a good state."""
+        settings = (
+            replace(self.settings, newton=replace(self.settings.newton, iterations=2)) if short else self.settings
+        )
         rng = np.random.default_rng(seed)
         label = f"width {width}, scale {_text(scales)}"
-        return attempt(self.problem, self.source.draw(width, scales, rng), state, rng, recipe, label=label)
+        return solve_trial(self.problem, self.source.sample(width, scales, rng), state, rng, settings, label=label)
 
-    def run(self, width: int, state: State, start: Scales, seed: int, rounds: int) -> tuple[Scales, list[Attempt]]:
-        """The best scales found and all attempts, the best one first."""
+    def run(self, width: int, state: State, start: Scales, seed: int, rounds: int) -> tuple[Scales, list[Trial]]:
+        """Return the best scales and all trials, the best one first."""
         small = min(width, self.width)
         best = self.solve(small, start, state, seed)
         tried, scales = [best], start
@@ -180,7 +183,7 @@ class ScaleSearch:
             while improved and len(tried) < rounds:
                 improved = False
                 for moved in self._neighbours(scales, factor):
-                    if _text(moved) in visited or len(tried) >= rounds or self.recipe.over(small):
+                    if _text(moved) in visited or len(tried) >= rounds or self.settings.over(small):
                         continue
                     visited.add(_text(moved))
                     new = self.solve(small, moved, best.network, seed, short=True)
@@ -204,13 +207,13 @@ class ScaleSearch:
 
 
 def first_scales(problem: Problem, width: int, tuning: CollocationTuning) -> Scales:
-    """Where the search begins: (width/100)^(1/n), at most 3, and lower in many dimensions; more for fast data."""
+    """Return the start of the search: (width/100)^(1/n), at most 3, lower in many dimensions, higher for fast data."""
     dim = problem.domain.dim
     base = min(3.0, max(0.2, (width / 100) ** (1 / dim) * (1.0 if dim <= 2 else 2.0 / dim**1.5)))
     periodic = set(problem.periodic)
     top = max(2.0, (width / 8) ** (1 / dim))
     rates = np.zeros(dim) if problem.variation is None else tuning.lengths_to_scale * problem.variation.rates
-    rates = np.minimum(rates, width / 2)  # more than the features could follow
+    rates = np.minimum(rates, width / 2)  # the features could not resolve more
     return tuple(
         max(top, rate / np.pi) if name in periodic else max(base * (3.0 if periodic else 1.0), rate)
         for name, rate in zip(problem.domain.names, rates.tolist(), strict=True)
@@ -218,7 +221,7 @@ def first_scales(problem: Problem, width: int, tuning: CollocationTuning) -> Sca
 
 
 def first_width(problem: Problem, tuning: CollocationTuning) -> int:
-    """Enough neurons to follow the data, between the first and half of the last width."""
+    """Return enough neurons to resolve the data, between the first and half of the last width."""
     if problem.variation is None:
         return tuning.first_width
     lengths = float(np.prod(np.maximum(problem.variation.rates, 1.0)))
