@@ -17,6 +17,7 @@ from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 from rannpde.pde.problem.problem import Problem
 
 GRADING = 0.25
@@ -34,6 +35,10 @@ SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
 GUESS_TOLERANCE = 1e-5
 """The highest Legendre coefficients of a guess in a cell, relative to its size, from which Newton's method still
 converges."""
+MAX_LAYER_LEVELS = 20
+"""How often cells are graded towards an end with a layer: to 4⁻²⁰, the distance of two numbers."""
+WAVE_SAMPLES = 500
+"""Points of the domain at which the wavenumbers of the linearised equations are computed."""
 SIDE_SAMPLES, FLAT = 200, 1e-9
 """Samples of a side from which its bounding box is estimated; a thickness below this, relative to the domain, is zero.
 """
@@ -105,6 +110,43 @@ def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> 
         return np.array([bool((beyond > GUESS_TOLERANCE * sizes).any())])
 
     return _refine_while(tree, unresolved, max_cells)
+
+
+def resolve_waves(
+    tree: CellNode, problem: Problem, state: State, degree: int, tol: float, max_cells: int
+) -> tuple[CellNode, float]:
+    """Split cells until functions of a degree resolve the undamped waves of the equations linearised at a state.
+
+    Return the mesh, and the largest phase over one of its cells relative to what is resolved: above 1 where resolving
+    the waves would take more than ``max_cells`` cells.
+    """
+    points = problem.domain.sample(WAVE_SAMPLES, rng=20_071)
+    waves = wavenumbers(problem, state, points)
+    if not waves.any():
+        return tree, 0.0
+    largest, allowed = waves.max(axis=0), resolved_phase(degree, tol)
+
+    def phases(leaf: CellNode) -> Array:
+        inside = ((leaf.bounds[:, 0] <= points) & (points <= leaf.bounds[:, 1])).all(axis=1)
+        return leaf.lengths * (waves[inside].max(axis=0) if inside.any() else largest)
+
+    tree = _refine_while(tree, lambda leaf: phases(leaf) > allowed, max_cells)
+    return tree, max(float(phases(leaf).max()) for leaf in tree.leaves) / allowed
+
+
+def resolve_layers(tree: CellNode, problem: Problem, state: State, degree: int, tol: float) -> CellNode:
+    """Grade the mesh of an interval towards ends at which the equations linearised at a state allow a layer.
+
+    A solution without the layer may satisfy all equations on cells that cannot represent it: an outflow at both ends.
+    """
+    allowed, bounds = resolved_growth(degree, tol), tree.bounds[0]
+    for end, rate in zip(bounds, layer_rates(problem, state), strict=True):
+        levels = 0
+        while rate * min(leaf.lengths[0] for leaf in tree.leaves if end in leaf.bounds[0]) > allowed:
+            tree, levels = graded_towards(tree, [(float(end),)]), levels + 1
+            if levels == MAX_LAYER_LEVELS:
+                break
+    return tree
 
 
 def _flat_interfaces(interfaces: Interfaces, max_cells: int) -> list[tuple[int, float]]:
