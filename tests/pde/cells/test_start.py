@@ -9,7 +9,7 @@ from rannpde.domains.norms import relative_errors
 from rannpde.pde.cells.mesh.initial import resolve_guess
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.functions import ExactSolution, Zero
-from rannpde.pde.start import linearises, membranes
+from rannpde.pde.start import linearises, poisson_guesses
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 BOWL = "exp((x**2 + y**2)/2)"
@@ -50,10 +50,10 @@ def test_what_linearises():
 
 
 def test_membranes_have_the_conditions_and_a_constant_laplacian():
-    bends = [one.equations["u"] for one in membranes(MONGE_AMPERE)]
+    bends = [one.equations["u"] for one in poisson_guesses(MONGE_AMPERE)]
     assert bends[0] == "laplace(u) = 0.0"
     assert bends[1].startswith("laplace(u) = 10.")  # the largest value e over the square of the half length
-    assert all(one.linear and one.conditions == MONGE_AMPERE.conditions for one in membranes(MONGE_AMPERE))
+    assert all(one.linear and one.conditions == MONGE_AMPERE.conditions for one in poisson_guesses(MONGE_AMPERE))
 
 
 def test_without_any_start_a_guess_is_asked_for():

@@ -1,4 +1,4 @@
-"""What can be known to be wrong with a problem before any work: missing equations, too few or too many conditions."""
+"""Checks of a problem before it is solved: missing equations, too few or too many conditions, contradictions."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def _capacity(problem: Problem, axis: int) -> int | None:
         return order if order > 0 else None
     (expression,) = problem.expressions.values()
     slopes = [p for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.index[axis]]
-    return 1 if slopes and all(slope.is_number for slope in slopes) else None  # what flows in may change with place
+    return 1 if slopes and all(slope.is_number for slope in slopes) else None  # inflow may change from point to point
 
 
 def _require_few(problem: Problem, terms: list[Term], most: int, where: str, allowed: str, coordinate: str) -> None:

@@ -30,7 +30,7 @@ from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 SLACK = 1e-12
-"""Distance, relative to the coordinates, at which a place is an end of the domain: some rounding of ``pi/2``."""
+"""Distance, relative to the coordinates, within which a position is an end of the domain: rounding of ``pi/2``."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
 
 @dataclass(frozen=True)
 class Pairing:
-    """A periodic condition that not all fields share: ∂^k of a field agrees on both ends, k < its order."""
+    """A periodic condition of some fields only: ∂^k of a field agrees at both ends for k below its order."""
 
     name: str
     coordinate: str
@@ -145,7 +145,7 @@ class Pairing:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Errors within say what they are about."""
+    """Prefix the errors raised inside with what they are about."""
     try:
         yield
     except InputError as error:
@@ -160,7 +160,8 @@ def equation_terms(equations: Mapping[str, Expression], domain: Domain) -> list[
 def bound_terms(
     bounds: Mapping[str, tuple[float | None, float | None]], domain: Domain, vocabulary: Vocabulary
 ) -> list[Term]:
-    """max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain: rows that act only where a bound is broken."""
+    """Return max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain, which act only where a bound is
+    violated."""
     texts = []
     for name, (lower, upper) in bounds.items():
         texts += [(name, f"max({float(lower)!r} - {name}, 0)")] if lower is not None else []

@@ -1,7 +1,7 @@
-"""Does a problem evolve in time? If so, the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated; if not, why not.
+"""Whether a problem evolves in time: the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated, or the reasons why not.
 
 Every field must have a highest time derivative that its equations determine, of first or second order. Only where all
-of space is periodic, fields without one are allowed, if as many equations hold no highest time derivative.
+of space is periodic, fields without one are allowed, if as many equations contain no highest time derivative.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sympy
 from rannpde.domains.domain import SpaceTime
 from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component, Evolution, Rate
-from rannpde.pde.problem.mirrors import mirrors_of
+from rannpde.pde.problem.reflections import reflection_parities
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expansion import DivergenceForm, solve_linear
 from rannpde.pde.statement.expression import Expression, Jet, jet_name
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def in_time(problem: Problem) -> tuple[tuple[str, ...], dict[bool, Evolution]]:
-    """Every reason why the problem cannot be integrated in time, or its forms: with the divergence form kept, or not.
+    """Return every reason why the problem cannot be integrated in time, or its forms: with divergence form (True) or
+    without.
 
     Formulas that explode or nest too deeply when they are solved for ∂_t are reasons too: no other method needs that.
     """
@@ -57,7 +58,7 @@ def _forms(problem: Problem) -> dict[bool, Evolution]:
     for weak in (True, False):
         rates = {name: _bounded(rate, problem) for name, rate in _solved_rates(problem, split, weak).items()}
         form = Evolution(problem, orders, rates, constraints)
-        found[weak] = replace(form, mirrors=mirrors_of(form))
+        found[weak] = replace(form, parities=reflection_parities(form))
     return found
 
 
@@ -94,7 +95,8 @@ def _all_around(problem: Problem) -> bool:
 
 
 def _is_level(term: Term, problem: Problem) -> bool:
-    """Whether a condition measures a field without a time derivative at one place: that fixes a constant left free."""
+    """Return whether a condition fixes a field without a time derivative at one point, and thereby its free
+    constant."""
     jets = term.expression.jets
     plain = term.kind == "data" and len(jets) == 1 and jets[0].order == 0 and term.expression.linear
     if not plain or term.points is None or not _all_around(problem) or problem.order(jets[0].field, 0) != 0:
@@ -243,9 +245,9 @@ def _expression(formula: sympy.Expr, symbols: Mapping[sympy.Symbol, Jet], proble
 
 
 def _bounded(rate: Rate, problem: Problem) -> Rate:
-    """Fields replaced by their values within the declared bounds.
+    """Replace fields by their values within the declared bounds.
 
-    An error of the sign of a porous medium's density turns its diffusion backwards; the coefficient never sees it.
+    A density of a porous medium with the wrong sign would reverse its diffusion; the coefficient never sees it.
     """
     if not problem.bounds:
         return rate

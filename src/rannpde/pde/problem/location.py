@@ -1,4 +1,5 @@
-"""Where in a TOML file an error message points: the entry that it names, and the very letter of a statement."""
+"""The location in a TOML file that an error message refers to: the entry that it names, and the character of a
+statement."""
 
 from __future__ import annotations
 

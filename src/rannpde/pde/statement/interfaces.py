@@ -1,4 +1,5 @@
-"""Where formulas of the coordinates jump or have kinks, as zeros of smooth expressions; formulas beside them."""
+"""Zeros of smooth expressions on which formulas of the coordinates jump or have kinks, and the formulas on their
+sides."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def branches(place: sympy.Expr) -> list[sympy.Expr]:
 
 
 def _choices(node: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    """What a kinked node is where its place is positive, and where it is negative."""
+    """Return the value of a kinked node where its argument is positive, and where it is negative."""
     first, *others = node.args
     if isinstance(node, Absolute):
         return first, -first

@@ -1,4 +1,4 @@
-"""Statements, text or SymPy, as compiled expressions; the fields that they are about; forces that make them hold."""
+"""Statements, text or SymPy, as compiled expressions; their fields; manufactured right-hand sides."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
 
 
 def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> sympy.Expr:
-    """The equation less what the formulas of ``exact`` (field → text) leave of it, so that they solve it.
+    """Return the equation with a source term such that the formulas of ``exact`` (field → text) solve it.
 
     >>> words = Vocabulary(("x",), None, ("u",))
     >>> forced("u_xx + u", {"u": "x**2"}, words)
@@ -75,7 +75,7 @@ def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> s
 
 
 def _check_numbers(statement: sympy.Expr) -> None:
-    """Refuse what text could not say either: formulas beyond the budget, complex numbers and absurd ones."""
+    """Refuse what text could not state either: formulas beyond the budget, complex numbers and absurdly large ones."""
     if size(statement, WORK_LIMIT) > WORK_LIMIT:
         raise StatementError(f"a SymPy statement has more than {WORK_LIMIT} nodes; refused")
     if statement.has(sympy.I, sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):

@@ -34,7 +34,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import apart, field_sizes, held_out_residual
+from rannpde.pde.residual import field_sizes, held_out_residual, relative_difference
 
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
@@ -165,7 +165,7 @@ class CellsLoop:
         number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
         solution = self.solve(tree, state, number)
         values = solution.network(self.points)
-        change = np.inf if self.last is None else apart(self.last.network(self.points), values)
+        change = np.inf if self.last is None else relative_difference(self.last.network(self.points), values)
         residual = float(solution.indicators.max())
         cells = sum(cell is not None for cell in solution.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])

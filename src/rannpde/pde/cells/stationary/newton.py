@@ -17,7 +17,7 @@ from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.residual import apart
+from rannpde.pde.residual import relative_difference
 
 ROUNDING_CHANGE = 1e-6
 """A step that changes the solution by less than this and does not reduce the residual has reached rounding."""
@@ -49,7 +49,7 @@ class Newton:
         if not first:
             still = (0,) * self.points.shape[1]
             old, new = (one.derivative(self.points, still) for one in (state, cell_network(system.mesh, weights)))
-            before = apart(old, new)
+            before = relative_difference(old, new)
             if self._negligible_next_step(before):
                 return weights, 1, Status.CONVERGED, rank_deficient
         for step in range(2, self.tuning.max_newton_steps + 1):
