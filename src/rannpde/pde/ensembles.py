@@ -45,8 +45,8 @@ class Ensemble:
 
     def errors(self) -> dict[str, list[float]]:
         """Field → relative L² error of every member, where an exact solution is known."""
-        found = [member.errors() for member in self.members]
-        return {name: [one[name] for one in found] for name in found[0]}
+        errors = [member.errors() for member in self.members]
+        return {name: [one[name] for one in errors] for name in errors[0]}
 
     @property
     def converged(self) -> bool:

@@ -96,16 +96,16 @@ class Integrated:
     def rate(self, points: Array, states: Array) -> Array:
         """Return d/dt of all components (c, M) at points (M, 1)."""
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
-        found = np.empty_like(states)
+        rates = np.empty_like(states)
         for row, component in enumerate(self.components):
             above = Component(component.field, component.level + 1)
             if above in self.components:
-                found[row] = states[self.components.index(above)]
+                rates[row] = states[self.components.index(above)]
                 continue
             expression = self.rates[component.field]
             values = known | {s: states[self.components.index(Component.of(j))] for s, j in expression.symbols.items()}
-            found[row] = evaluate([expression.formula], values, expression.functions)[0]
-        return found
+            rates[row] = evaluate([expression.formula], values, expression.functions)[0]
+        return rates
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
         """Return a derivative (M, fields)."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 DATA_SYMBOL = sympy.Symbol("measured value", real=True)
-NOTHING = 1e-9
+ZERO_FIELD_RATIO = 1e-9
 """A field smaller than this fraction of the largest is zero up to rounding, and its size is no scale for errors."""
 HELD_OUT = 1000
 """Held-out points per term."""
@@ -77,16 +77,16 @@ def jets_of(state: State, fields: tuple[str, ...], points: Array, jets: Iterable
     jets = list(jets)
     indices = sorted({jet.index for jet in jets})
     several = getattr(state, "derivatives", None)  # networks evaluate their profile once per order
-    found = several(points, indices) if several else {index: state.derivative(points, index) for index in indices}
-    return {jet: found[jet.index][:, fields.index(jet.field)] for jet in jets}
+    derivatives = several(points, indices) if several else {index: state.derivative(points, index) for index in indices}
+    return {jet: derivatives[jet.index][:, fields.index(jet.field)] for jet in jets}
 
 
 def gradient(state: State, points: Array) -> Array:
     """Return ∂_l of every field, (M, fields, n)."""
     axes = [tuple(int(a == b) for b in range(points.shape[1])) for a in range(points.shape[1])]
     several = getattr(state, "derivatives", None)
-    found = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
-    return np.stack([found[axis] for axis in axes], axis=2)
+    derivatives = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
+    return np.stack([derivatives[axis] for axis in axes], axis=2)
 
 
 def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
@@ -104,8 +104,8 @@ def distance(one: State, other: State, points: Array) -> float:
 
 def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, float]:
     """Return for each equation the mean square of its residual at points (M, n)."""
-    found = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}
-    return {name: float(np.mean(residual**2)) for name, residual in found.items()}
+    residuals = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}
+    return {name: float(np.mean(residual**2)) for name, residual in residuals.items()}
 
 
 def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT) -> dict[str, float]:
@@ -123,22 +123,22 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     still = (0,) * problem.domain.dim
     plainly = np.array([root_mean_square(everywhere[Jet(name, still)]) for name in problem.fields])
     sizes = dict(zip(problem.fields, field_sizes(plainly).tolist(), strict=True))
-    found: dict[str, tuple[float, float]] = {}
+    sums: dict[str, tuple[float, float]] = {}
     for term in problem.terms:
-        residual, size = _measured(term, state, problem, interior, everywhere, sizes, generator)
-        before = found.get(term.name, (0.0, 0.0))
-        found[term.name] = (before[0] + residual**2, before[1] + size**2)
-    ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in found.items()}
+        residual, size = _residual_and_size(term, state, problem, interior, everywhere, sizes, generator)
+        before = sums.get(term.name, (0.0, 0.0))
+        sums[term.name] = (before[0] + residual**2, before[1] + size**2)
+    ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in sums.items()}
     focus = problem.variation.sample(count, generator) if problem.variation is not None else interior[:0]
     if len(focus):
         near = jets_of(state, problem.fields, focus, needed)
         for term in problem.interior:
-            residual, size = _measured(term, state, problem, focus, near, sizes, generator)
+            residual, size = _residual_and_size(term, state, problem, focus, near, sizes, generator)
             ratios[term.name] = max(ratios[term.name], residual / max(size, 1e-300))
     return ratios
 
 
-def _measured(
+def _residual_and_size(
     term: Term,
     state: State,
     problem: Problem,
@@ -175,14 +175,14 @@ def _measured(
     return residual, max(size, natural)
 
 
-def field_sizes(found: Array) -> Array:
+def field_sizes(sizes: Array) -> Array:
     """Return the scales (fields,) of relative errors: the fields' own sizes, the largest size for one that is zero.
 
     >>> field_sizes(np.array([2.0, 1e-14, 1e-3]))
     array([2.e+00, 2.e+00, 1.e-03])
     """
-    largest = max(float(found.max()), 1e-300)
-    return np.where(found > NOTHING * largest, found, largest)
+    largest = max(float(sizes.max()), 1e-300)
+    return np.where(sizes > ZERO_FIELD_RATIO * largest, sizes, largest)
 
 
 def relative_difference(before: Array, after: Array) -> float:

@@ -254,10 +254,10 @@ class Solution:
         from rannpde.domains.vtk import write_vtk  # the extra loads when it is wanted
 
         def values(points: Array) -> dict[str, Array]:
-            found = self.function(points)
-            named = {name: found[:, k] for k, name in enumerate(self.fields)}
+            values_at = self.function(points)
+            named = {name: values_at[:, k] for k, name in enumerate(self.fields)}
             vector = self.vector
-            return named | ({f"({', '.join(vector)})": found[:, : len(vector)]} if vector else {})
+            return named | ({f"({', '.join(vector)})": values_at[:, : len(vector)]} if vector else {})
 
         return write_vtk(path, self.stated.domain, values, resolution, times)
 

@@ -225,21 +225,21 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     400
     """
     shared = ("tol", "seconds", "rng")
-    found = {key: table[key] for key in shared if key in table}
+    arguments = {key: table[key] for key in shared if key in table}
     for key in ("tol", "seconds"):
-        if key in found:
-            positive_number(key, found[key])
-    require(found.get("tol", 0.0) < 1, "tol", found.get("tol"), "below 1")
-    if "rng" in found:
-        whole = isinstance(found["rng"], int) and not isinstance(found["rng"], bool) and found["rng"] >= 0
-        require(whole, "rng", found["rng"], "a whole number ≥ 0")
+        if key in arguments:
+            positive_number(key, arguments[key])
+    require(arguments.get("tol", 0.0) < 1, "tol", arguments.get("tol"), "below 1")
+    if "rng" in arguments:
+        whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
+        require(whole, "rng", arguments["rng"], "a whole number ≥ 0")
     own = {key: value for key, value in table.items() if key not in (*shared, "method")}
     if "method" not in table:
         if own:
             key, known = next(iter(own)), {name for kind in METHODS.values() for name in _plain_settings(kind)}
             hint = "name its method too, method = …" if key in known else suggestion(key, {*known, *shared, "method"})
             raise InputError(f"solve has the key {key!r}, which is unknown there; {hint}")
-        return found
+        return arguments
     name = table["method"]
     require(isinstance(name, str), "method", name, "text")
     kind = choose("method", name, METHODS | {"identify": Identify})
@@ -247,7 +247,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in own.items():
         choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
         settings[key] = tuple(value) if isinstance(value, list) else value
-    return found | {"method": kind(**settings)}
+    return arguments | {"method": kind(**settings)}
 
 
 def _generator(rng: Rng) -> np.random.Generator:
@@ -275,11 +275,11 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
-    found: list[str] = []
+    refusals: list[str] = []
     for kind in METHODS.values():
         one = kind()
         reasons = one.obstacles(problem) or one.drawbacks(problem)
         if not reasons:
-            return one, "; ".join(found) or "the problem evolves in time"
-        found.append(f"not by {one.name}: " + "; ".join(reasons))
-    raise InputError(f"no method can solve the problem: {'; '.join(found)}; state it without what is named")
+            return one, "; ".join(refusals) or "the problem evolves in time"
+        refusals.append(f"not by {one.name}: " + "; ".join(reasons))
+    raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")

@@ -74,14 +74,14 @@ def _inside(problem: Problem, name: str) -> sympy.Expr:
 def _time_derivatives(problem: Problem, values: dict[str, sympy.Expr], start: float) -> dict[str, sympy.Expr]:
     """Return ∂_t of the fields at the start, where the equations are of first order in time and determine it."""
     solved = rates(problem) if all(problem.order(name, 0) == 1 for name in problem.fields) else None
-    found = {}
+    derivatives = {}
     for name, rate in (solved or {}).items():
         table = {}
         for symbol, jet in rate.symbols.items():
             orders = [(c, k) for c, k in zip(problem.vocabulary.symbols, jet.index, strict=True) if k]
             table[symbol] = expand(sympy.diff(values[jet.field], *orders)) if orders else values[jet.field]
-        found[name] = rate.formula.xreplace(table).subs(problem.vocabulary.symbols[0], start)
-    return found
+        derivatives[name] = rate.formula.xreplace(table).subs(problem.vocabulary.symbols[0], start)
+    return derivatives
 
 
 def _with_derivative(function: Callable[..., Any]) -> Any:

@@ -192,8 +192,8 @@ class CollocationLoop:
         far = max(pairs, key=lambda pair: self._distance(*pair), default=None)
         if far is None:
             return ""
-        apart, left = self._distance(*far), max(one.score for one in far)
-        if apart <= max(owner.tuning.undetermined_ratio * left, SAME_SOLUTION):
+        gap_size, left = self._distance(*far), max(one.score for one in far)
+        if gap_size <= max(owner.tuning.undetermined_ratio * left, SAME_SOLUTION):
             return ""
         gap = far[0].network(owner.points) - far[1].network(owner.points)
         means, spreads = np.abs(gap.mean(axis=0)), gap.std(axis=0)

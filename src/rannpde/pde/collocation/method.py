@@ -90,10 +90,10 @@ class Collocation:
 
     def _refuse_unused(self) -> None:
         """Refuse settings that the chosen kind of features could not use."""
-        drawn = ("scale", "activation", "law")
+        sampling = ("scale", "activation", "law")
         groups = {
-            "placement='placed'": (self.placement == "placed", (*drawn, "subdomains", "points_per_column")),
-            "features=…": (self.features is not None, ("width", *drawn, "placement", "subdomains")),
+            "placement='placed'": (self.placement == "placed", (*sampling, "subdomains", "points_per_column")),
+            "features=…": (self.features is not None, ("width", *sampling, "placement", "subdomains")),
             "law=…": (self.law is not None, ("scale",)),
         }
         for cause, (active, useless) in groups.items():

@@ -292,8 +292,8 @@ def _check_surplus(problem: Problem) -> None:
             sides.setdefault(term.region.name, []).append(term)  # type: ignore[union-attr]
         is_time = name == problem.vocabulary.time
         most = order if is_time or problem.domain.dim == 1 else (order + 1) // 2
-        for side, found in sides.items():
-            _require_few(problem, found, most, f"on {side}", f"{most} there", name)
+        for side, conditions in sides.items():
+            _require_few(problem, conditions, most, f"on {side}", f"{most} there", name)
         _require_few(problem, on_axis, order, f"on the sides of {name}", f"{order} on both sides together", name)
     curved: dict[str, list[Term]] = {}
     for term in terms:
@@ -302,8 +302,8 @@ def _check_surplus(problem: Problem) -> None:
     orders = [_capacity(problem, k) for k, n in enumerate(problem.domain.names) if n != problem.vocabulary.time]
     if None not in orders:
         most = (max(orders) + 1) // 2  # type: ignore[type-var, operator]
-        for side, found in curved.items():
-            _require_few(problem, found, most, f"on {side}", f"{most} there", "space")
+        for side, conditions in curved.items():
+            _require_few(problem, conditions, most, f"on {side}", f"{most} there", "space")
 
 
 def _capacity(problem: Problem, axis: int) -> int | None:

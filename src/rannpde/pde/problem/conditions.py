@@ -116,21 +116,21 @@ def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
     >>> found["t=0"], found["x"].coordinate, list(found)[2:]
     (On(where='t=0', equation='u = sin(x)', weight=1.0), 'x', ['boundary 1', 'boundary 2'])
     """
-    found: dict[str, Condition] = {}
+    conditions: dict[str, Condition] = {}
     for name, one in given.items():
         if isinstance(one, (list, tuple)):
             one = On(name, one)
         if isinstance(one, On) and isinstance(one.equation, (list, tuple)):
             require(bool(one.equation), f"the equations of conditions[{name!r}]", one.equation, "one or more")
             several = enumerate(one.equation, start=1)
-            found |= {f"{name} {number}": replace(one, equation=equation) for number, equation in several}
+            conditions |= {f"{name} {number}": replace(one, equation=equation) for number, equation in several}
         elif isinstance(one, str) and one.strip() == "periodic":
-            found[name] = Periodic(name)
+            conditions[name] = Periodic(name)
         elif isinstance(one, str) and get_close_matches(one.strip(), ["periodic"]):
             reject(f"conditions[{name!r}]", one, "an equation, or 'periodic'")
         else:
-            found[name] = On(name, one) if isinstance(one, (str, sympy.Basic)) else one
-    return found
+            conditions[name] = On(name, one) if isinstance(one, (str, sympy.Basic)) else one
+    return conditions
 
 
 @dataclass(frozen=True)
@@ -232,13 +232,13 @@ def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], n
         return [domain.part(where, name)]
     texts = [where] if isinstance(where, str) else list(where)
     require(bool(texts), "where", where, "at least one side", f"e.g. {next(iter(domain.sides), 't=0')!r}")
-    found: dict[str, Side] = {}
+    sides: dict[str, Side] = {}
     for text in texts:
         for side in _place(str(text), domain, parameters):
-            if side.name in found:
+            if side.name in sides:
                 raise InputError(f"the side {side.name} is named twice in {where!r}")
-            found[side.name] = side
-    return list(found.values())
+            sides[side.name] = side
+    return list(sides.values())
 
 
 def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:

@@ -41,20 +41,20 @@ JUMP_FRACTION = 0.25
 
 def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]) -> list[sympy.Expr]:
     """Return the largest parts of these expressions that depend on coordinates but on no field, each once."""
-    found: dict[sympy.Expr, None] = {}
+    parts: dict[sympy.Expr, None] = {}
     stack = [expression.formula for expression in expressions]
     while stack:
         node = stack.pop()
         if node.free_symbols and node.free_symbols <= coordinates:
-            found[node] = None
+            parts[node] = None
         elif node.is_Add or node.is_Mul:  # the factors or summands without fields are one part
             own = [arg for arg in node.args if arg.free_symbols and arg.free_symbols <= coordinates]
             if own:
-                found[node.func(*own)] = None
+                parts[node.func(*own)] = None
             stack.extend(arg for arg in node.args if arg not in own)
         else:
             stack.extend(node.args)
-    return list(found)
+    return list(parts)
 
 
 # --------------------------------------------------------------------------------------------------------- in time
@@ -123,7 +123,7 @@ def _inverse_lengths(values: Array, step: float) -> Array:
 def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iterator[float]:
     """Iterate over the zeros of arguments of sign, abs, max, … that depend on time alone."""
     time = evolution.clock
-    found: set[float] = set()
+    breaks: set[float] = set()
     for part in parts:
         for inner in kink_places(part):
             if inner.free_symbols != {time}:
@@ -134,9 +134,9 @@ def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iter
 
             values = np.broadcast_to(evolution.values([inner], {time: times})[0], times.shape)
             for place in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
-                found.add(float(brentq(value, times[place], times[place + 1], xtol=1e-15 * abs(times[-1]) + 1e-300)))
-            found |= {float(t) for t in times[values == 0.0]} if (values == 0.0).sum() < 100 else set()
-    yield from sorted(when for when in found if times[0] < when < times[-1])
+                breaks.add(float(brentq(value, times[place], times[place + 1], xtol=1e-15 * abs(times[-1]) + 1e-300)))
+            breaks |= {float(t) for t in times[values == 0.0]} if (values == 0.0).sum() < 100 else set()
+    yield from sorted(when for when in breaks if times[0] < when < times[-1])
 
 
 # -------------------------------------------------------------------------------------------------------- in space
@@ -293,12 +293,12 @@ def _slopes(values: Array, cells: int) -> dict[int, Array]:
     span = 0.5 * float(np.ptp(values))
     if not span > 1e-12 * float(np.abs(values).max(initial=0.0)):
         return {}
-    found = {}
+    slopes = {}
     for axis in range(values.ndim):
         if values.shape[axis] > 1:
             change = np.abs(np.diff(values, axis=axis, append=np.take(values, [-1], axis=axis)))
-            found[axis] = 0.5 * cells * change / span
-    return found
+            slopes[axis] = 0.5 * cells * change / span
+    return slopes
 
 
 def _concentrated(total: Array) -> bool:

@@ -130,8 +130,8 @@ class Evolution:
     def known(self, times: Array | float, points: Array, normals: Array | None = None) -> dict[sympy.Symbol, Array]:
         """Return symbol → values: times as they are, points[:, k] for coordinate k of space, normals likewise."""
         words, axes = self.problem.vocabulary, range(points.shape[1])
-        found = {self.clock: np.asarray(times)} | {words.symbols[1 + k]: points[:, k] for k in axes}
-        return found if normals is None else found | {words.normals[1 + k]: normals[:, k] for k in axes}
+        values = {self.clock: np.asarray(times)} | {words.symbols[1 + k]: points[:, k] for k in axes}
+        return values if normals is None else values | {words.normals[1 + k]: normals[:, k] for k in axes}
 
     def values(self, formulas: Iterable[sympy.Expr], known: Mapping[sympy.Symbol, Array]) -> list[Array]:
         """Evaluate each formula at those values."""
@@ -300,7 +300,7 @@ class WallRow:
 
 def wall_rows(evolution: Evolution, name: str) -> list[WallRow] | None:
     """Return the boundary conditions of a field axis by axis, or None where one is not of this kind."""
-    found = [WallRow.of(evolution, term) for term in evolution.boundary(name)]
-    if any(face is None for face in found):
+    rows = [WallRow.of(evolution, term) for term in evolution.boundary(name)]
+    if any(row is None for row in rows):
         return None
-    return sorted((face for face in found if face is not None), key=lambda face: face.axis)
+    return sorted((row for row in rows if row is not None), key=lambda row: row.axis)

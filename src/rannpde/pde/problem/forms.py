@@ -45,21 +45,21 @@ def _obstacles(problem: Problem) -> tuple[str, ...]:
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
     jumping = [f"the flux of equation {name!r} jumps" for name in problem.jumping]
-    found = [*jumping, *_of_conditions(problem), *_of_orders(problem)]
-    found += [] if found else _of_rates(problem)
-    return tuple(dict.fromkeys(found))
+    reasons = [*jumping, *_of_conditions(problem), *_of_orders(problem)]
+    reasons += [] if reasons else _of_rates(problem)
+    return tuple(dict.fromkeys(reasons))
 
 
 def _forms(problem: Problem) -> dict[bool, Evolution]:
     orders = {name: problem.order(name, 0) for name in problem.fields}
     constraints = {name: problem.expressions[name] for name in _constraints(problem)}
     split = {name: problem.divergence(name) for name in problem.expressions}
-    found = {}
+    forms = {}
     for weak in (True, False):
         rates = {name: _bounded(rate, problem) for name, rate in _solved_rates(problem, split, weak).items()}
         form = Evolution(problem, orders, rates, constraints)
-        found[weak] = replace(form, parities=reflection_parities(form))
-    return found
+        forms[weak] = replace(form, parities=reflection_parities(form))
+    return forms
 
 
 # ------------------------------------------------------------------------------------------------ reasons why not
@@ -173,13 +173,13 @@ def rates(problem: Problem) -> dict[str, Expression] | None:
 
 def _top_symbols(problem: Problem) -> dict[str, sympy.Symbol]:
     """The symbol of the highest time derivative of every field that has one."""
-    found = {}
+    symbols = {}
     for name in problem.fields:
         if problem.order(name, 0) < 1:
             continue
         jet = Jet(name, (problem.order(name, 0),) + (0,) * (problem.domain.dim - 1))
-        found[name] = sympy.Symbol(jet_name(jet, problem.vocabulary.coordinates), real=True)
-    return found
+        symbols[name] = sympy.Symbol(jet_name(jet, problem.vocabulary.coordinates), real=True)
+    return symbols
 
 
 def _top_matrix(problem: Problem) -> list[list[sympy.Expr]]:
@@ -204,13 +204,13 @@ def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: b
         solved = solve_linear(rows, [-part for part in rest])
         assert solved is not None  # _of_rates has looked
         return {name: Rate(_expression(solved[k], symbols, problem)) for k, name in enumerate(top)}
-    found: dict[str, Rate] = {}
+    rates_of: dict[str, Rate] = {}
     for column, name in enumerate(top):
         place = next(k for k, entries in enumerate(rows) if entries[column] != 0)
         form = split[moving[place]]
         kept = _weak_rate(problem, form, top[name], symbols) if weak and rows[place][column].is_number else None
-        found[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
-    return found
+        rates_of[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
+    return rates_of
 
 
 def _weak_rate(
@@ -228,12 +228,12 @@ def _weak_rate(
 
 def _symbols(problem: Problem, split: Mapping[str, DivergenceForm]) -> dict[sympy.Symbol, Jet]:
     """Every jet symbol of the equations, also those of their fluxes."""
-    found: dict[sympy.Symbol, Jet] = {}
+    symbols: dict[sympy.Symbol, Jet] = {}
     for name, expression in problem.expressions.items():
         form = split[name]
         for part in (expression, form.source, *form.flux.values()):
-            found |= part.symbols
-    return found
+            symbols |= part.symbols
+    return symbols
 
 
 def _expression(formula: sympy.Expr, symbols: Mapping[sympy.Symbol, Jet], problem: Problem) -> Expression:

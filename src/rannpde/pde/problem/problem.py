@@ -155,14 +155,14 @@ class Problem:
         stated = {n: c for n, c in self.conditions.items() if not isinstance(c, Data) and n not in pinned}
         with warnings.catch_warnings():  # corner values conflict for every guess, or were checked with the first
             warnings.simplefilter("ignore", ConditionWarning)
-            found = replace(
+            problem = replace(
                 self, conditions=stated, parameters={**self.parameters, **numbers},
                 functions={**self.functions, **functions}, unknown={},
                 exact={name: given for name, given in self.exact.items() if name in self.fields},
             )  # fmt: skip
         if set(functions) & set(values):  # unknown functions are smooth: the variation is that of their guesses
-            object.__setattr__(found, "variation", self.at(numbers).variation if numbers else self.variation)
-        return found
+            object.__setattr__(problem, "variation", self.at(numbers).variation if numbers else self.variation)
+        return problem
 
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
@@ -177,11 +177,11 @@ class Problem:
     @cached_property
     def expressions(self) -> dict[str, Expression]:
         """Equation name → compiled residual, with its exact linearisation."""
-        found = {}
+        expressions = {}
         for name, statement in self.equations.items():
             with naming(f"equation {name!r}"):
-                found[name] = read(statement, self.vocabulary)
-        return found
+                expressions[name] = read(statement, self.vocabulary)
+        return expressions
 
     @cached_property
     def interior(self) -> tuple[Term, ...]:
@@ -200,11 +200,11 @@ class Problem:
 
     @cached_property
     def _stated(self) -> tuple[Term, ...]:
-        found: list[Term] = []
+        terms: list[Term] = []
         for name, condition in self.conditions.items():
             if not (isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))):
-                found += condition_terms(name, condition, self.domain, self.vocabulary)
-        return tuple(found)
+                terms += condition_terms(name, condition, self.domain, self.vocabulary)
+        return tuple(terms)
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -226,13 +226,13 @@ class Problem:
     @cached_property
     def pairings(self) -> tuple[Pairing, ...]:
         """Periodic conditions of some fields only."""
-        found = []
+        pairings = []
         for name, condition in self.conditions.items():
             if isinstance(condition, Periodic) and not self._whole(condition):
                 axis = self.domain.names.index(condition.coordinate)
                 orders = {key: max(1, self.order(key, axis)) for key in condition.fields or ()}
-                found.append(Pairing(name, condition.coordinate, orders, condition.weight))
-        return tuple(found)
+                pairings.append(Pairing(name, condition.coordinate, orders, condition.weight))
+        return tuple(pairings)
 
     def _whole(self, condition: Periodic) -> bool:
         return condition.fields is None or set(condition.fields) == set(self.fields)

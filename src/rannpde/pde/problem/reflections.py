@@ -67,7 +67,7 @@ def _stated_parities(evolution: Evolution, name: str) -> tuple[int | None, ...] 
     faces = wall_rows(evolution, name)
     if faces is None or any(not face.value.is_zero or len(face.row.coefficients) > 1 for face in faces):
         return None
-    found: list[int | None] = []
+    parities: list[int | None] = []
     for axis, (lower, upper) in enumerate(evolution.domain.space.bounds):
         highest = _highest(evolution, name, axis)
         ends = [
@@ -75,13 +75,13 @@ def _stated_parities(evolution: Evolution, name: str) -> tuple[int | None, ...] 
             for end in (lower, upper)
         ]
         if highest == 0 and not any(ends):
-            found.append(None)
+            parities.append(None)
             continue
         wanted = [list(range(parity, highest, 2)) for parity in (1, 0)]  # odd derivatives of even functions vanish
         if highest % 2 or ends[0] != ends[1] or ends[0] not in wanted:
             return None
-        found.append(wanted.index(ends[0]))
-    return tuple(found)
+        parities.append(wanted.index(ends[0]))
+    return tuple(parities)
 
 
 def _highest(evolution: Evolution, name: str, axis: int) -> int:
@@ -120,11 +120,11 @@ def _symmetric(
     for axis, ends in enumerate(evolution.domain.space.bounds):
         signs = {s: _sign(parities[jet.field], axis, jet) for s, jet in evolution.symbols.items()}
         there = {symbol: signs.get(symbol, 1.0) * values for symbol, values in states.items()}
-        for place in ends:
+        for wall in ends:
             mirrored = points.copy()
-            mirrored[:, axis] = 2.0 * place - points[:, axis]
-            found = _values(evolution, formulas, times, mirrored, there)
-            for (name, along, _), one, other in zip(formulas, here, found, strict=True):
+            mirrored[:, axis] = 2.0 * wall - points[:, axis]
+            reflected = _values(evolution, formulas, times, mirrored, there)
+            for (name, along, _), one, other in zip(formulas, here, reflected, strict=True):
                 sign = (-1.0) ** (parities[name][axis] + int(along == axis))
                 if not _same(sign * one, other):
                     return False
@@ -143,8 +143,8 @@ def _values(
     states: Mapping[sympy.Symbol, Array],
 ) -> list[Array]:
     known = evolution.known(times, points) | dict(states)
-    found = evolution.values([formula for _, _, formula in formulas], known)
-    return [np.broadcast_to(value, (SAMPLE_POINTS,)) for value in found]
+    values = evolution.values([formula for _, _, formula in formulas], known)
+    return [np.broadcast_to(value, (SAMPLE_POINTS,)) for value in values]
 
 
 def _same(one: Array, other: Array) -> bool:

@@ -131,8 +131,8 @@ def size(node: sympy.Basic, limit: int = 10**6) -> int:
 
 def _field_nodes(expression: sympy.Expr, vocabulary: Vocabulary) -> set[sympy.Expr]:
     known = {vocabulary.field_function(name) for name in vocabulary.jet_names}
-    found = {node for node in expression.atoms(AppliedUndef, sympy.Symbol) if node in known}
-    return found | {node for node in expression.atoms(sympy.Derivative) if node.expr in known}
+    nodes = {node for node in expression.atoms(AppliedUndef, sympy.Symbol) if node in known}
+    return nodes | {node for node in expression.atoms(sympy.Derivative) if node.expr in known}
 
 
 def _jet(node: sympy.Expr, vocabulary: Vocabulary) -> Jet:
@@ -240,8 +240,10 @@ def solve_linear(matrix: Sequence[Sequence[sympy.Expr]], right: Sequence[sympy.E
 def _pivot(column: list[sympy.Expr]) -> int | None:
     """Return the position of the pivot: a number if there is one, else the shortest entry that is not identically
     zero."""
-    found = [(not entry.is_number, size(entry), place) for place, entry in enumerate(column) if not _vanishes(entry)]
-    return min(found)[2] if found else None
+    candidates = [
+        (not entry.is_number, size(entry), place) for place, entry in enumerate(column) if not _vanishes(entry)
+    ]
+    return min(candidates)[2] if candidates else None
 
 
 def _vanishes(entry: sympy.Expr) -> bool:
@@ -250,8 +252,8 @@ def _vanishes(entry: sympy.Expr) -> bool:
         return bool(entry == 0)
     names = {node: sympy.Dummy(real=True) for node in entry.atoms(AppliedUndef, sympy.Derivative)}
     plain = entry.xreplace(names)
-    draw = np.random.default_rng(0)
-    values = {symbol: draw.uniform(0.5, 1.5, 2) for symbol in sorted(plain.free_symbols, key=str)}
+    rng = np.random.default_rng(0)
+    values = {symbol: rng.uniform(0.5, 1.5, 2) for symbol in sorted(plain.free_symbols, key=str)}
     terms = [np.abs(part) for part in evaluate(sympy.Add.make_args(plain), values)]
     total = np.abs(evaluate([plain], values)[0])
     return bool(np.all(total <= VANISHING * np.sum(np.broadcast_arrays(*terms), axis=0)))

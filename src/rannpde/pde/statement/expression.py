@@ -188,12 +188,12 @@ def evaluate(
     [array([2., 5.]), array(3.)]
     """
     places, steps, wanted = _program(tuple(expressions), tuple(values))
-    found = [np.asarray(value, dtype=float) for value in values.values()] + list(places)
+    results = [np.asarray(value, dtype=float) for value in values.values()] + list(places)
     known = functions or {}
     with np.errstate(all="ignore"):
         for operation, below in steps:
-            found.append(np.asarray(operation([found[k] for k in below], known)))
-    return [found[k] for k in wanted]
+            results.append(np.asarray(operation([results[k] for k in below], known)))
+    return [results[k] for k in wanted]
 
 
 Functions = Mapping[str, Callable[..., Any]]

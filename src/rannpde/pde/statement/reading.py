@@ -91,27 +91,27 @@ def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary) -> tuple[str
     >>> infer_fields(["u_t = nu*u_xx"], Vocabulary(("t", "x"), "t", parameters={"nu": 1.0}))
     ('u',)
     """
-    found: list[str] = []
+    names: list[str] = []
     for statement in statements:
         if isinstance(statement, str):
             for side in parse(statement):
                 if side is not None:
-                    found += _fields_in(side, vocabulary, statement)
+                    names += _fields_in(side, vocabulary, statement)
         elif isinstance(statement, sympy.Basic):
-            names = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
-            found += [name for name in names if name not in vocabulary.functions and name not in vocabulary.unknown]
-    return tuple(dict.fromkeys(found))
+            applied = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
+            names += [name for name in applied if name not in vocabulary.functions and name not in vocabulary.unknown]
+    return tuple(dict.fromkeys(names))
 
 
 def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
     taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS, *vocabulary.bare}
-    found: list[tuple[int, str]] = []
+    positions: list[tuple[int, str]] = []
     for name in names(tree):
         split = vocabulary.subscript(name.text)
         if name.text not in taken and split is not None and split[0] not in vocabulary.bare:
             if split[0] in {*taken, *FUNCTIONS, *OPERATORS, *vocabulary.functions}:
                 fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
-            found.append((name.column, split[0]))
+            positions.append((name.column, split[0]))
     stack: list[Node] = [tree]
     while stack:
         node = stack.pop()
@@ -121,6 +121,8 @@ def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
         if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
             inner = node.arguments[:1] if node.name == "d" else node.arguments
             below = [name for part in inner for name in names(part) if isinstance(name, Name)]
-            found += [(n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None]
+            positions += [
+                (n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None
+            ]
         stack.extend(children(node))
-    return [name for _, name in sorted(found)]
+    return [name for _, name in sorted(positions)]

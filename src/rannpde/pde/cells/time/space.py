@@ -162,7 +162,7 @@ class SpaceSystem:
                 else:
                     part = self.cell_weights(weights[jet.index[0]], cell_rows.cell)[:, chosen[column]]
                     values[jet][:, cell_rows.rows] = part @ cell_rows.table(number).T
-        return {jet: values.ravel() for jet, values in values.items()}
+        return {jet: value.ravel() for jet, value in values.items()}
 
     # --------------------------------------------------------------------------------------------------------- rows
 
