@@ -205,12 +205,12 @@ class CellsLoop:
         first."""
         if self.solver is not None:
             return False
-        share = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
+        reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
         self.threshold, self.grade_at_crossings = (
-            min(self.threshold, share * float(solution.indicators.max())),
-            self.dim == 2 and share < 1,
+            min(self.threshold, reduction * float(solution.indicators.max())),
+            self.dim == 2 and reduction < 1,
         )
-        return share < 1
+        return reduction < 1
 
     def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
         """Return the next mesh; where it is almost the previous one, change something else.

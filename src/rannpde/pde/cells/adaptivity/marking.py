@@ -59,8 +59,8 @@ def _crease_splits(leaf: CellNode, creases: Creases) -> tuple[tuple[int, ...], A
     if not near.any():
         return None
     across = np.abs(creases.directions[near]) < PARALLEL_COSINE
-    place = np.average(creases.points[near], axis=0, weights=np.where(across.any(axis=0), across, 1.0))
-    return axes_of(across.any(axis=0)), split_fractions(leaf, place)
+    centre = np.average(creases.points[near], axis=0, weights=np.where(across.any(axis=0), across, 1.0))
+    return axes_of(across.any(axis=0)), split_fractions(leaf, centre)
 
 
 def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuning: CellsTuning) -> tuple[int, ...]:

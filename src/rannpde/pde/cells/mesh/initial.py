@@ -75,13 +75,13 @@ def first_tree(
     return _refine_while(tree, changes, max_cells)
 
 
-def _longest_first(tree: CellNode, share: float) -> CellNode:
+def _longest_first(tree: CellNode, fraction: float) -> CellNode:
     """Split a box into cells of at most ``share`` of each length, the longest at most twice as long as the shortest.
 
     The longest sides are split first: a plane along a long box would carry the traces of all cells beside it, and they
     would have to be eliminated together.
     """
-    wanted = np.minimum(tree.lengths * share, 2 * share * tree.lengths.min())
+    wanted = np.minimum(tree.lengths * fraction, 2 * fraction * tree.lengths.min())
 
     def longest(leaf: CellNode) -> Array:
         longer = leaf.lengths > wanted * (1 + FLAT)
@@ -92,8 +92,8 @@ def _longest_first(tree: CellNode, share: float) -> CellNode:
 
 def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> CellNode:
     """Split the cells of an interval until polynomials of the given degree approximate a guess."""
-    nodes, shares = leggauss(degree + 1)
-    analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
+    nodes, gauss_weights = leggauss(degree + 1)
+    analysis = legvander(nodes, degree).T * gauss_weights * (np.arange(degree + 1)[:, None] + 0.5)
 
     def values(leaf: CellNode) -> Array:
         return state.derivative(leaf.bounds.mean() + 0.5 * leaf.lengths * nodes[:, None], (0,))

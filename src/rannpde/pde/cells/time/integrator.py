@@ -346,9 +346,9 @@ class CellIntegrator:
             scale = system.weight(rows) / system.natural(rows, own, 1 / passed)
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
-            share = rows.weights * squares * scale**2
+            scaled_squares = rows.weights * squares * scale**2
             for cell_rows in rows.by_cell:
-                part = share[cell_rows.rows]
+                part = scaled_squares[cell_rows.rows]
                 now[cell_rows.cell] += part.sum()
                 if rows.normals[cell_rows.rows].any():
                     aside[cell_rows.cell] += part @ rows.normals[cell_rows.rows]
