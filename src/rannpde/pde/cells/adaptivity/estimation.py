@@ -77,9 +77,8 @@ class CellsEstimator:
         change = max([change, *(one for one in at_rounding if np.isfinite(one))])
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
-        return self.tuning.estimator_factor * max(
-            gained, min(change, self.tuning.gain_floor)
-        )  # near rounding, residuals say nothing about errors
+        # near rounding, residuals say nothing about errors
+        return self.tuning.estimator_factor * max(gained, min(change, self.tuning.gain_floor))
 
     def _gain_in_time(self, change: float) -> float:
         """Bound the ratio of the errors of the last two integrations from below.

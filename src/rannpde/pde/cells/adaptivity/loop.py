@@ -104,9 +104,8 @@ class CellsLoop:
         self.sizes = np.ones(len(problem.fields))
         self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
         if self.dim < 3:
-            self.threshold = min(
-                self.threshold, self.estimator.residual_tolerance
-            )  # unmarked cells must satisfy the stopping rule
+            # unmarked cells must satisfy the stopping rule
+            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         self.last: DiscreteSolution | None = None
         self.out_of_time = False
         self.best: tuple[DiscreteSolution, float] | None = None
@@ -185,9 +184,8 @@ class CellsLoop:
         small = residual <= self.estimator.residual_tolerance
         if solution.rank_deficient and small and number > 1:
             return Status.UNDETERMINED
-        alike = (
-            self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
-        )  # on a line one more iteration is cheap
+        # on a line one more iteration is cheap
+        alike = self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
         if agree and not self._fails_residual_check(solution):
             # the earlier ones failed the residual check, or were no better
@@ -201,15 +199,12 @@ class CellsLoop:
         return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
 
     def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
-        """Return whether iterations that agree fail the residual check; then refine, at crossings of interfaces
-        first."""
+        """Return whether iterations that agree fail the residual check; more cells are marked then."""
         if self.solver is not None:
             return False
         reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
-        self.threshold, self.grade_at_crossings = (
-            min(self.threshold, reduction * float(solution.indicators.max())),
-            self.dim == 2 and reduction < 1,
-        )
+        self.threshold = min(self.threshold, reduction * float(solution.indicators.max()))
+        self.grade_at_crossings = self.dim == 2 and reduction < 1
         return reduction < 1
 
     def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
@@ -223,8 +218,7 @@ class CellsLoop:
         residual = float(self.last.indicators.max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
-            # in time integration the steps may differ, in three dimensions cells are expensive, at corners grading
-            # helps
+            # not where time steps may differ, cells are expensive (three dimensions), or grading helps (corners)
             more = differ and self.solver is None and self.dim < 3 and not self._has_corners
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)

@@ -28,7 +28,7 @@ circle crosses 0.03."""
 QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
 QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
 """Distance of the sample points around a crossing, relative to the domain; relative difference of their coefficients
-   that is a jump."""
+that is a jump."""
 
 
 @dataclass(frozen=True)

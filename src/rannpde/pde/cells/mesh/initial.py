@@ -29,8 +29,8 @@ tolerance of 1e-4, the grading for 1.5 π left an error of 2e-3, that for 3 π o
 """
 SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
 """How curved interfaces are resolved: lines per axis on which the interface is searched for in a cell; smallest cosine
-   of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
-   cells are not split for that."""
+of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
+cells are not split for that."""
 GUESS_TOLERANCE = 1e-5
 """The highest Legendre coefficients of a guess in a cell, relative to its size, from which Newton's method still
 converges."""
@@ -171,8 +171,7 @@ def _split_at_sides(tree: CellNode, domain: Domain) -> CellNode:
 
 
 def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
-    """Refine until no cell contains a whole hole, and grade the mesh towards re-entrant corners and corners of
-       interfaces.
+    """Refine until no cell contains a whole hole, and grade the mesh towards all corners.
 
     digits : the wanted accuracy in binary digits. Near a corner of angle ω a solution behaves like r^(π/ω), and a last
         cell of length h leaves an error of about h^(2π/ω) elsewhere.
