@@ -38,7 +38,7 @@ from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import apart, field_sizes, held_out_residual
+from rannpde.pde.residual import field_sizes, held_out_residual, relative_difference
 
 WAVE_TOLERANCE = 1e-2
 """Waves are resolved at least to this relative accuracy: with less, the phase is lost, and residuals tell nothing."""
@@ -110,9 +110,8 @@ class CellsLoop:
         self.sizes = np.ones(len(problem.fields))
         self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
         if self.dim < 3:
-            self.threshold = min(
-                self.threshold, self.estimator.residual_tolerance
-            )  # unmarked cells must satisfy the stopping rule
+            # unmarked cells must satisfy the stopping rule
+            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         self.last: DiscreteSolution | None = None
         self.out_of_time = False
         self.best: tuple[DiscreteSolution, float] | None = None
@@ -181,9 +180,7 @@ class CellsLoop:
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if status is Status.STALLED and best.status is Status.NEWTON:
             status = Status.NEWTON
-        elif status is Status.STALLED and (
-            self.estimator.undetermined() or self.turning * self._rounding > 0.1 * self.tol
-        ):
+        elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
         return CellsResult(best, tuple(self.estimator.iterations), estimate, status, self._detail(status, estimate))
 
@@ -191,7 +188,7 @@ class CellsLoop:
         number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
         solution = self.solve(tree, state, number)
         values = solution.network(self.points)
-        change = np.inf if self.last is None else apart(self.last.network(self.points), values)
+        change = np.inf if self.last is None else relative_difference(self.last.network(self.points), values)
         residual = float(solution.indicators.max())
         cells = sum(cell is not None for cell in solution.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])
@@ -213,9 +210,8 @@ class CellsLoop:
         small = residual <= self.estimator.residual_tolerance
         if solution.rank_deficient and small and number > 1:
             return Status.UNDETERMINED
-        alike = (
-            self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
-        )  # on a line one more iteration is cheap
+        # on a line one more iteration is cheap
+        alike = self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
         if self.turning > np.finfo(float).eps ** -0.5:  # no residual in floating-point numbers is small enough
             return Status.UNDETERMINED
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
@@ -251,16 +247,13 @@ class CellsLoop:
         return float(np.finfo(float).eps) * self.degree**2
 
     def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
-        """Return whether iterations that agree fail the residual check; then refine, at crossings of interfaces
-        first."""
+        """Return whether iterations that agree fail the residual check; more cells are marked then."""
         if self.solver is not None:
             return False
-        share = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
-        self.threshold, self.grade_at_crossings = (
-            min(self.threshold, share * float(solution.indicators.max())),
-            self.dim == 2 and share < 1,
-        )
-        return share < 1
+        reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
+        self.threshold = min(self.threshold, reduction * float(solution.indicators.max()))
+        self.grade_at_crossings = self.dim == 2 and reduction < 1
+        return reduction < 1
 
     def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
         """Return the next mesh; where it is almost the previous one, change something else.
@@ -273,8 +266,7 @@ class CellsLoop:
         residual = float(self.last.indicators.max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
-            # in time integration the steps may differ, in three dimensions cells are expensive, at corners grading
-            # helps
+            # not where time steps may differ, cells are expensive (three dimensions), or grading helps (corners)
             more = differ and self.solver is None and self.dim < 3 and not self._has_corners
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)

@@ -30,8 +30,8 @@ tolerance of 1e-4, the grading for 1.5 π left an error of 2e-3, that for 3 π o
 """
 SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
 """How curved interfaces are resolved: lines per axis on which the interface is searched for in a cell; smallest cosine
-   of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
-   cells are not split for that."""
+of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
+cells are not split for that."""
 GUESS_TOLERANCE = 1e-5
 """The highest Legendre coefficients of a guess in a cell, relative to its size, from which Newton's method still
 converges."""
@@ -80,13 +80,13 @@ def first_tree(
     return _refine_while(tree, changes, max_cells)
 
 
-def _longest_first(tree: CellNode, share: float) -> CellNode:
+def _longest_first(tree: CellNode, fraction: float) -> CellNode:
     """Split a box into cells of at most ``share`` of each length, the longest at most twice as long as the shortest.
 
     The longest sides are split first: a plane along a long box would carry the traces of all cells beside it, and they
     would have to be eliminated together.
     """
-    wanted = np.minimum(tree.lengths * share, 2 * share * tree.lengths.min())
+    wanted = np.minimum(tree.lengths * fraction, 2 * fraction * tree.lengths.min())
 
     def longest(leaf: CellNode) -> Array:
         longer = leaf.lengths > wanted * (1 + FLAT)
@@ -97,8 +97,8 @@ def _longest_first(tree: CellNode, share: float) -> CellNode:
 
 def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> CellNode:
     """Split the cells of an interval until polynomials of the given degree approximate a guess."""
-    nodes, shares = leggauss(degree + 1)
-    analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
+    nodes, gauss_weights = leggauss(degree + 1)
+    analysis = legvander(nodes, degree).T * gauss_weights * (np.arange(degree + 1)[:, None] + 0.5)
 
     def values(leaf: CellNode) -> Array:
         return state.derivative(leaf.bounds.mean() + 0.5 * leaf.lengths * nodes[:, None], (0,))
@@ -213,8 +213,7 @@ def _split_at_sides(tree: CellNode, domain: Domain) -> CellNode:
 
 
 def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
-    """Refine until no cell contains a whole hole, and grade the mesh towards re-entrant corners and corners of
-       interfaces.
+    """Refine until no cell contains a whole hole, and grade the mesh towards all corners.
 
     digits : the wanted accuracy in binary digits. Near a corner of angle ω a solution behaves like r^(π/ω), and a last
         cell of length h leaves an error of about h^(2π/ω) elsewhere.
