@@ -7,7 +7,7 @@
     python benchmarks/sensitivity.py --list                 the fields and their values
     python benchmarks/sensitivity.py --problems heat wave   on these problems of the set
 
-Tuples are changed as a whole, whole numbers stay whole and at least 1. Factors of growth change by their excess over 1,
+Tuples are changed as a whole, whole numbers stay whole and at least 1. SchurFactors of growth change by their excess over 1,
 and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems; with the
 worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where both
 changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise`` marks
@@ -39,7 +39,7 @@ SEEDS = (1, 2)
 BUDGET = 60.0
 """Seconds allowed for each solve; one that does not heed it is stopped after three times as many."""
 GROWTH = ("finer", "tighter", "mode_growth", "mode_step", "factor")
-"""Factors from one iteration to the next, which mean nothing below 1."""
+"""SchurFactors from one iteration to the next, which mean nothing below 1."""
 TIME_NOISE = 1.25
 """Ratios of CPU seconds nearer to 1 than this are noise."""
 

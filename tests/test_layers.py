@@ -51,9 +51,10 @@ BELOW_IN_PDE = {
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
     "initial": STATED,
+    "time": {"monitor"},
     "collocation": STATED | {"monitor", "solution", "start"},
-    "cells": STATED | {"monitor", "solution", "start", "initial"},
-    "lines": STATED | {"monitor", "solution"},
+    "cells": STATED | {"monitor", "solution", "start", "initial", "time"},
+    "lines": STATED | {"monitor", "solution", "time"},
     "inverse": STATED | {"monitor", "solution", "cells", "lines"},
     "solve": STATED | {"budget", "monitor", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
 }

@@ -24,7 +24,7 @@ from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import Response, restored
 from rannpde.pde.inverse.tangent import with_sensitivities
-from rannpde.pde.lines.files import unpack_evolved
+from rannpde.pde.lines.files import unpack_solution
 from rannpde.pde.lines.method import LinesHistory
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -117,8 +117,8 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
     if "response" in header:
         own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}
         values = {name: one.value for name, one in parameters.items()}
-        if header["response"]["function"] == "sensitive":
-            evolved = unpack_evolved(header["response"]["solution"], own, _at_values(problem, found))
+        if header["response"]["function"] == "forward_sensitivities":
+            evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, found))
             found["response"] = restored(problem, values, functions, evolved)
         else:
             both = with_sensitivities(problem, values) if header["response"]["function"] == "evolved" else problem
@@ -137,7 +137,7 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces"), header["function"])
     )
     if kind == "evolved":
-        return unpack_evolved(header, arrays, problem)
+        return unpack_solution(header, arrays, problem)
     if kind == "marched":
         return unpack_marched(header, arrays)
     return unpack_cells(header, arrays) if kind == "cells" else unpack_pieces(header, arrays)

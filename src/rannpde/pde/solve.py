@@ -21,9 +21,9 @@ from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, identify, response_at_guess
 from rannpde.pde.inverse.uncertainty import Uncertainty
-from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
-from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
+from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
@@ -132,13 +132,13 @@ class Identify:
         """What solves the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
-        if functions and wanted is None and not all(map(functions_march, problems)):
+        if functions and wanted is None and not all(map(functions_identifiable, problems)):
             wanted = Cells(march=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
             chosen, why = _chosen(problem, wanted)
             rest = monitor.rest()
-            if isinstance(chosen, Lines) and isinstance(like, Evolved):
+            if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
                 return chosen.solve(problem, own, seed, rest, why, like)
             return chosen.solve(problem, own, seed, rest, why)
 

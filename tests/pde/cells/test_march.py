@@ -7,25 +7,22 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
 from rannpde.pde.cells.basis import Draw
 from rannpde.pde.cells.elimination import Kept, Remainder, factorise
 from rannpde.pde.cells.evolved import MarchedNetwork, unpack_marched
-from rannpde.pde.cells.ladder import Ladder, Tried
 from rannpde.pde.cells.march import CellMarch
 from rannpde.pde.cells.marching import Marching, Start, fitted, march_obstacles
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.space import SpaceSystem
-from rannpde.pde.cells.stages import Stages, differentiation
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.triangles import SeminormalFactor
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.solution import ConvergenceWarning
+from rannpde.pde.time.tableau import radau_tableau
 
 Array = np.ndarray
 TUNING = CellsTuning()
@@ -112,28 +109,7 @@ def slope(errors: list[float]) -> float:
     return float(np.polyfit(np.arange(len(errors)), -np.log2(errors), 1)[0])
 
 
-# --------------------------------------------------------------------------------------------------------- stages
-
-
-@pytest.mark.parametrize("count", [1, 3, 5, 7])
-def test_stages_differentiate_their_polynomials_and_come_apart(count: int) -> None:
-    stages = Stages.radau(count)
-    for power in range(1, count + 1):
-        derivative = stages.derivative @ stages.nodes**power
-        assert np.allclose(derivative, power * stages.nodes ** (power - 1), atol=1e-11)
-    some_values = np.random.default_rng(0).normal(size=(count, 4))
-    parts = [stages.together(k, stages.shift(k) * stages.apart(k, some_values)) for k in range(len(stages.values))]
-    assert np.allclose(np.sum(parts, axis=0), stages.derivative @ some_values, atol=1e-9)
-    assert len(stages.values) == (count + 1) // 2
-
-
-@settings(max_examples=30, deadline=None)
-@given(some.lists(some.floats(-1, 1), min_size=2, max_size=6), some.floats(0, 1), some.integers(0, 2))
-def test_lagrange_polynomials_reproduce_polynomials(series: list[float], at: float, order: int) -> None:
-    nodes = np.linspace(0, 1, len(series))
-    wanted = np.polynomial.Polynomial(series)
-    found = differentiation(nodes, np.array([at]), order) @ wanted(nodes)
-    assert np.allclose(found, (wanted.deriv(order) if order else wanted)(at), atol=1e-8)
+# ---------------------------------------------------------------------------------------------------------- orders
 
 
 @pytest.mark.parametrize(("count", "levels", "order"), [(1, (4, 5, 6), 1), (3, (2, 3, 4), 5), (5, (0, 1, 2), 9)])
@@ -144,7 +120,7 @@ def test_the_end_of_a_step_is_of_order_twice_the_stages_less_one(
     rows = system(problem, 14)
     errors = []
     for level in levels:
-        march = CellMarch(rows, Stages.radau(count), 1e-13, TUNING)
+        march = CellMarch(rows, radau_tableau(count), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), np.zeros(rows.total), level, fixed=True)
         assert len(marched.path.times) == 2**level + 1
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 0.2)).max()))
@@ -156,7 +132,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
     rows = system(wave(), 12)
     errors = []
     for level in (2, 3, 4):
-        march = CellMarch(rows, Stages.radau(3), 1e-13, TUNING)
+        march = CellMarch(rows, radau_tableau(3), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), vector(rows, 0.0, 1), level, fixed=True)
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 1.0)).max()))
     assert slope(errors) > 4.5
@@ -194,76 +170,6 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
 def test_what_is_not_determined_is_said() -> None:
     singular = Kept(2, (), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
     assert SeminormalFactor([singular], [], []).free
-
-
-# --------------------------------------------------------------------------------------------------------- ladder
-
-
-def tried(ladder: Ladder, error: float) -> Tried:
-    return Tried(ladder.level, ladder.position, np.empty(0), error, [])
-
-
-@settings(max_examples=50, deadline=None)
-@given(some.integers(0, 6), some.sampled_from([1, 3]), some.integers(0, 10**6))
-def test_steps_fill_the_time_exactly(level: int, parts: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    ladder, passed = Ladder(2.0, parts, level, 1e-3, 4, TUNING), 0.0
-    for _ in range(2000):
-        if not ladder.left:
-            break
-        assert abs(ladder.time - passed) < 1e-12
-        step = ladder.judged(tried(ladder, 1e-3 * 10 ** rng.uniform(-4, 0.5)))
-        if step is not None:
-            passed += ladder.span / (parts * 2**step.level)
-            ladder.taken(step)
-    assert ladder.left or abs(passed - 2.0) < 1e-12
-
-
-def test_errors_that_do_not_fall_with_the_step_are_those_of_space() -> None:
-    ladder = Ladder(1.0, 1, 6, 1e-6, 4, TUNING)
-    first = tried(ladder, 1e-3)
-    assert ladder.judged(first) is None
-    assert ladder.level > 6
-    assert ladder.judged(tried(ladder, 1e-3)) is first
-    ladder.taken(first)
-    assert (ladder.level, ladder.position) == (6, 1)
-    again = tried(ladder, 1.2e-3)
-    assert ladder.judged(again) is again
-    ladder.taken(again)
-    assert (ladder.level, ladder.position) == (5, 1)
-
-
-def test_steps_grow_by_four_or_with_patience_by_two() -> None:
-    ladder = Ladder(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
-    levels = []
-    for _ in range(8):
-        levels.append(ladder.level)
-        ladder.taken(tried(ladder, 1e-12))
-    assert levels == [10, 10, 10, 10, 8, 8, 8, 6]
-    ladder = Ladder(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
-    for _ in range(4):
-        assert ladder.level == 10
-        ladder.taken(tried(ladder, 0.01 * ladder.allowed(ladder.level, ladder.position)))
-    assert ladder.level == 9
-
-
-@pytest.mark.parametrize("level", [4, 12])
-def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: int) -> None:
-    ladder = Ladder(1.0, 1, level, 1e-6, 4, TUNING)
-    errors = np.array([ladder.allowed(level, position) for position in range(2**level)])
-    assert errors[-1] == 1e-6
-    assert np.sqrt(np.mean(errors**2)) < 1e-6 * np.sqrt(1 + np.log(2**level))
-
-
-def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:
-    ladder = Ladder(1.0, 1, 3, 1e-6, 4, TUNING)
-    ladder.failed()
-    assert ladder.level == 6
-    for _ in range(TUNING.worth - 2):
-        ladder.taken(tried(ladder, 1e-12))
-        assert ladder.level > 3
-    ladder.level = 60
-    assert ladder.lost
 
 
 # ------------------------------------------------------------------------------------------------------- problems

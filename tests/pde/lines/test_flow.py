@@ -8,16 +8,16 @@ import sympy
 
 import rannpde as rp
 from rannpde.errors import InputError
-from rannpde.pde.lines.iterations import Setting
-from rannpde.pde.lines.products.flow import StokesModes, few
-from rannpde.pde.lines.products.incompressible import flow_of
-from rannpde.pde.lines.products.iterations import AdaptedProducts
-from rannpde.pde.lines.radau import TimeUp
+from rannpde.pde.lines.adaptive import IterationSettings
+from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
+from rannpde.pde.lines.tensor.flow import StokesModes, few
+from rannpde.pde.lines.tensor.incompressible import flow_of
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component
+from rannpde.pde.time.dynamics import BudgetExhausted
 
 X, Y, T = sympy.symbols("x y t")
 FIELDS = ("u", "v", "p")
@@ -48,9 +48,9 @@ def starts(u, v):
 
 def vortex(level=None):
     """A vortex between four walls that do not move."""
-    grown = 1 + sympy.sin(2 * T) / 2
-    u = sympy.sin(sympy.pi * X) ** 2 * sympy.sin(2 * sympy.pi * Y) * grown
-    v = -sympy.sin(2 * sympy.pi * X) * sympy.sin(sympy.pi * Y) ** 2 * grown
+    amplitude = 1 + sympy.sin(2 * T) / 2
+    u = sympy.sin(sympy.pi * X) ** 2 * sympy.sin(2 * sympy.pi * Y) * amplitude
+    v = -sympy.sin(2 * sympy.pi * X) * sympy.sin(sympy.pi * Y) ** 2 * amplitude
     p = sympy.cos(sympy.pi * X) * sympy.cos(sympy.pi * Y) * sympy.cos(T)
     conditions = starts(u, v) | {f"walls, {f}": rp.On("boundary", f"{f} = 0") for f in "uv"}
     if level is not None:
@@ -82,8 +82,8 @@ def through():
 
 def modes_of(problem, tol=1e-5, seed=0):
     flow = flow_of(problem)
-    setting = Setting(tol, LinesTuning(), Monitor(None, None), Clock())
-    products = AdaptedProducts(flow.evolution, setting, np.random.default_rng(seed), flow)
+    settings = IterationSettings(tol, LinesTuning(), Monitor(None, None), Clock())
+    products = TensorDiscretisation(flow.evolution, settings, np.random.default_rng(seed), flow)
     return StokesModes(flow, products.system(tol))
 
 
@@ -242,7 +242,7 @@ def test_fields_that_vanish_are_not_refined():
 
 def test_the_watch_is_asked_while_stokes_modes_are_made():
     modes = modes_of(vortex())
-    with pytest.raises(TimeUp):
+    with pytest.raises(BudgetExhausted):
         _ = replace(modes, over=lambda: True).modes
 
 

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 
 import rannpde as rp
 from rannpde.loading import load
-from rannpde.pde.lines.periodic.modes import Modes, blocks
-from rannpde.pde.lines.periodic.spectral import Spectral
-from rannpde.pde.lines.response.influence import Influence
+from rannpde.pde.lines.fourier.modes import FourierBasis, blocks
+from rannpde.pde.lines.fourier.system import FourierSystem
+from rannpde.pde.lines.sensitivities.dependence import ParametricDependence
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import evolution_form
 
@@ -33,7 +33,7 @@ def mirrored(solution: rp.Solution) -> bool:
 
 # ------------------------------------------------------------------------------------------------- which walls are
 
-KINDS = {
+BASIS_LABELS = {
     "odd": ("u_t = laplace(u) - u**3 + sin(4*pi*x)*sin(pi*y)*u**2", SINES, "u = 0", (1, 1)),
     "even": ("u_t = laplace(u) + u**2 + u_x**2 + cos(3*pi*x)", COSINES, "dn(u) = 0", (0, 0)),
     "divergence form": ("u_t = div((1 + u**2)*grad(u))", SINES, "u = 0", (1, 1)),
@@ -51,9 +51,9 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BASIS_LABELS)
 def test_walls_are_mirrors_where_all_that_is_stated_turns_with_them(kind):
-    equation, start, walls, wanted = KINDS[kind]
+    equation, start, walls, wanted = BASIS_LABELS[kind]
     for form in problem(equation, start, walls).forms.values():
         assert form.mirrors == (None if wanted is None else {"u": wanted})
 
@@ -76,7 +76,7 @@ def test_tables_and_grids_hold_the_same_function(dim, seed):
     highest = tuple(int(k) for k in rng.integers(1, 6, dim))
     parity = tuple(int(k) for k in rng.integers(0, 2, dim))
     bounds = tuple((-1.0, float(length)) for length in rng.uniform(0.0, 3.0, dim))
-    modes = Modes(bounds, highest, parities=(parity,))
+    modes = FourierBasis(bounds, highest, parities=(parity,))
     tables = modes.to_tables(rng.standard_normal((1, *modes.grid_shape)), parity)
     values = modes.to_grid(tables, parity)
     assert_allclose(modes.to_tables(values, parity), tables, atol=1e3 * EPS)
@@ -192,5 +192,5 @@ def test_an_unknown_that_would_break_the_mirrors_is_noticed():
     """At k = 0 walls are mirrors, but u_x has the other parity."""
     stated = diffusing("u_t = laplace(u) + k*u_x")
     solution = rp.solve(stated.at({}), tol=1e-4)
-    assert isinstance(solution.function.stretches[0].system, Spectral)
-    assert not Influence.of(stated, weak=True).fits(solution.function)
+    assert isinstance(solution.function.segments[0].system, FourierSystem)
+    assert not ParametricDependence.of(stated, weak=True).fits(solution.function)

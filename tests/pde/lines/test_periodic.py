@@ -9,16 +9,16 @@ from numpy.testing import assert_allclose
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
+from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
+from rannpde.pde.lines.fourier.equations import Equations, SplitTerm
+from rannpde.pde.lines.fourier.modes import FourierBasis, blocks
+from rannpde.pde.lines.fourier.steps import DerivativeRequest, TruncatedStep
+from rannpde.pde.lines.fourier.symbol import FourierSymbol, phi_functions
+from rannpde.pde.lines.fourier.system import FourierSystem
 from rannpde.pde.lines.method import GrowthWarning
-from rannpde.pde.lines.periodic.equations import Equations, Parted
-from rannpde.pde.lines.periodic.exponential import ExponentialRungeKutta
-from rannpde.pde.lines.periodic.iterations import FourierModes
-from rannpde.pde.lines.periodic.kept import KeptStep, Wanted
-from rannpde.pde.lines.periodic.modes import Modes, blocks
-from rannpde.pde.lines.periodic.spectral import Spectral
-from rannpde.pde.lines.periodic.wavematrix import WaveMatrix, phi_functions
-from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.problem.evolution import evolution_form
+from rannpde.pde.time.dense_output import LegendreStep
+from rannpde.pde.time.exponential import ExponentialRungeKutta
 
 EPS = np.finfo(float).eps
 TURN = 2 * np.pi
@@ -36,10 +36,12 @@ def square(duration: float = 1.0, side: float = TURN) -> rp.SpaceTime:
     return rp.SpaceTime(t=(0, duration), x=(0, side), y=(0, side))
 
 
-def spectral(problem: rp.Problem, highest: tuple[int, ...]) -> Spectral:
+def spectral(problem: rp.Problem, highest: tuple[int, ...]) -> FourierSystem:
     evolution = evolution_form(problem)
     bounds = tuple((float(a), float(b)) for a, b in evolution.domain.space.bounds)
-    return Spectral(Equations.of(evolution), Modes(bounds, highest), dict.fromkeys(evolution.components, 1.0))
+    return FourierSystem(
+        Equations.of(evolution), FourierBasis(bounds, highest), dict.fromkeys(evolution.components, 1.0)
+    )
 
 
 FLOW = {
@@ -75,7 +77,7 @@ def taylor_green(*, level: bool = False, **changes: object) -> rp.Problem:
 def test_tables_and_grids_hold_the_same_function(dim, seed):
     rng = np.random.default_rng(seed)
     highest = tuple(int(k) for k in rng.integers(1, 6, dim))
-    modes = Modes(tuple((-1.0, float(length)) for length in rng.uniform(0.0, 3.0, dim)), highest)
+    modes = FourierBasis(tuple((-1.0, float(length)) for length in rng.uniform(0.0, 3.0, dim)), highest)
     tables = modes.real(rng.standard_normal((2, *modes.shape)) + 1j * rng.standard_normal((2, *modes.shape)))
     tables[(slice(None), *(0,) * dim)] = tables[(slice(None), *(0,) * dim)].real
     values = modes.to_grid(tables)
@@ -101,7 +103,7 @@ def test_blocks_cover_a_table_once():
 
 @pytest.mark.parametrize("z", [0.0, -1e-12, -1e-3, -0.4, -1.0, -7.0, -300.0, 2.0, 0.3j, 40j])
 def test_phi_functions_of_numbers_to_rounding(z):
-    found = phi_functions(WaveMatrix(1, 1, {(0, 0): np.array([z])}), (1,))
+    found = phi_functions(FourierSymbol(1, 1, {(0, 0): np.array([z])}), (1,))
     with mpmath.workdps(40):
         wanted = [
             complex(mpmath.hyp1f1(1, order + 1, mpmath.mpmathify(z)) / mpmath.factorial(order)) for order in range(4)
@@ -115,7 +117,7 @@ def test_phi_functions_of_matrices_satisfy_their_recursion():
     rng = np.random.default_rng(0)
     entries = {(0, 1): np.array([1.0, 1.0, 1.0]), (1, 0): np.array([0.0, -9.0, -1e4]), (1, 1): -rng.uniform(size=3)}
     entries[1, 1][0] = 0.0
-    z = WaveMatrix(2, 2, entries)
+    z = FourierSymbol(2, 2, entries)
     found = phi_functions(z, (3,))
     for order in range(3):
         left, right = found[order].dense(3), (z @ found[order + 1]).dense(3)
@@ -127,7 +129,7 @@ def test_phi_functions_of_matrices_satisfy_their_recursion():
 
 
 def test_inverse_of_coupled_matrices():
-    z = WaveMatrix(2, 2, {(0, 0): np.full(2, 2.0), (0, 1): np.array([1.0, 3.0]), (1, 1): np.array([1j, 2.0])})
+    z = FourierSymbol(2, 2, {(0, 0): np.full(2, 2.0), (0, 1): np.array([1.0, 3.0]), (1, 1): np.array([1j, 2.0])})
     assert_allclose((z @ z.inverse()).dense(2), np.stack([np.eye(2)] * 2), atol=10 * EPS)
 
 
@@ -139,7 +141,7 @@ def test_what_is_linear_with_constant_coefficients_is_found():
         "u_t = (1 - u)*0.04 + 2*u_xx - (u**2 - 1)*u + sin(x)*u_x + 3",
         rp.SpaceTime(t=(0, 1), x=(0, 1)), {**start(u="sin(2*pi*x)"), **around("x")},
     )  # fmt: skip
-    part = Parted.of(evolution_form(problem, weak=False).rates["u"].source)
+    part = SplitTerm.of(evolution_form(problem, weak=False).rates["u"].source)
     assert {jet.index: value for jet, value in part.linear.items()} == pytest.approx({(0, 0): 0.96, (0, 2): 2.0})
     assert {jet.index for jet in part.symbols.values()} == {(0, 0), (0, 1)}
     assert float(part.rest.subs(dict.fromkeys(part.symbols, 0))) == pytest.approx(3.04)
@@ -198,7 +200,7 @@ def test_fields_without_a_rate_need_periodic_space_and_no_start():
 # ------------------------------------------------------------------------------------------------ exponential steps
 
 
-def march(problem: rp.Problem, highest: tuple[int, ...], steps: int) -> tuple[Spectral, ExponentialRungeKutta]:
+def march(problem: rp.Problem, highest: tuple[int, ...], steps: int) -> tuple[FourierSystem, ExponentialRungeKutta]:
     """As many steps of one length."""
     system = spectral(problem, highest)
     start, end = problem.domain.time
@@ -233,22 +235,22 @@ def test_exponential_steps_are_exact_for_what_is_linear():
 
 
 def test_what_is_kept_of_a_step_is_the_step():
-    modes = Modes(((0.0, 1.0), (0.0, 2.0)), (6, 5))
+    modes = FourierBasis(((0.0, 1.0), (0.0, 2.0)), (6, 5))
     rng = np.random.default_rng(2)
     decay = np.exp(-np.abs(modes.numbers[0])[:, None] - np.abs(modes.numbers[1])[None, :])
     tables = rng.standard_normal((5, 2, *modes.shape)) * decay * (0.1 ** np.arange(5))[:, None, None, None]
     series = tables.reshape(5, -1).T.astype(complex)
-    step = Polynomial(0.0, 0.5, np.zeros(series.shape[0], dtype=complex), series)
+    step = LegendreStep(0.0, 0.5, np.zeros(series.shape[0], dtype=complex), series)
     tol = 1e-3
-    kept = KeptStep.of(step, modes, np.ones(2), tol)
+    kept = TruncatedStep.of(step, modes, np.ones(2), tol)
     assert sum(table.size for table in kept.tables) < 0.6 * series.size
     times = np.linspace(0, 0.5, 7)
     gap = (kept.derivative(times, 0) - step.derivative(times, 0)).T.reshape(7, 2, *modes.shape)
     assert modes.norms(gap).max() <= len(kept.tables) * tol
-    whole = KeptStep.of(step, modes, np.ones(2), 1e-16)
+    whole = TruncatedStep.of(step, modes, np.ones(2), 1e-16)
     assert_allclose(whole.derivative(times, 1), step.derivative(times, 1), atol=1e4 * EPS)
     points = np.column_stack([rng.uniform(0, 0.5, 40), rng.uniform(size=(40, 2))])
-    wanted = [Wanted(0, 0, (0, 0)), Wanted(1, 1, (2, 1)), Wanted(1, 0, (0, 1))]
+    wanted = [DerivativeRequest(0, 0, (0, 0)), DerivativeRequest(1, 1, (2, 1)), DerivativeRequest(1, 0, (0, 1))]
     each = whole.at(points, wanted)  # many moments: table by table
     one = np.concatenate(
         [whole.at(np.repeat(point[None], 5000, axis=0), wanted)[:, :1] for point in points[:3]], axis=1
@@ -330,8 +332,8 @@ def test_data_that_repeat_themselves_are_solved_on_one_of_their_cells():
     exact = {"u": "sin(8*x)*cos(4*y)*exp(-0.8*t)"}
     problem = rp.Problem("u_t = 0.01*laplace(u)", square(), conditions, exact=exact)
     solution = rp.solve(problem, tol=1e-8)
-    system = solution.function.stretches[0].system
-    assert isinstance(system, Spectral)
+    system = solution.function.segments[0].system
+    assert isinstance(system, FourierSystem)
     assert_allclose([b - a for a, b in system.modes.bounds], [TURN / 8, TURN / 4])
     assert solution.converged
     assert solution.errors()["u"] < 1e-8
@@ -401,29 +403,29 @@ def test_saved_and_loaded(tmp_path):
 
 
 def test_damaged_tables_are_refused(tmp_path):
-    from rannpde.pde.lines.files import pack_evolved, unpack_evolved
+    from rannpde.pde.lines.files import unpack_solution
 
     problem = taylor_green()
-    header, arrays = pack_evolved(rp.solve(problem, tol=1e-2).function)
+    header, arrays = rp.solve(problem, tol=1e-2).function.pack()
     for key, value in (
         ("0.tables", arrays["0.tables"][:-1]),
         ("0.highest", arrays["0.highest"] + 100),
         ("0.tables", np.full_like(arrays["0.tables"], np.nan)),
     ):
         with pytest.raises(FileError):
-            unpack_evolved(header, arrays | {key: value}, problem)
+            unpack_solution(header, arrays | {key: value}, problem)
     for key, value in (("highest", [10**6, 4]), ("repeats", [0, 1])):
-        damaged = {**header, "stretches": [{**header["stretches"][0], key: value}, *header["stretches"][1:]]}
+        damaged = {**header, "segments": [{**header["segments"][0], key: value}, *header["segments"][1:]]}
         with pytest.raises(FileError):
-            unpack_evolved(damaged, arrays, problem)
+            unpack_solution(damaged, arrays, problem)
 
 
 def test_a_discretisation_has_a_looser_pass_first_in_several_dimensions():
-    from rannpde.pde.lines.iterations import Setting
+    from rannpde.pde.lines.adaptive import IterationSettings
     from rannpde.pde.lines.tuning import LinesTuning
     from rannpde.pde.monitor import Monitor
     from rannpde.pde.problem.data import Clock
 
-    setting = Setting(1e-4, LinesTuning(), Monitor(), Clock())
-    tolerances = FourierModes(evolution_form(taylor_green()), setting).tolerances
+    settings = IterationSettings(1e-4, LinesTuning(), Monitor(), Clock())
+    tolerances = FourierDiscretisation(evolution_form(taylor_green()), settings).tolerances
     assert tolerances[0] > 1e-4 == tolerances[1] > tolerances[2]

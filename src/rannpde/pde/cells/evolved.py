@@ -13,7 +13,7 @@ from rannpde.errors import FileError
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis import turned, waves
 from rannpde.pde.cells.network import CellNetwork, unpack_cells
-from rannpde.pde.cells.stages import Stages, differentiation
+from rannpde.pde.time.tableau import lagrange_matrix, radau_tableau
 
 MOST_STAGES = 9
 """Of a file."""
@@ -92,14 +92,14 @@ class MarchedNetwork:
         """(M, nodes, fields): what the values at the nodes of the steps are multiplied by."""
         length = np.diff(self.times)[steps]
         at = (times - self.times[steps]) / length
-        nodes = np.append(0.0, Stages.radau(self.stages).nodes)
-        through = differentiation(nodes, at, order)
-        parts = [np.pad(differentiation(nodes[1:], at, order), ((0, 0), (1, 0))), through]
+        nodes = np.append(0.0, radau_tableau(self.stages).nodes)
+        through = lagrange_matrix(nodes, at, order)
+        parts = [np.pad(lagrange_matrix(nodes[1:], at, order), ((0, 0), (1, 0))), through]
         if max(self.orders) > 1:  # with the slope at the start, by the polynomial of slope 1 there, 0 at all nodes
             bend = np.polynomial.Polynomial.fromroots(nodes)
             bend = bend / bend.deriv()(0.0)
             slope = bend.deriv(order)(at) if order else bend(at)
-            hermite = through - slope[:, None] * differentiation(nodes, np.zeros(1), 1)
+            hermite = through - slope[:, None] * lagrange_matrix(nodes, np.zeros(1), 1)
             parts = [np.pad(part, ((0, 0), (0, 1))) for part in parts]
             parts.append(np.column_stack([hermite, slope * length]))
         chosen = [parts[min(2, own)] for own in self.orders]

@@ -12,24 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.ladder import DEEPEST, Ladder, Tried
 from rannpde.pde.cells.space import SpaceSystem, StageFactor
-from rannpde.pde.cells.stages import Stages, decay, differentiation
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Status
+from rannpde.pde.time.control import DEEPEST_LEVEL, DyadicController, FactorCache, TrialStep
+from rannpde.pde.time.tableau import LEAST_RATIO, RadauTableau, lagrange_matrix, legendre_transform, truncation_estimate
+from rannpde.pde.time.trajectory import StageTrajectory
 
-
-@dataclass(frozen=True, eq=False)
-class SteppedPath:
-    """What a march leaves: times (K + 1,) of its steps, vectors (1 + K s, total) at the start and at every stage.
-
-    rates (total,) : ∂_t at the start, of the fields that are of second order in time
-    """
-
-    stages: Stages
-    times: Array
-    vectors: Array
-    rates: Array
+Trial = tuple[Array, list[list[Array]]]
+"""The stages of a step and the partial derivatives that its factors were made from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +31,7 @@ class Marched:
     level, margin : of the first step, and its error over what was allowed
     """
 
-    path: SteppedPath
+    path: StageTrajectory
     status: Status
     inside: Array
     beside: Array
@@ -71,7 +62,7 @@ class CellMarch:
     def __init__(
         self,
         system: SpaceSystem,
-        stages: Stages,
+        tableau: RadauTableau,
         tol: float,
         tuning: CellsTuning,
         checkpoint: Callable[[], None] = lambda: None,
@@ -79,11 +70,11 @@ class CellMarch:
         over: Callable[[], bool] = lambda: False,
         parts: int = 1,
     ) -> None:
-        self.system, self.stages, self.tol, self.tuning = system, stages, tol, tuning
+        self.system, self.tableau, self.tol, self.tuning = system, tableau, tol, tuning
         self.checkpoint, self.told, self.over, self.parts = checkpoint, told, over, parts
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
-        self.known: dict[float, Frozen] = {}
+        self.known = FactorCache[Frozen](KEPT)
         self.lengths: list[float] = []
         clocks = {f: max(t.expression.order(f, 0) for t in system.terms) for f in system.problem.fields}
         self.moving = np.array([clocks[name] > 0 for name in system.problem.fields])
@@ -104,33 +95,37 @@ class CellMarch:
         states = [start, rates][: max(1, self.system.order)]
         self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
         patience = self.tuning.worth if self.linear else 1  # factors of other problems are new ever again
-        ladder = Ladder(self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience)
+        controller = DyadicController[Trial](
+            self.span, self.parts, level, self.tol, len(self.tableau) + 1,
+            wait=self.tuning.worth, futile=self.tuning.vain, fixed=fixed, patience=patience,
+        )  # fmt: skip
         first: tuple[int, float] | None = None
         status = Status.CONVERGED
         try:
-            while ladder.left and len(self.times) <= most:
-                if ladder.lost:
+            while controller.left and len(self.times) <= most:
+                if controller.too_short:
                     status = Status.INTEGRATOR
                     break
-                time, h = self.system.start + ladder.time, ladder.length
+                time, h = self.system.start + controller.time, controller.length
                 stages = self._stages(h, time, states)
                 if stages is None:
-                    ladder.failed()
+                    controller.failed()
                     continue
-                error = self._error(states[0], stages, ladder.position == 0)
-                tried = ladder.judged(Tried(ladder.level, ladder.position, stages, error, self.known[h].partials))
+                error = self._error(states[0], stages, controller.position == 0)
+                own = stages, self.known[h].partials
+                tried = controller.judged(TrialStep(controller.level, controller.position, error, own))
                 if tried is None:
                     continue
-                allowed = ladder.allowed(tried.level, tried.position)
+                allowed = controller.allowed(tried.level, tried.position)
                 if tried.error > allowed and not fixed:
-                    tails = self._tails(states[0], tried.stages) * (self.tol / allowed)
+                    tails = self._tails(states[0], tried.payload[0]) * (self.tol / allowed)
                     self.missed = np.maximum(self.missed, tails)
                 first = (tried.level, tried.error / allowed) if first is None else first
-                ladder.level = tried.level
-                states = self._accept(tried.stages, tried.partials, states, time, ladder.length)
-                ladder.taken(tried)
+                controller.level = tried.level
+                states = self._accept(*tried.payload, states, time, controller.length)
+                controller.taken(tried)
                 self.told(len(self.times) - 1, self.times[-1])
-                if self.over() and ladder.left:
+                if self.over() and controller.left:
                     status = Status.BUDGET
                     break
         except KeyboardInterrupt:
@@ -142,21 +137,21 @@ class CellMarch:
     def _ahead(self, h: float) -> Array:
         """The stages of the next step from the polynomial of the last one; of fields without ∂_t through its stages."""
         if len(self.vectors) == 1:
-            return np.tile(self.vectors[0], (len(self.stages), 1))
-        at = 1 + self.stages.nodes * h / (self.times[-1] - self.times[-2])
-        new = differentiation(self.stages.nodes, at, 0) @ self.vectors[-1]
-        nodes = np.append(0.0, self.stages.nodes)
+            return np.tile(self.vectors[0], (len(self.tableau), 1))
+        at = 1 + self.tableau.nodes * h / (self.times[-1] - self.times[-2])
+        new = lagrange_matrix(self.tableau.nodes, at, 0) @ self.vectors[-1]
+        nodes = np.append(0.0, self.tableau.nodes)
         every = np.concatenate([self.vectors[-2][-1:], self.vectors[-1]])
         moving = np.append(self.moving[self.system.field], np.zeros(self.system.total - self.system.inner, dtype=bool))
-        new[:, moving] = differentiation(nodes, at, 0) @ every[:, moving]
+        new[:, moving] = lagrange_matrix(nodes, at, 0) @ every[:, moving]
         return new
 
     def _marched(self, rates: Array, status: Status, first: int, margin: float) -> Marched:
         passed = max(self.times[-1] - self.system.start, 1e-300)
         if len(self.times) == 1:  # not a single step: the start alone
-            self.times.append(self.system.start + self.span / 2**DEEPEST)
-            self.vectors.append(np.tile(self.vectors[0], (len(self.stages), 1)))
-        path = SteppedPath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
+            self.times.append(self.system.start + self.span / 2**DEEPEST_LEVEL)
+            self.vectors.append(np.tile(self.vectors[0], (len(self.tableau), 1)))
+        path = StageTrajectory(self.tableau, np.array(self.times), np.concatenate(self.vectors), rates)
         losses: dict[str, float] = {}
         sizes: dict[str, int] = {}
         for rows in self.system.rows:
@@ -172,7 +167,7 @@ class CellMarch:
         """∂_t^k of the fields at the stages, k = 0, …, the order of the problem in time."""
         found = [stages]
         for state in states[: self.system.order]:
-            found.append(self.stages.derivative @ (found[-1] - state) / h)
+            found.append(self.tableau.derivative @ (found[-1] - state) / h)
         return found
 
     def _stages(self, h: float, time: float, states: list[Array]) -> Array | None:
@@ -183,28 +178,27 @@ class CellMarch:
             found = self._corrected(frozen, time, h, states, guess)
             if found is not None:
                 return found
-            del self.known[h]
-        while len(self.known) >= KEPT:  # the oldest go before a new one takes their memory
-            del self.known[next(iter(self.known))]
+            self.known.drop(h)
+        self.known.make_room()
         frozen = self.known[h] = self._freeze(time, h, states, guess)
         found = self._corrected(frozen, time, h, states, guess)
         if found is None:
-            del self.known[h]
+            self.known.drop(h)
         return found
 
     def _freeze(self, time: float, h: float, states: list[Array], guess: Array) -> Frozen:
-        middle = len(self.stages) // 2
+        middle = len(self.tableau) // 2
         orders = [part[middle : middle + 1] for part in self._orders(guess, states, h)]
-        partials = self.system.linearised(time + h * self.stages.nodes[middle], orders)
+        partials = self.system.linearised(time + h * self.tableau.nodes[middle], orders)
         if not all(np.isfinite(part).all() for own in partials for part in own):
             return Frozen([], [])
-        shifts = [self.stages.shift(k) / h for k in range(len(self.stages.values))]
+        shifts = [self.tableau.shift(k) / h for k in range(self.tableau.distinct)]
         factors = [self.system.factor(partials, shift, self.checkpoint) for shift in shifts]
         self.free = self.free or any(factor.triangles.free for factor in factors)
         return Frozen(partials, factors)
 
     def _corrected(self, frozen: Frozen, time: float, h: float, states: list[Array], guess: Array) -> Array | None:
-        times, stages, before = time + h * self.stages.nodes, guess, np.inf
+        times, stages, before = time + h * self.tableau.nodes, guess, np.inf
         if not frozen.factors:
             return None
         goal, tuning = self.tuning.correction * self.tol, self.tuning
@@ -232,11 +226,11 @@ class CellMarch:
         self, system: SpaceSystem, frozen: Frozen, inside: list[Array], between: list[list[Array]]
     ) -> Array:
         """What takes away these residuals of the stages: (s, total)."""
-        change = np.zeros((len(self.stages), system.total))
+        change = np.zeros((len(self.tableau), system.total))
         for k, factor in enumerate(frozen.factors):
-            own = [self.stages.apart(k, part) for part in inside]
-            gaps = [[self.stages.apart(k, part) for part in parts] for parts in between]
-            change += self.stages.together(k, system.correction(factor, own, gaps))
+            own = [self.tableau.transform(k, part) for part in inside]
+            gaps = [[self.tableau.transform(k, part) for part in parts] for parts in between]
+            change += self.tableau.transform_back(k, system.correction(factor, own, gaps))
         return change
 
     def along(self, system: SpaceSystem, start: Array, rates: Array) -> Array:
@@ -252,7 +246,7 @@ class CellMarch:
             if frozen is None:
                 frozen = self.known[h] = self._freeze(time, h, before, own)
             stages = own + (states[0] - before[0])
-            residuals = system.residuals(time + h * self.stages.nodes, self._orders(stages, states, h))
+            residuals = system.residuals(time + h * self.tableau.nodes, self._orders(stages, states, h))
             stages = stages + self._correction(system, frozen, *residuals)
             orders, old = self._orders(stages, states, h), self._orders(own, before, h)
             states, before = ([part[k][-1] for k in range(len(states))] for part in (orders, old))
@@ -265,30 +259,30 @@ class CellMarch:
         The decay in a first step is not relied on: where the start does not agree with the boundary, a field may be
         like √t, whose further coefficients amount to a quarter of the last.
         """
-        nodes = np.append(0.0, self.stages.nodes)
+        nodes = np.append(0.0, self.tableau.nodes)
         worst = 0.0
         every = np.concatenate([state[None], stages])
         for moving in (True, False):
             chosen = self.moving == moving
             if not chosen.any() or (not moving and len(nodes) < 3):
                 continue
-            series = decay(nodes if moving else nodes[1:]) @ (every if moving else stages)
-            sizes = np.maximum(self.system.norms(series)[:, chosen], 1e-300)
+            series = legendre_transform(nodes if moving else nodes[1:]) @ (every if moving else stages)
+            sizes = self.system.norms(series)[:, chosen]
             earlier = sizes[-3:-1].max(axis=0) if len(sizes) > 3 else sizes[-2]
-            found = sizes[-1] * np.clip(sizes[-1] / earlier, 0.25 if first else 0.02, 1.0)
-            worst = max(worst, float(found.max()))
+            estimate = truncation_estimate(sizes[-1], earlier, 0.25 if first else LEAST_RATIO)
+            worst = max(worst, float(estimate.max()))
         return worst
 
     def _tails(self, state: Array, stages: Array) -> Array:
         """By leaf the last Legendre coefficient of a step."""
-        series = decay(np.append(0.0, self.stages.nodes))[-1] @ np.concatenate([state[None], stages])
+        series = legendre_transform(np.append(0.0, self.tableau.nodes))[-1] @ np.concatenate([state[None], stages])
         return self.system.sizes_by_cell(series)
 
     def _accept(
         self, stages: Array, partials: list[list[Array]], states: list[Array], time: float, h: float
     ) -> list[Array]:
         orders = self._orders(stages, states, h)
-        left = self.system.residuals(time + h * self.stages.nodes, orders)[0]
+        left = self.system.residuals(time + h * self.tableau.nodes, orders)[0]
         self._note(time + h - self.system.start, h, left, partials)
         self.times.append(time + h)
         self.lengths.append(h)
@@ -317,7 +311,7 @@ class CellMarch:
         self.beside += h * np.sqrt(aside)
         larger = now > self.largest
         self.largest[larger] = now[larger]
-        self.worst[larger] = 1 + (len(self.times) - 1) * len(self.stages)
+        self.worst[larger] = 1 + (len(self.times) - 1) * len(self.tableau)
 
 
 KEPT = 3

@@ -15,17 +15,18 @@ from rannpde.pde.cells.basis import Cell, Draw
 from rannpde.pde.cells.cuts import Solved, first_tree
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.interfaces import interfaces_of
-from rannpde.pde.cells.march import CellMarch, Marched, SteppedPath
+from rannpde.pde.cells.march import CellMarch, Marched
 from rannpde.pde.cells.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.network import Weights, cell_network
 from rannpde.pde.cells.rows import measured_series
 from rannpde.pde.cells.space import SpaceSystem
-from rannpde.pde.cells.stages import Stages
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.time.tableau import RadauTableau, radau_tableau
+from rannpde.pde.time.trajectory import StageTrajectory
 
 FEWEST_TIMES = 4
 """At which a place must be measured for a march to follow it."""
@@ -212,8 +213,8 @@ class Marching:
             marched.losses, len(marched.path.times) - 1, marched.status, marched.free,
         )  # fmt: skip
 
-    def _stages(self, tol: float) -> Stages:
-        return Stages.radau(3 if tol > self.tuning.many_stages else 5)
+    def _stages(self, tol: float) -> RadauTableau:
+        return radau_tableau(3 if tol > self.tuning.many_stages else 5)
 
     def _tolerance(self, residual: float | None) -> float:
         """Of a step: loose while space is not resolved, then tighter from iteration to iteration, so that errors in
@@ -232,7 +233,7 @@ class Marching:
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         found = plain.norms(begin)
-        march = CellMarch(plain, Stages.radau(1), self.tuning.loosest, self.tuning)
+        march = CellMarch(plain, radau_tableau(1), self.tuning.loosest, self.tuning)
         marched = march.run(begin, rates, PILOT, fixed=True, most=MOST_PILOT)
         if marched.status is Status.CONVERGED and np.isfinite(marched.path.vectors).all():
             found = np.sqrt(np.mean(plain.norms(marched.path.vectors) ** 2, axis=0))
@@ -265,11 +266,11 @@ class Marching:
             if len(march.lengths) == len(path.times) - 1:
                 vectors = march.along(twin, begin, faster)
                 changes.append(
-                    SteppedPath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
+                    StageTrajectory(path.tableau, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
                 )
         return self._network(system, path, *changes)
 
-    def _network(self, system: SpaceSystem, *paths: SteppedPath) -> MarchedNetwork:
+    def _network(self, system: SpaceSystem, *paths: StageTrajectory) -> MarchedNetwork:
         """Of paths along the same steps: the fields of the first, then those of the others."""
         first, fields = paths[0], len(self.orders)
         vectors = [self._with_rates(path) for path in paths]
@@ -279,17 +280,17 @@ class Marching:
             cells.append(np.moveaxis(every, 2, 0).reshape(-1, len(every) * fields * len(paths)))
         network = cell_network(system.mesh, Weights(tuple(cells), ()))
         orders = tuple(self.orders.values()) * len(paths)
-        return MarchedNetwork(network, first.times, len(first.stages), orders, system.end)
+        return MarchedNetwork(network, first.times, len(first.tableau), orders, system.end)
 
-    def _with_rates(self, path: SteppedPath) -> Array:
+    def _with_rates(self, path: StageTrajectory) -> Array:
         """All vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
-        vectors, stages = path.vectors, len(path.stages)
+        vectors, stages = path.vectors, len(path.tableau)
         if max(self.orders.values()) > 1:
             lengths = np.diff(path.times)
             rates = [path.rates]
             for step in range(len(lengths) - 1):
                 own = vectors[1 + step * stages : 1 + (step + 1) * stages] - vectors[step * stages]
-                rates.append(path.stages.derivative[-1] @ own / lengths[step])
+                rates.append(path.tableau.derivative[-1] @ own / lengths[step])
             vectors = np.concatenate([vectors, rates])
         return vectors
 

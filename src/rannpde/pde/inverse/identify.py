@@ -24,8 +24,8 @@ from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, OutOfTime, Re
 from rannpde.pde.inverse.rows import PIN, Noise, predicted
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.evolved import Evolved
-from rannpde.pde.lines.response.influence import Influence, weak_form
+from rannpde.pde.lines.sensitivities.dependence import ParametricDependence, weak_form
+from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
@@ -40,7 +40,7 @@ class Forward(Protocol):
 
 
 LOOSE = 1e-3
-"""Tolerance of the first rounds, which only look for the unknowns."""
+"""Tolerance of the first rounds, which only estimate_length_scales for the unknowns."""
 LOOSE_ROUNDS, FINAL_ROUNDS = 5, 4
 CAREFUL = 0.1
 """Share of the tolerance of a discretisation to which the unknowns are fitted on it."""
@@ -51,7 +51,7 @@ UNMET = 1e3
 CONTRADICTED = 2.0
 """Residuals of so many times the noise given say that the model cannot be right: its intervals mean nothing."""
 NEAR = 2.5
-"""Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
+"""Relative change of the unknowns by a round up to which its discretisation was good enough to estimate_length_scales for them."""
 
 
 def identify(
@@ -94,7 +94,7 @@ class Rounds:
         self.regression = Regression(problems, self.unknowns, self.models)
         self.rounds: Array | None = None
         """Where they ended, once other values are fitted."""
-        self.influences: dict[tuple[int, bool], Influence] = {}
+        self.dependences: dict[tuple[int, bool], ParametricDependence] = {}
         self.by_cells = True
         """Whether cells in space and time have not failed yet."""
 
@@ -190,11 +190,11 @@ class Rounds:
             assert isinstance(solution.history, CellsHistory)
             degree = solution.history.iterations[-1].degree
             return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.monitor)
-        if isinstance(function, Evolved):
-            influence = self._influence(problem, function)
-            if influence.fits(function):
+        if isinstance(function, SpaceTimeSolution):
+            dependence = self._influence(problem, function)
+            if dependence.fits(function):
                 over = lambda: self.monitor.exhausted  # noqa: E731
-                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
+                return LinesModel(problem, self.unknowns, function, self.vector, dependence, tol, over)
             whole = self._at_once(problem, tol)
             if whole is not None:
                 return self.model(problem, whole, tol)
@@ -219,12 +219,12 @@ class Rounds:
         self.by_cells = found.converged
         return found if found.converged else None
 
-    def _influence(self, problem: Problem, function: Evolved) -> Influence:
+    def _influence(self, problem: Problem, function: SpaceTimeSolution) -> ParametricDependence:
         """How the equations depend on the unknowns: understood once for each form."""
         key = id(problem), weak_form(function)
-        if key not in self.influences:
-            self.influences[key] = Influence.of(problem, weak=key[1])
-        return self.influences[key]
+        if key not in self.dependences:
+            self.dependences[key] = ParametricDependence.of(problem, weak=key[1])
+        return self.dependences[key]
 
     def _solved(self, problem: Problem, tol: float) -> State:
         return self.forward(problem, tol, np.random.default_rng(0)).function

@@ -26,10 +26,11 @@ from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.evolved import Evolved
-from rannpde.pde.lines.response.again import march_again
-from rannpde.pde.lines.response.influence import Influence, weak_form
-from rannpde.pde.lines.response.sensitivities import sensitive
+from rannpde.pde.lines.sensitivities.dependence import ParametricDependence, weak_form
+from rannpde.pde.lines.sensitivities.forward import forward_sensitivities
+from rannpde.pde.lines.sensitivities.reintegration import reintegrate
+from rannpde.pde.lines.solution import SpaceTimeSolution
+from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
@@ -140,7 +141,7 @@ class CellsModel:
         return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
 
     def solution(self, vector: Array) -> State:
-        """To the digits that a look needs, from the last that was asked for with its sensitivities, which stays."""
+        """To the digits that a estimate_length_scales needs, from the last that was asked for with its sensitivities, which stays."""
         found = self._found(vector, ARRIVED)
         return Unanswered(self.fields) if found is None else cell_network(self.system.mesh, found[0])
 
@@ -217,26 +218,28 @@ class LinesModel:
         self,
         problem: Problem,
         unknowns: Unknowns,
-        start: Evolved,
+        start: SpaceTimeSolution,
         vector: Array,
-        influence: Influence,
+        dependence: ParametricDependence,
         tol: float,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
         self.problem, self.unknowns, self.start = problem, unknowns, start
-        self.influence, self.tol, self.over = influence, tol, over
+        self.dependence, self.tol, self.over = dependence, tol, over
         self.vector, self.forward = vector, start.evolution.problem
 
     def respond(self, vector: Array) -> Response:
         """One march, and its sensitivities along it."""
-        found = sensitive(self.solution(vector), self.influence, self.unknowns, vector, self.over)
+        found = forward_sensitivities(self.solution(vector), self.dependence, self.unknowns, vector, self.over)
         return Response(found, len(self.problem.fields))
 
-    def solution(self, vector: Array) -> Evolved:
+    def solution(self, vector: Array) -> SpaceTimeSolution:
         """One march."""
         if not np.array_equal(vector, self.vector):
             self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
-        self.start = march_again(self.start, self.forward, SMOOTHLY * self.tol, self.over, self.influence.clock)
+        self.start = reintegrate(
+            self.start, self.forward, SMOOTHLY * self.tol, self.over, LinesTuning(), "RadauIIA", self.dependence.clock
+        )
         return self.start
 
 
@@ -319,12 +322,15 @@ class Remembered:
 
 
 def restored(
-    problem: Problem, numbers: Mapping[str, float], functions: Mapping[str, FunctionEstimate], solution: Evolved
+    problem: Problem,
+    numbers: Mapping[str, float],
+    functions: Mapping[str, FunctionEstimate],
+    solution: SpaceTimeSolution,
 ) -> Response:
     """The response of a march that a file holds: its sensitivities are computed again."""
     unknowns = Unknowns(problem, np.random.default_rng(0), {n: one.expanded.basis for n, one in functions.items()})
     vector = unknowns.guess.copy()
     for name, part in unknowns.slices.items():
         vector[part] = functions[name].expanded.weights if name in functions else numbers[name]
-    influence = Influence.of(problem, weak=weak_form(solution))
-    return Response(sensitive(solution, influence, unknowns, vector, lambda: False), len(problem.fields))
+    dependence = ParametricDependence.of(problem, weak=weak_form(solution))
+    return Response(forward_sensitivities(solution, dependence, unknowns, vector, lambda: False), len(problem.fields))

@@ -11,24 +11,23 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.lines.evolved import Evolved, ProjectedSystem
-from rannpde.pde.lines.features import AdaptedFeatures
-from rannpde.pde.lines.iterations import (
+from rannpde.pde.lines.adaptive import (
     Discretisation,
     FieldEvent,
+    IterationSettings,
     LinesIteration,
-    Outcome,
-    Setting,
+    LinesResult,
     check_points,
     solve_in_time,
 )
-from rannpde.pde.lines.march import INTEGRATORS
-from rannpde.pde.lines.periodic.equations import Equations
-from rannpde.pde.lines.periodic.iterations import FourierModes
-from rannpde.pde.lines.periodic.spectral import Spectral
-from rannpde.pde.lines.products.incompressible import flow_of
-from rannpde.pde.lines.products.iterations import AdaptedProducts
-from rannpde.pde.lines.products.tensor import Products
+from rannpde.pde.lines.features.discretisation import FeatureDiscretisation
+from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
+from rannpde.pde.lines.fourier.equations import Equations
+from rannpde.pde.lines.fourier.system import FourierSystem
+from rannpde.pde.lines.solution import SemiDiscreteSystem, SpaceTimeSolution
+from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
+from rannpde.pde.lines.tensor.incompressible import flow_of
+from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock
@@ -36,15 +35,16 @@ from rannpde.pde.problem.evolution import Evolution, evolution_form, faces_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.time.integrator import INTEGRATORS
 from rannpde.threads import one_thread
 
 MOST_DIMENSIONS = 3
 """Of boxes: products in 4-D would hold too many unknowns. Ridges, for balls, carry too few digits in 3-D."""
-Kind = type[FourierModes] | type[AdaptedFeatures] | type[AdaptedProducts]
-KINDS: dict[Kind, str] = {
-    FourierModes: "Fourier modes",
-    AdaptedFeatures: "adapted random features",
-    AdaptedProducts: "products of adapted random features",
+DiscretisationType = type[FourierDiscretisation] | type[FeatureDiscretisation] | type[TensorDiscretisation]
+BASIS_LABELS: dict[DiscretisationType, str] = {
+    FourierDiscretisation: "Fourier modes",
+    FeatureDiscretisation: "adapted random features",
+    TensorDiscretisation: "products of adapted random features",
 }
 UNRESOLVED = (Status.DISAGREE, Status.STALLED, Status.INTEGRATOR)
 """Endings after which other functions of space may do better than modes between mirrors."""
@@ -135,7 +135,7 @@ class Lines:
         others that are not, has only them.
         """
         stated = problem.domain.dim > 2 and not problem.obstacles
-        ridges = stated and discretisation(evolution_form(problem)) is AdaptedFeatures
+        ridges = stated and discretisation(evolution_form(problem)) is FeatureDiscretisation
         if ridges and not problem.bounds and not problem.pairings:
             return ("space cannot be split along its axes, where cells are better",)
         return ()
@@ -147,7 +147,7 @@ class Lines:
         rng: np.random.Generator,
         monitor: Monitor,
         why: str,
-        like: Evolved | None = None,
+        like: SpaceTimeSolution | None = None,
     ) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate.
 
@@ -155,118 +155,126 @@ class Lines:
         """
         flow = flow_of(problem) if problem.obstacles else None
         evolution = evolution_form(problem) if flow is None else flow.evolution
-        clock = Clock.of(evolution, self.tuning.steps.lengths_per_step)
-        setting = Setting(tol, self.tuning, monitor, clock, self.integrator, self.events, self.width)
+        clock = Clock.of(evolution, self.tuning.steps.scales_per_step)
+        settings = IterationSettings(tol, self.tuning, monitor, clock, self.integrator, self.events, self.width)
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
         with one_thread(evolution.domain.space.dim == 1):
             kind = self._kind(evolution)
             self._refuse_unused(kind)
             if flow is not None and self.windows is not None:
                 raise InputError(f"windows is {self.windows}, but an incompressible flow has one basis; leave it out")
-            windows = self.windows if kind is AdaptedFeatures else self.windows or 1
+            windows = self.windows if kind is FeatureDiscretisation else self.windows or 1
 
-            def make(form: Evolution, own: Setting) -> Discretisation:
-                return _made(kind, form, own, rng, like) if flow is None else AdaptedProducts(form, own, rng, flow)
+            def make(form: Evolution, own: IterationSettings) -> Discretisation:
+                return _made(kind, form, own, rng, like) if flow is None else TensorDiscretisation(form, own, rng, flow)
 
-            outcome = solve_in_time(evolution, setting, make, windows)
-            in_modes = _kind_of(outcome.solution.stretches[0].system) is FourierModes
-            if evolution.mirrors is not None and in_modes and outcome.status in UNRESOLVED:
+            result = solve_in_time(evolution, settings, make, windows)
+            in_modes = _kind_of(result.solution.segments[0].system) is FourierDiscretisation
+            if evolution.mirrors is not None and in_modes and result.status in UNRESOLVED:
                 kind = between_walls(evolution)
-                outcome = min(outcome, solve_in_time(evolution, setting, make, 1), key=lambda one: one.estimate)
-        return self._solution(problem, outcome, monitor, why)
+                result = min(result, solve_in_time(evolution, settings, make, 1), key=lambda one: one.estimate)
+        return self._solution(problem, result, monitor, why)
 
-    def _kind(self, evolution: Evolution) -> Kind:
+    def _kind(self, evolution: Evolution) -> DiscretisationType:
         """Settings that only features have are a wish for them."""
         wished = self.width is not None or self.windows is not None or self.integrator in ("Radau", "BDF")
         return between_walls(evolution) if wished and not evolution.problem.periodic else discretisation(evolution)
 
-    def _refuse_unused(self, kind: Kind) -> None:
-        for key in ("width", "windows") if kind is FourierModes else ():
+    def _refuse_unused(self, kind: DiscretisationType) -> None:
+        for key in ("width", "windows") if kind is FourierDiscretisation else ():
             if getattr(self, key) is not None:
                 raise InputError(
                     f"{key} is {getattr(self, key)}, but a periodic problem has Fourier modes; leave it out"
                 )
-        if kind is not FourierModes and self.integrator == "ETDRK4":
+        if kind is not FourierDiscretisation and self.integrator == "ETDRK4":
             raise InputError("integrator is 'ETDRK4', which is for periodic problems; take 'RadauIIA' or leave it out")
-        if kind is not AdaptedFeatures and self.integrator in ("Radau", "BDF"):
+        if kind is not FeatureDiscretisation and self.integrator in ("Radau", "BDF"):
             raise InputError(
-                f"integrator is {self.integrator!r}, which needs the Jacobian as a matrix; {KINDS[kind]} have "
+                f"integrator is {self.integrator!r}, which needs the Jacobian as a matrix; {BASIS_LABELS[kind]} have "
                 "'RadauIIA' or 'DOP853'"
             )
 
-    def _solution(self, problem: Problem, outcome: Outcome, monitor: Monitor, why: str) -> Solution:
-        found = outcome.solution
-        system, path = found.stretches[0].system, found.stretches[0].path
-        growth = float(system.fastest_growth(path.times[0], system.initial_state()))
-        history = LinesHistory(outcome.iterations, growth, found.events, None if found.whole else found.end)
-        _warn_of_growth(outcome, growth)
+    def _solution(self, problem: Problem, result: LinesResult, monitor: Monitor, why: str) -> Solution:
+        found = result.solution
+        system, trajectory = found.segments[0].system, found.segments[0].trajectory
+        growth = float(system.fastest_growth(trajectory.times[0], system.initial_state()))
+        history = LinesHistory(result.iterations, growth, found.events, None if found.whole else found.end)
+        _warn_of_growth(result, growth)
         losses, held_out = _residuals(problem, found)
-        status, detail = _judged(outcome, held_out, self.tuning)
+        status, detail = _judged(result, held_out, self.tuning)
         kind = f"method of lines, {_told(system)}"
         measures = {term.name: term.measure for term in problem.interior}
         return Solution(
             problem=problem, fields=problem.fields, function=found, status=status, detail=detail,
-            estimate=outcome.estimate, held_out=held_out, losses=losses,
+            estimate=result.estimate, held_out=held_out, losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=history, method=Choice(self.name, kind, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
 def _made(
-    kind: Kind, evolution: Evolution, setting: Setting, rng: np.random.Generator, like: Evolved | None
+    kind: DiscretisationType,
+    evolution: Evolution,
+    settings: IterationSettings,
+    rng: np.random.Generator,
+    like: SpaceTimeSolution | None,
 ) -> Discretisation:
     """Ready for its first iteration."""
-    made = kind(evolution, setting, rng)
-    if isinstance(made, FourierModes) and evolution.mirrors is not None and (made.rough or made.equations.stiff):
+    made = kind(evolution, settings, rng)
+    if (
+        isinstance(made, FourierDiscretisation)
+        and evolution.mirrors is not None
+        and (made.rough or made.equations.stiff)
+    ):
         # what kinks is no matter of modes; diffusion that varies is stiff, which products have a Jacobian for
-        made = between_walls(evolution)(evolution, setting, rng)
-    alike = like is not None and len(like.stretches) == 1 and like.evolution.domain.time == evolution.domain.time
-    same = like is not None and _kind_of(like.stretches[0].system) is type(made)
-    if like is not None and alike and same and not isinstance(made, FourierModes):
+        made = between_walls(evolution)(evolution, settings, rng)
+    alike = like is not None and len(like.segments) == 1 and like.evolution.domain.time == evolution.domain.time
+    same = like is not None and _kind_of(like.segments[0].system) is type(made)
+    if like is not None and alike and same and not isinstance(made, FourierDiscretisation):
         made.learn(like, False)
-        made.tolerances = tuple(tol for tol in made.tolerances if tol <= setting.tol)
+        made.tolerances = tuple(tol for tol in made.tolerances if tol <= settings.tol)
     return made
 
 
-def _kind_of(system: ProjectedSystem) -> Kind:
-    if isinstance(system, Spectral):
-        return FourierModes
-    return AdaptedProducts if isinstance(system, Products) else AdaptedFeatures
+def _kind_of(system: SemiDiscreteSystem) -> DiscretisationType:
+    if isinstance(system, FourierSystem):
+        return FourierDiscretisation
+    return TensorDiscretisation if isinstance(system, TensorSystem) else FeatureDiscretisation
 
 
-def _told(system: ProjectedSystem) -> str:
+def _told(system: SemiDiscreteSystem) -> str:
     """The functions of space in words."""
-    if isinstance(system, Spectral) and system.modes.parities:
+    if isinstance(system, FourierSystem) and system.modes.parities:
         return "sines and cosines, whose mirrors the walls are"
-    return KINDS[_kind_of(system)]
+    return BASIS_LABELS[_kind_of(system)]
 
 
-def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Status, str]:
+def _judged(result: LinesResult, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Status, str]:
     """How it ended; agreement is not believed where something that was stated does not hold at all."""
     worst = max(held_out, key=lambda name: held_out[name], default="")
-    if outcome.status.converged and worst and held_out[worst] > tuning.vetoed:
+    if result.status.converged and worst and held_out[worst] > tuning.residual_tolerance:
         return (
             Status.VETOED,
             f"the iterations agree, but leave a relative residual of {held_out[worst]:.1e} in {worst!r}",
         )
-    return outcome.status, outcome.detail
+    return result.status, result.detail
 
 
-def discretisation(evolution: Evolution) -> Kind:
+def discretisation(evolution: Evolution) -> DiscretisationType:
     """Fourier modes where all is periodic, or half of what is."""
-    return FourierModes if evolution.walls is None and evolution.waves else between_walls(evolution)
+    return FourierDiscretisation if evolution.walls is None and evolution.waves else between_walls(evolution)
 
 
-def between_walls(evolution: Evolution) -> Kind:
-    """Products on boxes whose conditions fit, ridges elsewhere.
+def between_walls(evolution: Evolution) -> DiscretisationType:
+    """TensorSystem on boxes whose conditions fit, ridges elsewhere.
 
     Ridges keep the weak form, which a field that may touch a declared bound needs.
     """
     problem, space = evolution.problem, evolution.domain.space
     if evolution.walls is not None:
-        return AdaptedProducts
+        return TensorDiscretisation
     forced = bool(problem.periodic) or space.dim > 2
-    return AdaptedProducts if products_fit(evolution) and (forced or not problem.bounds) else AdaptedFeatures
+    return TensorDiscretisation if products_fit(evolution) and (forced or not problem.bounds) else FeatureDiscretisation
 
 
 def products_fit(evolution: Evolution) -> bool:
@@ -276,9 +284,9 @@ def products_fit(evolution: Evolution) -> bool:
     return box and all(faces_of(evolution, name) is not None for name in evolution.orders)
 
 
-def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict[str, float]]:
+def _residuals(problem: Problem, found: SpaceTimeSolution) -> tuple[dict[str, float], dict[str, float]]:
     """Equation → mean square of its residual on fresh points; name → relative held-out residual of everything."""
-    points = check_points(found.evolution, found.path.reliable, 1000)
+    points = check_points(found.evolution, found.trajectory.reliable, 1000)
     losses = mean_squares(problem, found, points)
     if found.whole:
         return losses, held_out_residual(problem, found)
@@ -289,10 +297,10 @@ def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict
     return losses, {name: (loss / max(sizes[name], 1e-300)) ** 0.5 for name, loss in losses.items()}
 
 
-def _warn_of_growth(outcome: Outcome, growth: float) -> None:
+def _warn_of_growth(result: LinesResult, growth: float) -> None:
     """Growth is honest where the solution itself grows; it is suspect where iterations do not agree, or end early."""
-    duration = outcome.solution.end - outcome.solution.start  # up to a blow-up, which no mode explains by then
-    suspect = outcome.status in (Status.DISAGREE, Status.STALLED, Status.BLOW_UP, Status.INTEGRATOR)
+    duration = result.solution.end - result.solution.start  # up to a blow-up, which no mode explains by then
+    suspect = result.status in (Status.DISAGREE, Status.STALLED, Status.BLOW_UP, Status.INTEGRATOR)
     if suspect and growth * duration > ALARMING:
         message = (
             f"modes of the semi-discrete system grow like exp({growth:.3g} t) and may spoil the result; if they grow "

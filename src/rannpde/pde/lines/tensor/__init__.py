@@ -1,0 +1,1 @@
+"""TensorSystem of functions of each coordinate, on boxes; incompressible flow in them."""
