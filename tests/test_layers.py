@@ -59,9 +59,22 @@ BELOW_IN_PDE = {
     "solve": STATED | {"budget", "monitor", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
+BELOW_IN_LINES = {
+    "tuning": set(),
+    "solution": set(),
+    "adaptive": {"tuning", "solution"},
+    "features": {"tuning", "solution", "adaptive"},
+    "fourier": {"tuning", "solution", "adaptive"},
+    "tensor": {"tuning", "solution", "adaptive", "features"},
+    "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
+    "files": {"tuning", "solution", "features", "fourier", "tensor"},
+    "method": {"tuning", "solution", "adaptive", "features", "fourier", "tensor", "sensitivities"},
+}
+"""solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
+LINES = [p for p in (ROOT / "pde" / "lines").rglob("*.py") if p.parent.name != "lines" or p.stem != "__init__"]
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
@@ -107,6 +120,63 @@ def test_inside_pde_imports_point_downwards(path):
     names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.")]
     used = {name[2] for name in names} - {part}
     assert used <= BELOW_IN_PDE[part], f"pde.{part} may not import {used - BELOW_IN_PDE[part]}"
+
+
+@pytest.mark.parametrize("path", LINES, ids=lambda p: str(p.relative_to(ROOT / "pde" / "lines")))
+def test_inside_lines_imports_point_downwards(path):
+    part = place(path, 2)
+    names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.lines.")]
+    used = {name[3] for name in names} - {part}
+    assert used <= BELOW_IN_LINES[part], f"pde.lines.{part} may not import {used - BELOW_IN_LINES[part]}"
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The sets of modules that reach each other, by Tarjan's algorithm; none where imports have an order."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        number[node] = lowest[node] = len(number)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in number:
+                visit(other)
+                lowest[node] = min(lowest[node], lowest[other])
+            elif other in stack:
+                lowest[node] = min(lowest[node], number[other])
+        if lowest[node] == number[node]:
+            part = [stack.pop()]
+            while part[-1] != node:
+                part.append(stack.pop())
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(graph):
+        if node not in number:
+            visit(node)
+    return found
+
+
+def test_cycles_are_seen():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
+
+
+def test_no_modules_of_pde_import_each_other():
+    """Also not from within functions, nor package by package inside ``lines``; what draws is loaded when asked."""
+    names = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts): p for p in INNER}
+    graph: dict[str, set[str]] = {}
+    for name, path in names.items():
+        graph[name] = (imports(without_hints(read(path))) & set(names)) - {name}
+    assert cycles(graph) == []
+    parts = {name: ".".join(name.split(".")[:4]) for name in names if name.startswith("rannpde.pde.lines.")}
+    packages: dict[str, set[str]] = {part: set() for part in parts.values()}
+    for name, part in parts.items():
+        packages[part] |= {parts[one] for one in graph[name] if one in parts} - {part}
+    assert "rannpde.pde.lines.fourier" in packages
+    assert cycles(packages) == []
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(ROOT.parent).as_posix())

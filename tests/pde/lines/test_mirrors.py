@@ -81,13 +81,13 @@ def test_tables_and_grids_hold_the_same_function(dim, seed):
     values = modes.to_grid(tables, parity)
     assert_allclose(modes.to_tables(values, parity), tables, atol=1e3 * EPS)
     still, slope = (0,) * dim, (1,) + (0,) * (dim - 1)
-    there = modes.at(tables, modes.waves(modes.points), [still, slope])
+    there = modes.at(tables, modes.exponentials(modes.points), [still, slope])
     assert_allclose(there[0, 0], values.ravel(), atol=1e4 * EPS)
-    derived = modes.to_grid(tables * modes.factor(slope), modes.turned(0, slope))
+    derived = modes.to_grid(tables * modes.factor(slope), modes.parity_of(0, slope))
     assert_allclose(there[0, 1], derived.ravel(), atol=1e5 * EPS)
     assert_allclose(modes.norms(tables), np.sqrt(np.mean(values**2)), rtol=1e4 * EPS)
     image = 2.0 * np.array([lower for lower, _ in bounds]) - modes.points
-    beyond = modes.at(tables, modes.waves(image), [still])
+    beyond = modes.at(tables, modes.exponentials(image), [still])
     assert_allclose(beyond[0, 0], (-1.0) ** sum(parity) * values.ravel(), atol=1e4 * EPS)
 
 

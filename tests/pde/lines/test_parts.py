@@ -258,13 +258,13 @@ def test_modes_represent_derive_and_embed_exactly(dim):
     assert modes.to_grid(tables)[0].ravel() == pytest.approx(values, abs=50 * EPS)
     points = np.column_stack([rng.uniform(*pair, 20) for pair in bounds])
     still = (0,) * dim
-    value, slope = modes.at(tables, modes.waves(points), [still, (1,) + (0,) * (dim - 1)])[0]
+    value, slope = modes.at(tables, modes.exponentials(points), [still, (1,) + (0,) * (dim - 1)])[0]
     wanted = -np.pi * np.sin(np.pi * points[:, 0]) * (np.sin(4 * np.pi * points[:, 1] / 3) if dim == 2 else 1.0)
     assert slope == pytest.approx(wanted, abs=1e3 * EPS)
     larger = FourierBasis(bounds, (9,) * dim)
-    more = larger.fitted(tables, modes.highest)
+    more = larger.resized(tables, modes.highest)
     assert larger.at(more, larger.waves(points), [still])[0, 0] == pytest.approx(value, abs=50 * EPS)
-    assert modes.fitted(more, larger.highest) == pytest.approx(tables, abs=0)
+    assert modes.resized(more, larger.highest) == pytest.approx(tables, abs=0)
 
 
 def test_projection_of_a_quadratic_term_has_no_aliases():

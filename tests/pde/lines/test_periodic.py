@@ -83,7 +83,7 @@ def test_tables_and_grids_hold_the_same_function(dim, seed):
     values = modes.to_grid(tables)
     assert_allclose(modes.to_tables(values), tables, atol=1e3 * EPS)
     still, slope = (0,) * dim, (1,) + (0,) * (dim - 1)
-    there = modes.at(tables, modes.waves(modes.points), [still, slope])
+    there = modes.at(tables, modes.exponentials(modes.points), [still, slope])
     assert_allclose(there[:, 0], values.reshape(2, -1), atol=1e4 * EPS)
     derived = modes.to_grid(tables * modes.factor(slope))
     assert_allclose(there[:, 1], derived.reshape(2, -1), atol=1e5 * EPS)

@@ -160,7 +160,7 @@ def test_components_that_share_eigenvectors_are_solved_together():
 
 def made(problem: Problem, tol: float = 1e-5) -> TensorSystem:
     evolution = evolution_form(problem)
-    settings = IterationSettings(tol, LinesTuning(), Monitor(None, None), Clock.of(evolution, 4.0))
+    settings = IterationSettings(tol, LinesTuning(), Monitor(), Clock.of(evolution, 4.0))
     return TensorDiscretisation(evolution, settings, np.random.default_rng(0)).system(tol)
 
 
@@ -252,7 +252,7 @@ def test_each_axis_has_lengths_of_its_own():
         {"start": On("t=0", "u = sin(20*pi*x)*sin(pi*y)"), "walls": On("boundary", "u = 0")},
     )
     evolution = evolution_form(problem)
-    settings = IterationSettings(1e-6, LinesTuning(), Monitor(None, None), Clock())
+    settings = IterationSettings(1e-6, LinesTuning(), Monitor(), Clock())
     fine, coarse = (line.resolution.lengths_across for line in resolutions_of_data(evolution, settings))
     assert 10 < fine / coarse < 20
     shape = made(problem).shapes["u"]
@@ -486,7 +486,7 @@ def steepening() -> Problem:
 def products_for(problem: Problem, tol: float) -> TensorDiscretisation:
     form = evolution_form(problem)
     return TensorDiscretisation(
-        form, IterationSettings(tol, LinesTuning(), Monitor(None, None), Clock()), np.random.default_rng(0)
+        form, IterationSettings(tol, LinesTuning(), Monitor(), Clock()), np.random.default_rng(0)
     )
 
 

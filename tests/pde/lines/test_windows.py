@@ -34,7 +34,7 @@ def test_second_order_in_time_carries_the_velocity():
 def test_windows_are_taken_where_one_basis_is_too_narrow():
     problem = zoo("burgers", viscosity=0.02)
     # a limit below what the whole interval wants at this tolerance, above what a quarter of it does
-    narrow = LinesTuning(widest=(120, 1200))
+    narrow = LinesTuning(most_width=(120, 1200))
     with pytest.warns(ConvergenceWarning):
         alone = solve(problem, tol=1e-6, rng=0, method=Lines(windows=1, tuning=narrow))
     chosen = solve(problem, tol=1e-6, rng=0, method=Lines(tuning=narrow))

@@ -42,9 +42,9 @@ class Sensitivity:
     def _slopes(self, points: Array, field: str | None) -> Array:
         fields = self.problem.fields
         number = 0 if field is None else fields.index(choose("field", field, {name: name for name in fields}))
-        _, found = self.response.jets(points, (0,) * points.shape[1])
+        _, derivatives = self.response.jets(points, (0,) * points.shape[1])
         sizes = [abs(value) or 1.0 for value in self.values.values()]
-        return found[:, [self.unknowns.slices[name].start for name in self.values], number] * sizes
+        return derivatives[:, [self.unknowns.slices[name].start for name in self.values], number] * sizes
 
     def best(self, count: int, field: str | None = None, candidates: Array | None = None) -> Array:
         """The ``count`` places (count, n) that together determine the unknowns best, chosen one after the other.

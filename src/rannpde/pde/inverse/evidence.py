@@ -95,13 +95,13 @@ class Evidence:
 
     def roots(self, priors: Mapping[str, Prior]) -> Array:
         """Rows (k, p) of the priors: |rows · vector|² is what they count."""
-        found = [np.zeros((0, self.unknowns.count))]
+        blocks = [np.zeros((0, self.unknowns.count))]
         for name, basis in self.unknowns.bases.items():
             own = np.sqrt(priors[name].strength) * basis.bends(priors[name].order)
             whole = np.zeros((len(own), self.unknowns.count))
             whole[:, self.unknowns.slices[name]] = own
-            found.append(whole)
-        return np.concatenate(found)
+            blocks.append(whole)
+        return np.concatenate(blocks)
 
     def with_prior(self, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> tuple[Array, Array]:
         """All rows, the priors' last: right sides (N,), matrix (N, p)."""
@@ -116,22 +116,22 @@ class Evidence:
         if not (any(noise.estimated) or priors):
             return noise, priors, rows
         everything = np.ones(self.unknowns.count, dtype=bool)
-        small, first, begin, found = _reduced(rows), noise, dict(priors), dict(priors)
+        small, first, begin, chosen = _reduced(rows), noise, dict(priors), dict(priors)
         for _ in range(PATIENCE):
             factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
-            now, before = small.scaled(factors), dict(found)
-            for name in found:
-                found[name] = self._prior(name, vector, now, found, begin[name])
-            right, matrix = self.with_prior(vector, now, found)
+            now, before = small.scaled(factors), dict(chosen)
+            for name in chosen:
+                chosen[name] = self._prior(name, vector, now, chosen, begin[name])
+            right, matrix = self.with_prior(vector, now, chosen)
             covariance, _ = posterior(matrix, everything)
             change = covariance @ (matrix.T @ right)
             scales = self._scales(rows.scaled(factors).moved(change), noise, covariance)
             last, noise = noise, replace(noise, scales=_near(scales, first.scales))
             moves = [abs(new / old - 1) for old, new in zip(last.scales, noise.scales, strict=True)]
-            if before == found and max(moves, default=0.0) < CLOSE:
+            if before == chosen and max(moves, default=0.0) < CLOSE:
                 break
         factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
-        return noise, found, rows.scaled(factors)
+        return noise, chosen, rows.scaled(factors)
 
     def _prior(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior], begin: Prior) -> Prior:
         """The most probable prior of one function, the others as they are."""

@@ -55,8 +55,8 @@ class Identified(Solution):
         variance = np.maximum(np.einsum("mpf,pq,mqf->mf", slopes, self.spread, slopes), 0.0)
         size = np.sqrt(np.mean(np.square(self.function(points)), axis=0))
         own = self.estimate * size if np.isfinite(self.estimate) else 0.0
-        found = np.sqrt(variance + own**2)
-        return found[:, 0] if len(self.fields) == 1 else found
+        deviation = np.sqrt(variance + own**2)
+        return deviation[:, 0] if len(self.fields) == 1 else deviation
 
     @cached_property
     def plain(self) -> Problem:
@@ -80,12 +80,12 @@ class Identified(Solution):
     def report(self) -> Report:
         """What was identified, then the page of the solution."""
         first, *rest = super().report().splitlines()
-        found = [f"  {name} = {one}" for name, one in self.parameters.items()]
-        found += [f"  {one!r}" for one in self.functions.values()]
+        lines = [f"  {name} = {one}" for name, one in self.parameters.items()]
+        lines += [f"  {one!r}" for one in self.functions.values()]
         known = {name: f"noise {sigma:.3g}, misfit {self.misfit[name]:.2f} of it" for name, sigma in self.noise.items()}
-        found += [f"  measured {name!r}: {text}" for name, text in known.items()]
-        found += [f"  {text}" for text in self.told]
-        return Report("\n".join([first, *found, *rest]))
+        lines += [f"  measured {name!r}: {text}" for name, text in known.items()]
+        lines += [f"  {text}" for text in self.told]
+        return Report("\n".join([first, *lines, *rest]))
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The solution, what was identified with its intervals and bands, and measured against predicted values."""
@@ -114,7 +114,7 @@ class Identified(Solution):
 
 def residuals_of(solution: Identified) -> dict[str, Array]:
     """Measurement → (measured - predicted) / noise (N,)."""
-    problem, found = solution.stated, {}
+    problem, residuals = solution.stated, {}
     names = tuple(problem.domain.names)
 
     def known(jet: Jet, points: Array) -> Array:
@@ -124,5 +124,5 @@ def residuals_of(solution: Identified) -> dict[str, Array]:
 
     for one in problem.measurements:
         spread = solution.noise.get(one.name, 1.0) if one.noise is None or not one.noise.any() else one.noise
-        found[one.name] = (one.values - predicted(problem, one, solution.function, known)) / spread
-    return found
+        residuals[one.name] = (one.values - predicted(problem, one, solution.function, known)) / spread
+    return residuals

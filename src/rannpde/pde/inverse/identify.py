@@ -176,8 +176,8 @@ class Rounds:
         known = lambda jet, points: self.unknowns.value(jet, points, fit.vector)  # noqa: E731
         residuals = []
         for (k, one), scale, shape in zip(self.regression.sets, noise.scales, noise.shapes, strict=True):
-            found = predicted(self.problems[k], one, self.solutions[k].function, known)
-            residuals.append((one.values - found) / (scale * shape))
+            prediction = predicted(self.problems[k], one, self.solutions[k].function, known)
+            residuals.append((one.values - prediction) / (scale * shape))
         return self.regression.shift(fit, residuals)
 
     def model(self, problem: Problem, solution: Solution, tol: float) -> Model:
@@ -215,9 +215,9 @@ class Rounds:
         if not self.by_cells or problem.domain.dim > 2 or method.obstacles(problem):
             return None
         own = problem.at(self.unknowns.values(self.vector))
-        found = method.solve(own, tol, self.rng, self.monitor.rest(), "sensitivities by cells")
-        self.by_cells = found.converged
-        return found if found.converged else None
+        solution = method.solve(own, tol, self.rng, self.monitor.rest(), "sensitivities by cells")
+        self.by_cells = solution.converged
+        return solution if solution.converged else None
 
     def _influence(self, problem: Problem, function: SpaceTimeSolution) -> ParametricDependence:
         """How the equations depend on the unknowns: understood once for each form."""
@@ -279,7 +279,7 @@ class Rounds:
     def _parameters(
         self, fit: Regressed, spread: Array, factor: float, uncertainty: Uncertainty
     ) -> dict[str, Parameter]:
-        found = {}
+        parameters = {}
         lower, upper = self.unknowns.limits
         drawn = bootstrap(self.regression, fit, uncertainty, self.rng) if uncertainty.kind == "bootstrap" else None
         for name in self.unknowns.numbers:
@@ -300,20 +300,20 @@ class Rounds:
                 if better is not None:
                     ends, note = better, "by its profile"
             ends = (max(ends[0], float(lower[k])), min(ends[1], float(upper[k]))) if np.isfinite(std) else ends
-            found[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
-        return found
+            parameters[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
+        return parameters
 
     def _functions(self, fit: Regressed, factor: float, between: Array) -> dict[str, FunctionEstimate]:
-        found = {}
+        estimates = {}
         for name, basis in self.unknowns.bases.items():
             part = self.unknowns.slices[name]
             free = len(fit.free) > 0 and bool(np.abs(fit.free[:, part]).max() > 0.1 * np.abs(fit.free).max())
             note = "not determined by the data everywhere" if free else ""
-            found[name] = FunctionEstimate(
+            estimates[name] = FunctionEstimate(
                 name, basis.unknown.of, basis.function(fit.vector[part]), fit.covariance[part, part], between[part],
                 factor, fit.priors[name].strength, fit.priors[name].order, note,
             )  # fmt: skip
-        return found
+        return estimates
 
     def _status(self, fit: Regressed, parameters: dict[str, Parameter]) -> tuple[Status, str]:
         worst = next((s for s in self.solutions if not s.converged), self.solutions[0])

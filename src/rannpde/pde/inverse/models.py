@@ -133,17 +133,17 @@ class CellsModel:
 
         Where it does not converge, because the unknowns are too far from the last ones, there is no answer: NaN.
         """
-        found = self._found(vector, STEADY)
-        if found is None:
+        weights = self._found(vector, STEADY)
+        if weights is None:
             return Response(Unanswered(self.fields * (1 + self.present.count)), self.fields)
-        self.start, self.last = found[0], (np.array(vector), found)
-        together = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in found), strict=True))
+        self.start, self.last = weights[0], (np.array(vector), weights)
+        together = tuple(np.concatenate(parts, axis=1) for parts in zip(*(w.cells for w in weights), strict=True))
         return Response(cell_network(self.system.mesh, Weights(together, ())), self.fields)
 
     def solution(self, vector: Array) -> State:
         """To the digits that a estimate_length_scales needs, from the last that was asked for with its sensitivities, which stays."""
-        found = self._found(vector, ARRIVED)
-        return Unanswered(self.fields) if found is None else cell_network(self.system.mesh, found[0])
+        weights = self._found(vector, ARRIVED)
+        return Unanswered(self.fields) if weights is None else cell_network(self.system.mesh, weights[0])
 
     def _found(self, vector: Array, steady: float) -> list[Weights] | None:
         """Weights with their changes where Newton's steps are that small; None where they do not become small."""
@@ -163,25 +163,25 @@ class CellsModel:
         return moved if first.distance(moved) < AHEAD else first
 
     def _newton(self, start: State | Weights, steady: float) -> list[Weights] | None:
-        found, _ = self.system.solve_all(start, _go_on)
+        weights, _ = self.system.solve_all(start, _go_on)
         change, steps = np.inf, 1
         if self.linear:
             change = 0.0
         elif isinstance(start, Weights):
-            change = start.distance(found[0])
+            change = start.distance(weights[0])
         while change > steady and steps < NEWTON_STEPS and not self.over():
-            before = found[0]
+            before = weights[0]
             try:
-                found, _ = self.system.solve_all(before, _go_on)
+                weights, _ = self.system.solve_all(before, _go_on)
             except np.linalg.LinAlgError:  # no linearisation where the step before has led
                 return None
-            last, change, steps = change, before.distance(found[0]), steps + 1
+            last, change, steps = change, before.distance(weights[0]), steps + 1
             lost = not np.isfinite(change) or (steps > LOST_AFTER and change > 1.0)
             if lost or (change < ARRIVED and change > 0.3 * last):
                 break
             if change < SQUARED * last < np.inf and change * (change / last) ** 2 < steady and change < ARRIVED:
                 break
-        return found if change < ARRIVED or self.over() else None
+        return weights if change < ARRIVED or self.over() else None
 
 
 @dataclass(frozen=True)
@@ -230,15 +230,21 @@ class LinesModel:
 
     def respond(self, vector: Array) -> Response:
         """One march, and its sensitivities along it."""
-        found = forward_sensitivities(self.solution(vector), self.dependence, self.unknowns, vector, self.over)
-        return Response(found, len(self.problem.fields))
+        sensitive = forward_sensitivities(self.solution(vector), self.dependence, self.unknowns, vector, self.over)
+        return Response(sensitive, len(self.problem.fields))
 
     def solution(self, vector: Array) -> SpaceTimeSolution:
         """One march."""
         if not np.array_equal(vector, self.vector):
             self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
         self.start = reintegrate(
-            self.start, self.forward, SMOOTHLY * self.tol, self.over, LinesTuning(), "RadauIIA", self.dependence.clock
+            self.start,
+            self.forward,
+            SMOOTHLY * self.tol,
+            self.over,
+            LinesTuning(),
+            "RadauIIA",
+            self.dependence.time_scale(LinesTuning().steps.scales_per_step),
         )
         return self.start
 
@@ -282,9 +288,9 @@ class MarchedModel:
         """A march with those beside it: outputs are the fields, then their changes."""
         forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
         marching = Marching(forward, self.tol, self.monitor, self.tuning, {})
-        found = marching.with_changes(self.mesh, self.sizes, self.seed, near)
-        whole = len(found.orders) == outputs and found.times[-1] >= found.end * (1 - 1e-9)
-        return found if whole else Unanswered(outputs)
+        network = marching.with_changes(self.mesh, self.sizes, self.seed, near)
+        whole = len(network.orders) == outputs and network.times[-1] >= network.end * (1 - 1e-9)
+        return network if whole else Unanswered(outputs)
 
 
 class SolvedModel:

@@ -100,9 +100,9 @@ class Regression:
         responses = [model.respond(vector) for model in self.models]
         residuals, slopes = [], []
         for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
-            found, slope = predict(self.problems[k], one, self.unknowns, responses[k], vector)
+            prediction, slope = predict(self.problems[k], one, self.unknowns, responses[k], vector)
             spread = scale * shape
-            residuals.append((values - found) / spread)
+            residuals.append((values - prediction) / spread)
             slopes.append(slope / spread[:, None])
         known = [pinned(problem, self.unknowns, vector) for problem in self.problems]
         losses = tuple(one.loss for _, one in self.sets)
@@ -113,11 +113,11 @@ class Regression:
 
     def residuals(self, vector: Array, noise: Noise) -> list[Array]:
         """Measured minus predicted over the noise (N,), set by set: solutions without their derivatives."""
-        solutions, found = [model.solution(vector) for model in self.models], []
+        solutions, residuals = [model.solution(vector) for model in self.models], []
         known = lambda jet, points: self.unknowns.value(jet, points, vector)  # noqa: E731
         for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
-            found.append((values - predicted(self.problems[k], one, solutions[k], known)) / (scale * shape))
-        return found
+            residuals.append((values - predicted(self.problems[k], one, solutions[k], known)) / (scale * shape))
+        return residuals
 
     # ------------------------------------------------------------------------------------------------------ search
 

@@ -107,7 +107,7 @@ def _cost(regression: Regression, fit: Regressed, k: int | None, value: float) -
 
 def bootstrap(regression: Regression, fit: Regressed, uncertainty: Uncertainty, rng: np.random.Generator) -> Array:
     """Unknowns (draws, p) from measurements drawn anew with the noise around what the fit predicts."""
-    found = []
+    vectors = []
     predicted = [
         values - r * scale * shape
         for values, r, scale, shape in zip(
@@ -121,7 +121,7 @@ def bootstrap(regression: Regression, fit: Regressed, uncertainty: Uncertainty, 
             for p, s, shape in zip(predicted, noise.scales, noise.shapes, strict=True)
         ]
         again = replace_values(regression, drawn)
-        found.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=1e-6).vector)
+        vectors.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=1e-6).vector)
         if regression.over():
             break
-    return np.array(found)
+    return np.array(vectors)

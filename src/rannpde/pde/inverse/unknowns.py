@@ -89,11 +89,11 @@ class FunctionBasis:
         """
         if order not in self._bends:
             nodes, weights = gauss_grid(self.cell.bounds, len(self.series))
-            found = [
+            blocks = [
                 np.sqrt(share * weights)[:, None] * self.table(nodes, index) / self.cell.factor(index)
                 for index, share in _derivatives(order, len(self.cell.bounds))
             ]
-            self._bends[order] = np.linalg.qr(np.concatenate(found), mode="r")  # type: ignore[assignment]
+            self._bends[order] = np.linalg.qr(np.concatenate(blocks), mode="r")  # type: ignore[assignment]
         return self._bends[order]
 
     @cached_property
@@ -106,26 +106,26 @@ class FunctionBasis:
         nodes = chebyshev.chebpts1(size)
         places = self.cell.bounds.mean(axis=1) + self.cell.halfwidth * combinations([nodes] * dim)
         values = self.cell.at(places, [(0,) * dim])[(0,) * dim] @ self.turn
-        found, back = values.reshape(*(size,) * dim, -1), np.linalg.inv(chebyshev.chebvander(nodes, size - 1))
+        coefficients, back = values.reshape(*(size,) * dim, -1), np.linalg.inv(chebyshev.chebvander(nodes, size - 1))
         for axis in range(dim):
-            found = np.moveaxis(np.tensordot(back, found, (1, axis)), 0, axis)
-        return found
+            coefficients = np.moveaxis(np.tensordot(back, coefficients, (1, axis)), 0, axis)
+        return coefficients
 
     def waves(self, points: Array, index: MultiIndex) -> list[Array]:
         """∂^index of the Chebyshev polynomials of each coordinate at points (M, k): (M, K) each."""
-        size, found = len(self.series), []
+        size, polynomials = len(self.series), []
         scaled = (points - self.cell.bounds.mean(axis=1)) / self.cell.halfwidth
         for x, order, half in zip(scaled.T, index, self.cell.halfwidth, strict=True):
             lower = chebyshev.chebder(np.eye(size), order, scl=1.0 / half)
-            found.append(chebyshev.chebvander(x, len(lower) - 1) @ lower)
-        return found
+            polynomials.append(chebyshev.chebvander(x, len(lower) - 1) @ lower)
+        return polynomials
 
     def table(self, points: Array, index: MultiIndex) -> Array:
         """∂^index φ_k at points (M, k) of its coordinates: (M, count)."""
-        found = np.ones((len(points), 1))
+        products = np.ones((len(points), 1))
         for waves in self.waves(points, index):
-            found = (found[:, :, None] * waves[:, None, :]).reshape(len(points), -1)
-        return found @ self.series.reshape(-1, self.count)
+            products = (products[:, :, None] * waves[:, None, :]).reshape(len(points), -1)
+        return products @ self.series.reshape(-1, self.count)
 
     def function(self, weights: Array) -> Expanded:
         """The function with these weights (count,)."""

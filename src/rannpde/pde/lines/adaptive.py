@@ -1,9 +1,9 @@
-"""Iterations over the whole time interval, until two of them agree; and windows in time, each with iterations of its
-own.
+"""Adaptive iterations over the whole time interval until two of them agree, and windows in time with their own.
 
-Every iteration looks how fine its solution is and makes the next one fit. The difference of the last two iterations,
-which draw different features (or take more modes) and march with different tolerances, is the error estimate. What
-both could miss in the same way, the initial values between their nodes, is compared with the data itself.
+Every iteration estimates the length scales of its solution, and the next one adapts its basis to them. The difference
+of the last two iterations, which sample different features (or take more modes) and integrate with different
+tolerances, is the error estimate. Both could miss the initial values between their nodes in the same way: these are
+compared with the data themselves.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rannpde.pde.residual import field_sizes, root_mean_square
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.time.trajectory import Event
 
-LIKE_THE_GAP = 0.1
-"""Two iterations that differ at the first time by this share of their gap to the data show what becomes of such a
-gap."""
+COMPARABLE_SHARE = 0.1
+"""Two iterations that differ at the first time by this share of their initial error show what becomes of such an
+error."""
 
 SpaceFunction = Callable[[Array], Array]
 FieldEvent = Callable[[float, SpaceFunction], float]
@@ -38,8 +38,7 @@ FieldEvent = Callable[[float, SpaceFunction], float]
 
 @dataclass(frozen=True)
 class LinesIteration:
-    """One iteration: what it used, and how far it lies from the one before (relative L², the largest over the
-    fields)."""
+    """One iteration: what it used, and its relative L² difference to the one before, the largest over the fields."""
 
     tolerance: float
     width: int
@@ -59,7 +58,7 @@ class LinesIteration:
 
 @dataclass(frozen=True, eq=False)
 class LinesResult:
-    """The solution, the story of the iterations, the estimated relative L² error, and how it ended."""
+    """The solution, its iterations, the estimated relative L² error, and how the iterations ended."""
 
     solution: SpaceTimeSolution
     iterations: tuple[LinesIteration, ...]
@@ -70,26 +69,27 @@ class LinesResult:
 
 @dataclass(frozen=True)
 class IterationSettings:
-    """What all iterations of a solve share.
+    """The settings that all iterations of a solve share.
 
-    tol : wanted relative L² error over space-time
+    tol : the relative L² error over space-time that is wanted
+    time_scale : of the data, which limits the steps in time
     events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
-        values (M, fields); one with attribute ``terminal`` ends the march
+        values (M, fields); one with attribute ``terminal`` ends the integration
     width : features of every iteration, or None to choose them from tol
-    integrator : None for the one that the discretisation does best with
+    integrator : None for the one that suits the discretisation best
     """
 
     tol: float
     tuning: LinesTuning
     monitor: Monitor
-    clock: Clock
+    time_scale: Clock
     integrator: str | None = None
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
 
     def tolerance_schedule(self) -> tuple[float, ...]:
-        """Tolerances of the iterations: loose, medium, the wanted one; then ever tighter, so that errors in time
-        show."""
+        """Tolerances of the iterations: loose, medium, the one wanted; then ever smaller ones, so that errors in time
+        show in the difference of two iterations."""
         early = [t for t in self.tuning.first_tolerances if t > 3 * self.tol]
         after = range(self.tuning.most_iterations - len(early))
         return (*early, *(self.tol / self.tuning.tolerance_factor**k for k in after))
@@ -97,7 +97,7 @@ class IterationSettings:
     def time_integrator(
         self, tol: float, number: int, system: SemiDiscreteSystem, amplitude: RunningAmplitude | None = None
     ) -> TimeIntegrator:
-        """The march of one iteration. Its dense output is held a little below the tolerance of the iteration."""
+        """The time integration of one iteration, whose dense output is held below the tolerance of the iteration."""
 
         def notice(steps: int, time: float) -> Status | None:
             self.monitor.tell(number, steps, time=time, width=system.columns)
@@ -107,7 +107,7 @@ class IterationSettings:
         return TimeIntegrator(
             self.tuning.time_share * tol,
             self.tuning.steps,
-            self.clock.longest_step,
+            self.time_scale.longest_step,
             self.integrator or "RadauIIA",
             events,
             notice,
@@ -118,38 +118,37 @@ class IterationSettings:
 
 
 def first_scales(evolution: Evolution) -> dict[Component, float]:
-    """Root mean squares of the initial values; of fields that begin at 0, what the sources make of them in the time."""
+    """Root mean squares of the initial values; for fields that begin at 0, the integral of their sources over time."""
     start, end = evolution.domain.time
     points = evolution.domain.space.sample(2000, rng=0)
-    found: dict[Component, float] = {}
+    sizes: dict[Component, float] = {}
     for component in evolution.components:
         begins = component in evolution.initial
         size = root_mean_square(evolution.initial_values(component, points)) if begins else 0.0
-        before = found.get(Component(component.field, component.level - 1))
+        before = sizes.get(Component(component.field, component.level - 1))
         if before is not None:
             size = max(size, before / (end - start))
-        found[component] = size or (end - start) * source_size(evolution, component.field, points) or 1.0
-    return found
+        sizes[component] = size or (end - start) * source_size(evolution, component.field, points) or 1.0
+    return sizes
 
 
-def with_initial_rates(
-    scales: Mapping[Component, float], initial_rates: Mapping[Component, float]
-) -> dict[Component, float]:
-    """Scales for the first iteration: a field that begins at rest will move as fast as its acceleration and size
-    allow."""
-    found = dict(scales)
-    for component, pull in initial_rates.items():
+def with_initial_rates(scales: Mapping[Component, float], rates: Mapping[Component, float]) -> dict[Component, float]:
+    """Scales for the first iteration: a field that begins at rest gets the speed √(acceleration · size)."""
+    sizes = dict(scales)
+    for component, rate in rates.items():
         if component.level:
-            speed = float(np.sqrt(pull * scales[Component(component.field, 0)]))
-            found[component] = max(found[component], speed if np.isfinite(speed) else 0.0)
-    return found
+            speed = float(np.sqrt(rate * scales[Component(component.field, 0)]))
+            sizes[component] = max(sizes[component], speed if np.isfinite(speed) else 0.0)
+    return sizes
 
 
 @dataclass(frozen=True, eq=False)
 class RunningAmplitude:
-    """How large a solution has been so far, as a share of its largest size: what is small and grows has small errors.
+    """The largest size of a solution so far, as a share of its largest size at all times.
 
-    times (K,), shares (K,) never decreasing, at most 1
+    Where a solution grows, errors that are made while it is small grow with it: the tolerance is relative to this.
+
+    times (K,), shares (K,), which never decrease and are at most 1
     """
 
     times: Array
@@ -157,11 +156,11 @@ class RunningAmplitude:
 
     @classmethod
     def of(cls, solution: SpaceTimeSolution, tuning: LinesTuning) -> RunningAmplitude:
-        """Of the field that grows most."""
+        """The running amplitude of the field that grows most."""
         evolution, (count, each) = solution.evolution, tuning.amplitude_samples
         times = np.linspace(solution.start, solution.trajectory.reliable, count)
-        places = evolution.domain.space.sample(each, rng=5)
-        values = solution(np.column_stack([np.repeat(times, each), np.tile(places, (count, 1))]))
+        points = evolution.domain.space.sample(each, rng=5)
+        values = solution(np.column_stack([np.repeat(times, each), np.tile(points, (count, 1))]))
         sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
         so_far = np.maximum.accumulate(sizes, axis=0)
         shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
@@ -181,23 +180,25 @@ def _on_states(event: FieldEvent, system: SemiDiscreteSystem) -> Event:
 
 
 class Discretisation(Protocol):
-    """How an iteration is made: random features, products of them, or Fourier modes."""
+    """How an iteration discretises space: random features, tensor products of them, or Fourier modes."""
 
     tolerances: tuple[float, ...]
-    """Of the iterations, as many as there may be."""
+    """The tolerance of each iteration that may be needed."""
 
     def run(self, number: int, tol: float) -> SpaceTimeSolution:
-        """The march of one iteration, counted from 1, over the whole time."""
+        """The solution of one iteration, counted from 1, over the whole time."""
         ...
 
-    def learn(self, solution: SpaceTimeSolution, failed: bool) -> bool:
-        """Look at a solution for the next iteration; ``failed`` if it should have been the last. False: none can
-        help."""
+    def adapt(self, solution: SpaceTimeSolution, failed: bool) -> bool:
+        """Adapt the basis to a solution, for the next iteration; False where no further iteration can help.
+
+        failed : whether the iteration had the tolerance wanted and did not agree with the one before
+        """
         ...
 
 
 def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesResult:
-    """One iteration after the other until two with the wanted tolerance agree, or something ends them."""
+    """Iterations until two with the wanted tolerance agree, or until something else ends them."""
     iterations: list[LinesIteration] = []
     solutions: list[SpaceTimeSolution] = []
     changes: list[float] = []
@@ -241,7 +242,7 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
             if _stalled(changes, settings.tuning):
                 status = Status.STALLED
                 break
-        if not kind.learn(solution, comparable) and len(iterations) > 1:
+        if not kind.adapt(solution, comparable) and len(iterations) > 1:
             status, detail = (
                 (ended, solution.trajectory.detail) if ended and solution.trajectory.broken else (Status.STALLED, "")
             )
@@ -254,22 +255,20 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
     estimate = settings.tuning.error_share * last.difference
     if best is not solutions[-1]:
         detail = f"{status} in iteration {len(iterations)}; the one before is the answer"
-    if (
-        best.whole and estimate <= settings.tol and not status.converged
-    ):  # no further iteration, but what there is will do
+    if best.whole and estimate <= settings.tol and not status.converged:  # the last iteration is accurate enough
         status, detail = Status.CONVERGED, ""
     return LinesResult(best, tuple(iterations), estimate, status, detail)
 
 
 def _best(solutions: list[SpaceTimeSolution]) -> SpaceTimeSolution:
-    """The last one; the one before where the last was cut short."""
+    """The last solution, or the one before where the last was cut short."""
     cut = len(solutions) > 1 and solutions[-1].end < solutions[-2].end
     ended = solutions[-1].trajectory.status
     return solutions[-2] if cut and ended is not None and ended.by_caller else solutions[-1]
 
 
 def _stalled(changes: list[float], tuning: LinesTuning) -> bool:
-    """Whether the last iterations hardly came closer to each other: kinks and jumps never do."""
+    """Whether the difference of successive iterations hardly fell any more, as with kinks and jumps."""
     recent = changes[-tuning.stall_iterations - 1 :]
     return len(recent) > tuning.stall_iterations and all(b > tuning.stall_ratio * a for a, b in pairwise(recent))
 
@@ -279,10 +278,19 @@ def _record(tol: float, solution: SpaceTimeSolution, change: float, seconds: flo
     return LinesIteration(tol, system.columns, system.rank, len(system.nodes), steps, change, seconds)
 
 
+def fourier_applies(evolution: Evolution) -> bool:
+    """Whether a Fourier basis fits: space is periodic, or a box of two or three dimensions with reflection symmetry.
+
+    Odd or even periodic extensions exist on an interval too, but features that follow a front do better there.
+    """
+    space = evolution.domain.space
+    return set(evolution.problem.periodic) == set(space.names) or (evolution.mirrors is not None and space.dim > 1)
+
+
 def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     """Fresh points in space-time up to the time reached, where iterations are compared."""
     points = evolution.domain.sample(count, rng=20_071)
-    if evolution.waves:  # modes are summed once for all at a time
+    if fourier_applies(evolution):  # modes are summed once for all points of one time
         points[:, 0] = np.resize(points[: count // 10, 0], count)
     start = evolution.domain.time[0]
     points[:, 0] = start + (points[:, 0] - start) * (end - start) / (evolution.domain.time[1] - start)
@@ -290,50 +298,50 @@ def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
 
 
 def _change(before: SpaceTimeSolution, after: SpaceTimeSolution) -> float:
-    """How far two iterations lie apart, or what the gap at the first time means for all times, whichever is more."""
+    """The difference of two iterations, or what the initial error means for all times, whichever is more."""
     if before.trajectory.broken and not after.trajectory.broken:
-        return np.inf  # a march that was cut short says nothing of what came later
-    apart = _distance(
-        before, after, check_points(after.evolution, min(before.trajectory.reliable, after.trajectory.reliable))
-    )
-    return max(apart, _lasting(initial_gap(after), apart, _apart_at_first(before, after)))
+        return np.inf  # an integration that was cut short says nothing of later times
+    end = min(before.trajectory.reliable, after.trajectory.reliable)
+    difference = _distance(before, after, check_points(after.evolution, end))
+    return max(difference, _persisting(initial_error(after), difference, _initial_difference(before, after)))
 
 
-def _lasting(gap: float, apart: float, apart_at_first: float) -> float:
-    """How much of a gap at the first time lasts: as much as of what iterations differ by there, if that is like the
-    gap.
+def _persisting(initial: float, difference: float, initial_difference: float) -> float:
+    """The part of an initial error that persists: the same share as of the initial difference of two iterations.
 
-    Diffusion forgets what a jump leaves between two features; transport keeps it.
+    Diffusion damps the error that a jump leaves between two features; transport keeps it. An initial difference that is
+    far smaller than the initial error tells nothing, and then all of it counts.
     """
-    alike = apart_at_first > LIKE_THE_GAP * gap
-    return gap * min(1.0, apart / apart_at_first) if alike else gap
+    comparable = initial_difference > COMPARABLE_SHARE * initial
+    return initial * min(1.0, difference / initial_difference) if comparable else initial
 
 
-def _apart_at_first(before: SpaceTimeSolution, after: SpaceTimeSolution, count: int = 4000) -> float:
-    """How far two iterations lie apart at the first time."""
-    places = after.evolution.domain.space.sample(count, rng=31)
-    return _distance(before, after, np.column_stack([np.full(count, after.start), places]))
+def _initial_difference(before: SpaceTimeSolution, after: SpaceTimeSolution, count: int = 4000) -> float:
+    """The difference of two iterations at the first time."""
+    points = after.evolution.domain.space.sample(count, rng=31)
+    return _distance(before, after, np.column_stack([np.full(count, after.start), points]))
 
 
 def _distance(before: SpaceTimeSolution, after: SpaceTimeSolution, points: Array) -> float:
-    """The relative l² distance at points, the largest over the fields; one that is rounding counts by the largest."""
+    """The relative l² distance at points, the largest over the fields; fields that are rounding count by the
+    largest."""
     values = after(points)
     gaps = np.linalg.norm(before(points) - values, axis=0)
     return float((gaps / field_sizes(np.linalg.norm(values, axis=0))).max())
 
 
-def initial_gap(solution: SpaceTimeSolution, count: int = 4000) -> float:
-    """The relative l² distance of the solution at the first time from its initial values, on fresh points of space."""
+def initial_error(solution: SpaceTimeSolution, count: int = 4000) -> float:
+    """The relative l² error of the solution at the first time against its initial values, at fresh points of space."""
     evolution = solution.evolution
-    places = evolution.domain.space.sample(count, rng=31)
-    points = np.column_stack([np.full(count, solution.start), places])
+    points = evolution.domain.space.sample(count, rng=31)
+    points = np.column_stack([np.full(count, solution.start), points])
     values = solution(points)
     later = solution(check_points(evolution, solution.trajectory.reliable))
     gaps, sizes = [], []
     for k, (name, order) in enumerate(evolution.orders.items()):
-        if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure is what it must be at every time
+        if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure has no initial value
             continue
-        wanted = evolution.initial_values(Component(name, 0), places)
+        wanted = evolution.initial_values(Component(name, 0), points)
         sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
         gaps.append(root_mean_square(values[:, k] - wanted))
     return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
@@ -345,11 +353,11 @@ DiscretisationMaker = Callable[[Evolution, IterationSettings], Discretisation]
 
 
 def by_windows(evolution: Evolution, settings: IterationSettings, make: DiscretisationMaker, count: int) -> LinesResult:
-    """Iterations on each of ``count`` equal windows, one after the other; ends early where one does not reach its end.
+    """Iterations on each of ``count`` equal windows in turn; it ends early where a window does not reach its end.
 
-    A window starts from the solution of the one before, projected on its own features. Two iterations draw different
-    ones and start from different projections of the same values, so their difference holds the error of the transfer
-    too.
+    A window starts from the solution of the one before, projected on its own features. Two iterations sample different
+    features and start from different projections of the same values, so that their difference contains the error of the
+    projection too.
     """
     segments: list[TimeSegment] = []
     iterations: list[LinesIteration] = []
@@ -358,14 +366,14 @@ def by_windows(evolution: Evolution, settings: IterationSettings, make: Discreti
     shared = replace(settings, tol=settings.tol / count)
     for start, end in pairwise(np.linspace(*evolution.domain.time, count + 1).tolist()):
         form = evolution_form(restrict_time(evolution.problem, (start, end), before))
-        found = run_iterations(make(form, shared), shared)
-        before = found.solution
+        window = run_iterations(make(form, shared), shared)
+        before = window.solution
         segments += before.segments
-        iterations += found.iterations
-        estimate += found.estimate
-        if not found.status.converged or status.converged:
-            status, detail = found.status, found.detail
-        if not before.whole or found.status.by_caller:
+        iterations += window.iterations
+        estimate += window.estimate
+        if not window.status.converged or status.converged:
+            status, detail = window.status, window.detail
+        if not before.whole or window.status.by_caller:
             break
     solution = SpaceTimeSolution(evolution, tuple(segments))
     # disagreement within a window counts only if the sum of all estimates is too large
@@ -377,19 +385,19 @@ def by_windows(evolution: Evolution, settings: IterationSettings, make: Discreti
 def solve_in_time(
     evolution: Evolution, settings: IterationSettings, make: DiscretisationMaker, windows: int | None
 ) -> LinesResult:
-    """One basis for all times; where that is too narrow for the solution, more windows. Or as many as given."""
+    """One basis for all times, or as many windows as given; by default windows only where one basis is too narrow."""
     if windows is not None and windows > 1:
         return by_windows(evolution, settings, make, windows)
     best = run_iterations(make(evolution, settings), settings)
     for count in settings.tuning.window_counts if windows is None else ():
-        if not _too_wide(best, settings):
+        if not _width_exhausted(best, settings):
             break
         best = min(best, by_windows(evolution, settings, make, count), key=lambda one: one.estimate)
     return best
 
 
-def _too_wide(result: LinesResult, settings: IterationSettings) -> bool:
-    """Whether an iteration filled the widest static basis, and the iterations did not agree."""
+def _width_exhausted(result: LinesResult, settings: IterationSettings) -> bool:
+    """Whether an iteration used the widest basis allowed, and the iterations did not agree."""
     widest = settings.tuning.most_width[result.solution.evolution.domain.space.dim - 1]
     full = any(one.width >= widest for one in result.iterations)
     return settings.width is None and full and result.status in (Status.DISAGREE, Status.STALLED)

@@ -1,6 +1,6 @@
-"""SpaceTimeSolution solutions as named arrays and a JSON header, and back; the problem itself travels as text.
+"""Solutions of the method of lines from named arrays and a JSON header; the problem itself is stored as text.
 
-Files come from strangers: every array is looked at when it is read, and parts that do not fit each other are refused.
+Files are not trusted: every array is checked when it is read, and parts that do not fit each other are refused.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from rannpde.pde.time.trajectory import Trajectory
 KINDS = ("fourier", "tensor", "features")
 """The kinds of bases in space."""
 MOST_BOUNDARY_POINTS = 1000
-"""Per side and axis: far more than any tuning asks for, few enough to be made for a stranger."""
+"""Per side and axis: far more than any tuning needs, and few enough for an untrusted file."""
 
 
 def unpack_solution(
     header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None
 ) -> SpaceTimeSolution:
-    """The inverse of ``pack_solution``; the equations are those of the problem."""
+    """The inverse of ``SpaceTimeSolution.pack``; the equations are those of the problem."""
     if problem is None:
         raise FileError("the file holds no problem made of text; pass problem=… to load")
     segments = []
@@ -49,13 +49,13 @@ def unpack_solution(
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
         system = _unpack_system(about, own, problem)
         if isinstance(system, FourierSystem) and "tables" in own:
-            segments.append(TimeSegment(system, _unpack_path(about, own, _kept_steps(own, system))))
+            segments.append(TimeSegment(system, _unpack_trajectory(about, own, _truncated_steps(own, system))))
             continue
-        steps = _polynomials(own)
+        steps = _legendre_steps(own)
         wanted, first = system.initial_state(), steps[0]
         if first.y_old.shape != wanted.shape or {first.y_old.dtype, first.series.dtype} != {wanted.dtype}:
-            raise FileError("the states of the file do not fit its functions of space")
-        segments.append(TimeSegment(system, _unpack_path(about, own, steps)))
+            raise FileError("the states of the file do not fit its basis in space")
+        segments.append(TimeSegment(system, _unpack_trajectory(about, own, steps)))
     ends = [one.trajectory.end for one in segments]
     if not segments or ends != sorted(ends):
         raise FileError("the segments of time in the file are not in order")
@@ -63,7 +63,7 @@ def unpack_solution(
 
 
 def _unpack_axes(about: Mapping[str, Any], arrays: Mapping[str, Array], evolution: Evolution) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    bases: dict[str, Any] = {}
     for name in evolution.orders:
         axes = []
         for number, (lower, upper) in enumerate(evolution.domain.space.bounds):
@@ -73,8 +73,8 @@ def _unpack_axes(about: Mapping[str, Any], arrays: Mapping[str, Array], evolutio
             layer = {part.removeprefix(prefix): a for part, a in arrays.items() if part.startswith(prefix)}
             features = unpack_features(about["layers"][key], layer) if key in about["layers"] else None
             axes.append(AxisBasis((float(lower), float(upper)), features=features, **own))  # type: ignore[arg-type]
-        found[name] = tuple(axes)
-    return found
+        bases[name] = tuple(axes)
+    return bases
 
 
 def _unpack_system(about: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem) -> SemiDiscreteSystem:
@@ -116,7 +116,7 @@ def _unpack_bases(
     count = int(about["boundary_points"])
     if features.dim != dim or not 1 <= count <= MOST_BOUNDARY_POINTS:
         raise FileError(f"features of dimension {features.dim} or {count} boundary points do not fit the domain")
-    found = {}
+    bases = {}
     for name in evolution.orders:
         left = floats(arrays, f"basis.{name}.left", (len(points), None))
         constraints, rank = constraints_of(evolution, name, count), left.shape[1]
@@ -124,10 +124,10 @@ def _unpack_bases(
         shapes = {"weights": (features.columns, rank), "lifting": (features.columns, rows), "lifted": (rank, rows)}
         parts: dict[str, Any] = {key: floats(arrays, f"basis.{name}.{key}", shape) for key, shape in shapes.items()}
         kept = floats(arrays, f"basis.{name}.singular_values", (rank,))
-        found[name] = FeatureBasis(
+        bases[name] = FeatureBasis(
             features, rule, left=left, singular_values=kept, constraints=constraints, boundary_points=count, **parts
         )
-    return found
+    return bases
 
 
 def _positive(value: Any) -> float:
@@ -136,7 +136,7 @@ def _positive(value: Any) -> float:
     return float(value)
 
 
-def _kept_steps(arrays: Mapping[str, Array], system: FourierSystem) -> tuple[TruncatedStep, ...]:
+def _truncated_steps(arrays: Mapping[str, Array], system: FourierSystem) -> tuple[TruncatedStep, ...]:
     times, tables, modes = floats(arrays, "times", (None,)), arrays["tables"], system.modes
     highest, parts, count = floats(arrays, "highest", (None, None, modes.dim)), len(system.parts), len(times) - 1
     fits = len(highest) == count >= 1 and highest.shape[1] >= 2
@@ -157,7 +157,7 @@ def _kept_steps(arrays: Mapping[str, Array], system: FourierSystem) -> tuple[Tru
     return tuple(steps)
 
 
-def _polynomials(arrays: Mapping[str, Array]) -> tuple[LegendreStep, ...]:
+def _legendre_steps(arrays: Mapping[str, Array]) -> tuple[LegendreStep, ...]:
     times, series = floats(arrays, "times", (None,)), arrays["series"]
     steps, start = len(times) - 1, arrays["starts"]
     fits = series.ndim == 3 and len(series) == steps >= 1 and start.shape == series.shape[:2]
@@ -167,7 +167,9 @@ def _polynomials(arrays: Mapping[str, Array]) -> tuple[LegendreStep, ...]:
     return tuple(LegendreStep(*row) for row in rows)
 
 
-def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array], steps: tuple[DenseStep, ...]) -> Trajectory:
+def _unpack_trajectory(
+    about: Mapping[str, Any], arrays: Mapping[str, Array], steps: tuple[DenseStep, ...]
+) -> Trajectory:
     times, end = floats(arrays, "times", (None,)), float(about["end"])
     if not ((np.diff(times) > 0).all() and times[-2] < end <= times[-1]):
         raise FileError("the times of the file are not in order")

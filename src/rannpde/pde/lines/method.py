@@ -18,16 +18,15 @@ from rannpde.pde.lines.adaptive import (
     LinesIteration,
     LinesResult,
     check_points,
+    fourier_applies,
     solve_in_time,
 )
 from rannpde.pde.lines.features.discretisation import FeatureDiscretisation
 from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
 from rannpde.pde.lines.fourier.equations import Equations
-from rannpde.pde.lines.fourier.system import FourierSystem
-from rannpde.pde.lines.solution import SemiDiscreteSystem, SpaceTimeSolution
+from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.incompressible import flow_of
-from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock
@@ -39,17 +38,18 @@ from rannpde.pde.time.integrator import INTEGRATORS
 from rannpde.threads import one_thread
 
 MOST_DIMENSIONS = 3
-"""Of boxes: products in 4-D would hold too many unknowns. Ridges, for balls, carry too few digits in 3-D."""
+"""Of boxes: a tensor-product basis in 4-D would have too many unknowns. Ridge functions reach too few digits in 3-D,
+so that balls have two dimensions at most."""
 DiscretisationType = type[FourierDiscretisation] | type[FeatureDiscretisation] | type[TensorDiscretisation]
-BASIS_LABELS: dict[DiscretisationType, str] = {
-    FourierDiscretisation: "Fourier modes",
-    FeatureDiscretisation: "adapted random features",
-    TensorDiscretisation: "products of adapted random features",
+BASIS_KINDS: dict[DiscretisationType, str] = {
+    FourierDiscretisation: "fourier",
+    FeatureDiscretisation: "features",
+    TensorDiscretisation: "tensor",
 }
 UNRESOLVED = (Status.DISAGREE, Status.STALLED, Status.INTEGRATOR)
-"""Endings after which other functions of space may do better than modes between mirrors."""
-ALARMING = 30.0
-"""exp(30) is twelve digits lost: growth by this much within the time needs a word when iterations do not agree."""
+"""Statuses after which another basis may do better than sines and cosines between walls."""
+ALARMING_GROWTH = 30.0
+"""Exponent: a factor exp(30) loses twelve digits, and is worth a warning when the iterations do not agree."""
 
 
 class GrowthWarning(UserWarning):
@@ -58,20 +58,21 @@ class GrowthWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Lines:
-    """The method of lines: features in space that adapt themselves to the solution, a march of high order in time.
+    """The method of lines: a basis in space that adapts itself to the solution, time integration of high order.
 
     Periodic problems use Fourier modes, boxes between mirrors sines and cosines, other boxes in two and three
     dimensions products of random features of each coordinate, all else random features of all coordinates. A blow-up,
-    an interruption or a terminal event ends the march; what was computed until then is the result, with the reason.
+    an interruption or a terminal event ends the integration; what was computed until then is the result, with the
+    reason.
 
-    width : features of every iteration (of every axis, for products) instead of the choice from ``tol``; not for
+    width : features of every iteration (of every axis, for tensor products) instead of the choice from ``tol``; not for
         periodic problems
     windows : intervals of time with a basis of their own; None takes one unless the solution travels too far for it;
         not for periodic problems
     integrator : "RadauIIA" (collocation of an order chosen from ``tol``), "ETDRK4" (the linear part exactly, for
         periodic problems), or SciPy's "Radau", "BDF" or "DOP853"; None takes one of the first two
     events : name → function of (t, u), u being a function of points (M, d) of space; the times of its zeros are in
-        ``solution.events``, and one with an attribute ``terminal`` ends the march
+        ``solution.events``, and one with an attribute ``terminal`` ends the integration
     tuning : the empirical numbers behind it
 
     >>> from rannpde.pde.solve import solve
@@ -100,30 +101,30 @@ class Lines:
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Every reason why this method cannot solve the problem; none if it can."""
-        found = list(problem.obstacles)
+        reasons = list(problem.obstacles)
         if isinstance(problem.domain, SpaceTime):
-            if found and flow_of(problem) is not None:
+            if reasons and flow_of(problem) is not None:
                 return ()
             space, periodic = problem.domain.space, problem.periodic
             if not isinstance(space, Box | Ball):
-                found.append("space is neither a box nor a ball")
+                reasons.append("space is neither a box nor a ball")
             most = MOST_DIMENSIONS if isinstance(space, Box) else 2
             if space.dim > most:
-                found.append(f"space has {space.dim} dimensions, more than {most}")
-            elif not found and (0 < len(periodic) < space.dim or space.dim > 2) and not self._fits(problem):
-                found.append("a boundary condition holds other derivatives than along its normal, or varies")
-            elif not found:
-                found += self._kept_constraints(problem)
-        return tuple(found)
+                reasons.append(f"space has {space.dim} dimensions, more than {most}")
+            elif not reasons and (0 < len(periodic) < space.dim or space.dim > 2) and not self._fits(problem):
+                reasons.append("a boundary condition holds other derivatives than along its normal, or varies")
+            elif not reasons:
+                reasons += self._constraint_obstacles(problem)
+        return tuple(reasons)
 
     @staticmethod
     def _fits(problem: Problem) -> bool:
-        """Whether Fourier modes or products can carry it, the only ways in 3-D and with some coordinates periodic."""
+        """Whether a Fourier or tensor-product basis fits, the only ones in 3-D and with some coordinates periodic."""
         whole = set(problem.periodic) == set(problem.domain.names[1:])
-        return whole or products_fit(evolution_form(problem))
+        return whole or tensor_fits(evolution_form(problem))
 
     @staticmethod
-    def _kept_constraints(problem: Problem) -> tuple[str, ...]:
+    def _constraint_obstacles(problem: Problem) -> tuple[str, ...]:
         """Why fields without a time derivative cannot be eliminated."""
         evolution = evolution_form(problem)
         return Equations.of(evolution).reasons() if evolution.constraints else ()
@@ -131,8 +132,8 @@ class Lines:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too.
 
-        Ridges across a space of two dimensions converge slowly; a field with bounds, or one that is periodic beside
-        others that are not, has only them.
+        Ridge functions in two dimensions converge slowly, but they are the only basis for fields with bounds, and for
+        fields that are periodic while others are not.
         """
         stated = problem.domain.dim > 2 and not problem.obstacles
         ridges = stated and discretisation(evolution_form(problem)) is FeatureDiscretisation
@@ -151,12 +152,12 @@ class Lines:
     ) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate.
 
-        like : a solution of a problem near by, which tells how fine this one is, so that no early iterations are needed
+        like : the solution of a similar problem, whose length scales replace the first iterations
         """
         flow = flow_of(problem) if problem.obstacles else None
         evolution = evolution_form(problem) if flow is None else flow.evolution
-        clock = Clock.of(evolution, self.tuning.steps.scales_per_step)
-        settings = IterationSettings(tol, self.tuning, monitor, clock, self.integrator, self.events, self.width)
+        time_scale = Clock.of(evolution, self.tuning.steps.scales_per_step)
+        settings = IterationSettings(tol, self.tuning, monitor, time_scale, self.integrator, self.events, self.width)
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
         with one_thread(evolution.domain.space.dim == 1):
             kind = self._kind(evolution)
@@ -166,17 +167,21 @@ class Lines:
             windows = self.windows if kind is FeatureDiscretisation else self.windows or 1
 
             def make(form: Evolution, own: IterationSettings) -> Discretisation:
-                return _made(kind, form, own, rng, like) if flow is None else TensorDiscretisation(form, own, rng, flow)
+                return (
+                    _prepared(kind, form, own, rng, like)
+                    if flow is None
+                    else TensorDiscretisation(form, own, rng, flow)
+                )
 
             result = solve_in_time(evolution, settings, make, windows)
-            in_modes = _kind_of(result.solution.segments[0].system) is FourierDiscretisation
+            in_modes = result.solution.segments[0].system.basis_kind == "fourier"
             if evolution.mirrors is not None and in_modes and result.status in UNRESOLVED:
                 kind = between_walls(evolution)
                 result = min(result, solve_in_time(evolution, settings, make, 1), key=lambda one: one.estimate)
         return self._solution(problem, result, monitor, why)
 
     def _kind(self, evolution: Evolution) -> DiscretisationType:
-        """Settings that only features have are a wish for them."""
+        """The discretisation; settings that only random features have ask for these."""
         wished = self.width is not None or self.windows is not None or self.integrator in ("Radau", "BDF")
         return between_walls(evolution) if wished and not evolution.problem.periodic else discretisation(evolution)
 
@@ -190,67 +195,54 @@ class Lines:
             raise InputError("integrator is 'ETDRK4', which is for periodic problems; take 'RadauIIA' or leave it out")
         if kind is not FeatureDiscretisation and self.integrator in ("Radau", "BDF"):
             raise InputError(
-                f"integrator is {self.integrator!r}, which needs the Jacobian as a matrix; {BASIS_LABELS[kind]} have "
+                f"integrator is {self.integrator!r}, which needs the Jacobian as a matrix; for this problem take "
                 "'RadauIIA' or 'DOP853'"
             )
 
     def _solution(self, problem: Problem, result: LinesResult, monitor: Monitor, why: str) -> Solution:
-        found = result.solution
-        system, trajectory = found.segments[0].system, found.segments[0].trajectory
+        solution = result.solution
+        system, trajectory = solution.segments[0].system, solution.segments[0].trajectory
         growth = float(system.fastest_growth(trajectory.times[0], system.initial_state()))
-        history = LinesHistory(result.iterations, growth, found.events, None if found.whole else found.end)
+        history = LinesHistory(result.iterations, growth, solution.events, None if solution.whole else solution.end)
         _warn_of_growth(result, growth)
-        losses, held_out = _residuals(problem, found)
+        losses, held_out = _residuals(problem, solution)
         status, detail = _judged(result, held_out, self.tuning)
-        kind = f"method of lines, {_told(system)}"
+        kind = f"method of lines, {system.label}"
         measures = {term.name: term.measure for term in problem.interior}
         return Solution(
-            problem=problem, fields=problem.fields, function=found, status=status, detail=detail,
+            problem=problem, fields=problem.fields, function=solution, status=status, detail=detail,
             estimate=result.estimate, held_out=held_out, losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
             history=history, method=Choice(self.name, kind, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
-def _made(
+def _prepared(
     kind: DiscretisationType,
     evolution: Evolution,
     settings: IterationSettings,
     rng: np.random.Generator,
     like: SpaceTimeSolution | None,
 ) -> Discretisation:
-    """Ready for its first iteration."""
+    """A discretisation that is ready for its first iteration."""
     made = kind(evolution, settings, rng)
     if (
         isinstance(made, FourierDiscretisation)
         and evolution.mirrors is not None
         and (made.rough or made.equations.stiff)
     ):
-        # what kinks is no matter of modes; diffusion that varies is stiff, which products have a Jacobian for
+        # modes do not resolve kinks; varying diffusion is stiff, and the tensor-product basis has a Jacobian for it
         made = between_walls(evolution)(evolution, settings, rng)
     alike = like is not None and len(like.segments) == 1 and like.evolution.domain.time == evolution.domain.time
-    same = like is not None and _kind_of(like.segments[0].system) is type(made)
+    same = like is not None and BASIS_KINDS[type(made)] == like.segments[0].system.basis_kind
     if like is not None and alike and same and not isinstance(made, FourierDiscretisation):
-        made.learn(like, False)
+        made.adapt(like, False)
         made.tolerances = tuple(tol for tol in made.tolerances if tol <= settings.tol)
     return made
 
 
-def _kind_of(system: SemiDiscreteSystem) -> DiscretisationType:
-    if isinstance(system, FourierSystem):
-        return FourierDiscretisation
-    return TensorDiscretisation if isinstance(system, TensorSystem) else FeatureDiscretisation
-
-
-def _told(system: SemiDiscreteSystem) -> str:
-    """The functions of space in words."""
-    if isinstance(system, FourierSystem) and system.modes.parities:
-        return "sines and cosines, whose mirrors the walls are"
-    return BASIS_LABELS[_kind_of(system)]
-
-
 def _judged(result: LinesResult, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Status, str]:
-    """How it ended; agreement is not believed where something that was stated does not hold at all."""
+    """The status; agreement is not believed where an equation or condition is violated: the residual check."""
     worst = max(held_out, key=lambda name: held_out[name], default="")
     if result.status.converged and worst and held_out[worst] > tuning.residual_tolerance:
         return (
@@ -261,8 +253,9 @@ def _judged(result: LinesResult, held_out: Mapping[str, float], tuning: LinesTun
 
 
 def discretisation(evolution: Evolution) -> DiscretisationType:
-    """Fourier modes where all is periodic, or half of what is."""
-    return FourierDiscretisation if evolution.walls is None and evolution.waves else between_walls(evolution)
+    """A Fourier basis where all of space is periodic, or has an odd or even periodic extension."""
+    fourier = evolution.walls is None and fourier_applies(evolution)
+    return FourierDiscretisation if fourier else between_walls(evolution)
 
 
 def between_walls(evolution: Evolution) -> DiscretisationType:
@@ -274,34 +267,34 @@ def between_walls(evolution: Evolution) -> DiscretisationType:
     if evolution.walls is not None:
         return TensorDiscretisation
     forced = bool(problem.periodic) or space.dim > 2
-    return TensorDiscretisation if products_fit(evolution) and (forced or not problem.bounds) else FeatureDiscretisation
+    return TensorDiscretisation if tensor_fits(evolution) and (forced or not problem.bounds) else FeatureDiscretisation
 
 
-def products_fit(evolution: Evolution) -> bool:
+def tensor_fits(evolution: Evolution) -> bool:
     """Whether space is a box of two or three dimensions whose sides each have conditions along their normals."""
     space = evolution.domain.space
     box = isinstance(space, Box) and 2 <= space.dim <= MOST_DIMENSIONS
     return box and all(faces_of(evolution, name) is not None for name in evolution.orders)
 
 
-def _residuals(problem: Problem, found: SpaceTimeSolution) -> tuple[dict[str, float], dict[str, float]]:
-    """Equation → mean square of its residual on fresh points; name → relative held-out residual of everything."""
-    points = check_points(found.evolution, found.trajectory.reliable, 1000)
-    losses = mean_squares(problem, found, points)
-    if found.whole:
-        return losses, held_out_residual(problem, found)
-    sizes = {}  # beyond the last time nothing is known: the rates up to there are what residuals are compared with
+def _residuals(problem: Problem, solution: SpaceTimeSolution) -> tuple[dict[str, float], dict[str, float]]:
+    """Equation → mean square of its residual at fresh points; name → relative held-out residual of every term."""
+    points = check_points(solution.evolution, solution.trajectory.reliable, 1000)
+    losses = mean_squares(problem, solution, points)
+    if solution.whole:
+        return losses, held_out_residual(problem, solution)
+    sizes = {}  # nothing is known beyond the last time: residuals are compared with the rates up to there
     for term in problem.interior:
-        rates = jets_of(found, problem.fields, points, [jet for jet in term.expression.jets if jet.index[0]])
+        rates = jets_of(solution, problem.fields, points, [jet for jet in term.expression.jets if jet.index[0]])
         sizes[term.name] = sum(float(np.mean(rate**2)) for rate in rates.values())
     return losses, {name: (loss / max(sizes[name], 1e-300)) ** 0.5 for name, loss in losses.items()}
 
 
 def _warn_of_growth(result: LinesResult, growth: float) -> None:
-    """Growth is honest where the solution itself grows; it is suspect where iterations do not agree, or end early."""
-    duration = result.solution.end - result.solution.start  # up to a blow-up, which no mode explains by then
+    """Warn of growing modes where iterations do not agree or end early; the solution itself may well grow."""
+    duration = result.solution.end - result.solution.start  # which a blow-up has shortened
     suspect = result.status in (Status.DISAGREE, Status.STALLED, Status.BLOW_UP, Status.INTEGRATOR)
-    if suspect and growth * duration > ALARMING:
+    if suspect and growth * duration > ALARMING_GROWTH:
         message = (
             f"modes of the semi-discrete system grow like exp({growth:.3g} t) and may spoil the result; if they grow "
             "faster with more features, the problem is ill-posed, like diffusion backwards in time"
@@ -311,10 +304,10 @@ def _warn_of_growth(result: LinesResult, growth: float) -> None:
 
 @dataclass(frozen=True)
 class LinesHistory:
-    """What only the method of lines can tell.
+    """The history of the method of lines.
 
-    iterations : what each used and how far it lay from the one before; fastest_growth : of a mode at the start, per
-        time
+    iterations : what each used, and its difference to the one before
+    fastest_growth : of a mode at the start, per unit of time
     events : name → times; known_until : the last time reached, None where that is the end
     """
 
@@ -326,7 +319,7 @@ class LinesHistory:
     advice = "a larger tol, Lines(windows=…), or method=rp.Collocation() may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """The lines of the report."""
         told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         told.append(f"fastest growth of a mode at the start: exp({self.fastest_growth:.2g} t)")
         for name, times in self.events.items():
@@ -336,7 +329,7 @@ class LinesHistory:
         return told
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """The history as JSON-able data."""
         return {
             "iterations": [list(vars(one).values()) for one in self.iterations],
             "fastest_growth": self.fastest_growth,

@@ -104,15 +104,6 @@ class Evolution:
         assert isinstance(domain, SpaceTime)
         return domain
 
-    @property
-    def waves(self) -> bool:
-        """Whether it is periodic in all of space, or, in a plane box or a box in space, half of what is.
-
-        On an interval, features that follow a front do better between walls.
-        """
-        space = self.domain.space
-        return set(self.problem.periodic) == set(space.names) or (self.mirrors is not None and space.dim > 1)
-
     @cached_property
     def symbols(self) -> dict[sympy.Symbol, Jet]:
         """The jet symbols of all rates."""

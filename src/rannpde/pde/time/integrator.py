@@ -63,7 +63,8 @@ class TimeIntegrator:
         stop: Callable[[Array], bool] | None = None,
         first_step: float | None = None,
     ) -> Trajectory:
-        """Integrate from the state at time[0] to time[1], or until ``stop``, an event, a blow-up or the caller ends it."""
+        """Integrate from the state at time[0] to time[1], or until ``stop``, an event, a blow-up or the caller ends
+        it."""
         times, steps = [time[0]], list[DenseStep]()
         roots: dict[str, list[float]] = {name: [] for name in self.events}
         values = {name: event(time[0], state) for name, event in self.events.items()}

@@ -17,15 +17,16 @@ from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 
-NEAR = 1e-2
-"""A field within this share of its range of a declared bound touches it; half and twice as much do the same."""
+TOUCHING_SHARE = 1e-2
+"""A field that comes within this share of its range of a declared bound touches it; half and twice as much do the
+same."""
 
 
 class FeatureDiscretisation:
-    """Iterations with random features adapted to the solution.
+    """Iterations with random features that are adapted to the solution.
 
-    One static basis, good for all that the solution does, serves a whole iteration: rebuilding it on the way costs an
-    error at every transfer.
+    One static basis, which resolves the solution at all times, serves a whole iteration: every projection on a new one
+    would cost an error.
     """
 
     def __init__(self, evolution: Evolution, settings: IterationSettings, rng: np.random.Generator) -> None:
@@ -34,37 +35,37 @@ class FeatureDiscretisation:
         self.space = evolution.domain.space
         self.resolution = from_data(evolution, settings.tuning)
         self.scales: Mapping[Component, float] = first_scales(evolution)
-        self.touching, self.boost = bool(evolution.problem.bounds), 1.0
+        self.touching, self.refinement = bool(evolution.problem.bounds), 1.0
         self.amplitude: RunningAmplitude | None = None
 
     def run(self, number: int, tol: float) -> SpaceTimeSolution:
-        """The march of one iteration over the whole time."""
-        weak = self.touching or (self._carried(tol) and self.space.dim == 1)
+        """The solution of one iteration over the whole time."""
+        weak = self.touching or (self._weak_form_suffices(tol) and self.space.dim == 1)
         system = self._system(self.weak if weak else self.strong, max(tol, self.settings.tol))
         integrator = self.settings.time_integrator(tol, number, system, self.amplitude)
         trajectory = integrator.run(system, system.evolution.domain.time, system.initial_state())
         return SpaceTimeSolution(self.weak, (TimeSegment(system, trajectory),))
 
-    def learn(self, solution: SpaceTimeSolution, failed: bool) -> bool:
-        """Look at the solution for the next iteration; False where even the widest basis would be too narrow."""
+    def adapt(self, solution: SpaceTimeSolution, failed: bool) -> bool:
+        """Adapt the basis to the solution; False where even the widest one would be too narrow."""
         tuning = self.settings.tuning
-        self.boost *= tuning.refinement if failed else 1.0
-        seen, self.scales = estimate_length_scales(solution, tuning)
-        self.resolution = seen.limited(self.resolution.limit)
+        self.refinement *= tuning.refinement if failed else 1.0
+        observed, self.scales = estimate_length_scales(solution, tuning)
+        self.resolution = observed.limited(self.resolution.limit)
         self.amplitude = RunningAmplitude.of(solution, tuning)
         self.touching = _touches_bounds(solution)
         room = tuning.width_excess * tuning.most_width[self.space.dim - 1]
         return self.settings.width is not None or self.resolution.wanted_width(self.settings.tol) <= room
 
-    def _carried(self, tol: float) -> bool:
-        """Whether the weak form carries that many digits."""
+    def _weak_form_suffices(self, tol: float) -> bool:
+        """Whether the rounding of the weak form is below that tolerance."""
         return float(np.finfo(float).eps) / self.settings.tuning.weak_cutoff < tol
 
     def _system(self, form: Evolution, tol: float) -> Galerkin:
         settings, tuning, dim = self.settings, self.settings.tuning, self.space.dim
-        resolution = self.resolution.finer(self.boost)
-        loose = form.weak and dim == 1 and self._carried(tol / 5)  # where its rounding is far below
-        rule = resolution.rule(boundary=form.weak, density=tuning.weak_node_share if loose else 1.0)
+        resolution = self.resolution.refined(self.refinement)
+        coarse = form.weak and dim == 1 and self._weak_form_suffices(tol / 5)  # its rounding is far below the tolerance
+        rule = resolution.rule(boundary=form.weak, density=tuning.weak_node_share if coarse else 1.0)
         wanted = max(resolution.wanted_width(tol), tuning.least_width[dim - 1])
         width = settings.width or int(min(wanted, tuning.most_width[dim - 1], 0.7 * len(rule.points)))
         features = RandomFeatures.sample(
@@ -85,7 +86,7 @@ class FeatureDiscretisation:
 def estimate_length_scales(
     solution: SpaceTimeSolution, tuning: LinesTuning
 ) -> tuple[Resolution, Mapping[Component, float]]:
-    """The resolution that the solution needs over all times, and the sizes of its components."""
+    """The resolution that the solution needs over all times, by sampling it, and the sizes of its components."""
     segment = solution.segments[0]
     system, trajectory = segment.system, segment.trajectory
     assert isinstance(system, Galerkin)
@@ -105,8 +106,10 @@ def estimate_length_scales(
         weights = basis.rule.weights / basis.rule.weights.sum()
         scales[component] = float(np.sqrt(weights @ value**2).max()) or 1.0
         if component.level == 0:
-            slope, bend = (np.sqrt(sum(values(index) ** 2 for index in _indices(space.dim, order))) for order in (1, 2))
-            total = np.maximum(total, inverse_length(value, slope, bend, extent(space)))
+            slope, curvature = (
+                np.sqrt(sum(values(index) ** 2 for index in _indices(space.dim, order))) for order in (1, 2)
+            )
+            total = np.maximum(total, inverse_length(value, slope, curvature, extent(space)))
     return from_nodes(space, system.nodes, total, tuning), scales
 
 
@@ -117,19 +120,19 @@ def _node_values(basis: FeatureBasis, own: Array, data: Array, inside: int, inde
 
 
 def _touches_bounds(solution: SpaceTimeSolution) -> bool:
-    """Whether a field comes near a declared bound, where its equation may degenerate."""
+    """Whether a field comes close to a declared bound, where its equation may degenerate."""
     problem = solution.evolution.problem
     values = solution(check_points(solution.evolution, solution.end))
     for name, bounds in problem.bounds.items():
         own = values[:, problem.fields.index(name)]
-        near = NEAR * np.ptp(own)
-        if any(bound is not None and np.abs(own - bound).min() <= near for bound in bounds):
+        margin = TOUCHING_SHARE * np.ptp(own)
+        if any(bound is not None and np.abs(own - bound).min() <= margin for bound in bounds):
             return True
     return False
 
 
 def _indices(dim: int, order: int) -> list[MultiIndex]:
-    """Multi-indices of order 1 or 2, each as often as it stands in the gradient or the Hessian."""
+    """Multi-indices of order 1 or 2, each as often as it occurs in the gradient or the Hessian."""
     units = np.eye(dim, dtype=int)
     rows = units if order == 1 else (units[:, None] + units[None]).reshape(-1, dim)
     return [tuple(int(k) for k in row) for row in rows]

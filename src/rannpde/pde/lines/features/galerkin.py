@@ -1,22 +1,22 @@
-"""The semi-discrete system: z' = ⟨basis, F(t, u(z))⟩ in the quadrature product, with its exact Jacobian.
+"""Galerkin projection on random features: z' = ⟨basis, F(t, u(z))⟩ in a quadrature product, with its exact Jacobian.
 
-Projection in the true L² product inherits the sign of the operator: ⟨u, F'u⟩ ≤ 0 stays so for every combination of
-basis functions, where a least-squares projection at scattered points has growing modes. Fluxes are integrated by parts,
+Galerkin projection inherits the sign of the operator: ⟨u, F'u⟩ ≤ 0 holds for every combination of basis functions,
+whereas a least-squares projection at scattered points has growing modes. Fluxes are integrated by parts,
 
     z' = ∫ φ source + Σ_x ∫ ∂_x φ flux_x - ∮ φ flux·n .
 
-The basis: an orthonormal basis of random features that satisfies the boundary conditions, at the nodes of a quadrature.
-
-With features φ_j, nodes x_i, weights ω_i and boundary rows B (what the conditions read off each feature):
+The basis consists of combinations of random features that satisfy the boundary conditions and are orthonormal at the
+nodes of a quadrature. With features φ_j, nodes x_i, weights ω_i and boundary rows B (the conditions, applied to each
+feature) it is computed in three steps:
 
 1. null space of B: coefficients Z with B Z = 0, and a lifting L with B L = 1 for given boundary values;
-2. singular values of diag(√ω) φ(x) Z = U S Vᵀ, cut at ``cutoff`` · S_1;
+2. singular values of diag(√ω) φ(x) Z = U S Vᵀ, truncated at ``cutoff`` · S_1;
 3. the basis at the nodes is U/√ω *itself*, orthonormal in the quadrature product (features times V/S would lose seven
    digits); derivatives, and values elsewhere, are features times W = Z V/S.
 
-A function with boundary values g(t) is u = basis · (z - ⟨basis, φL⟩ g) + φL g, so that z = ⟨basis, u⟩ whatever the
-boundary does, and z' needs no derivative of g. The difference is formed first: its last entries are small, although
-those of z and of the lifting, which do not decay, are not.
+A function with boundary values g(t) is u = basis · (z - ⟨basis, φL⟩ g) + φL g, so that z = ⟨basis, u⟩ for every g, and
+z' needs no derivative of g. The difference is formed first: its last entries are small, although those of z and of the
+lifting, which do not decay, are not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rannpde.pde.time.dynamics import DenseJacobian
 from rannpde.pde.time.trajectory import Trajectory
 
 DEPENDENT = 1e-12
-"""Boundary rows closer than this to a combination of the others say nothing new: some thousand roundings."""
+"""Boundary rows closer than this to a combination of the others are redundant: some thousand roundings."""
 
 BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 RULE_ARRAYS = ("points", "weights", "boundary", "outward")
@@ -83,21 +83,21 @@ class FeatureBasis:
     singular_values: Array
     constraints: tuple[Constraint, ...]
     boundary_points: int
-    _kept: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+    _cache: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @property
     def rank(self) -> int:
         return self.weights.shape[1]
 
     def values(self, index: MultiIndex) -> tuple[Array, Array]:
-        """(Q + B, rank) and (Q + B, m): that space derivative of the basis and of the lifting, at all nodes; kept."""
-        if index not in self._kept:
+        """(Q + B, rank) and (Q + B, m): that space derivative of the basis and of the lifting, at all nodes; cached."""
+        if index not in self._cache:
             basis, lifting = self.at(self.rule.nodes, index)
             if not any(index):
                 basis[: len(self.left)] = self.left
                 basis[len(self.left) :][self._prescribed] = 0.0
-            self._kept[index] = basis, lifting
-        return self._kept[index]
+            self._cache[index] = basis, lifting
+        return self._cache[index]
 
     @property
     def _prescribed(self) -> Array:
@@ -142,7 +142,7 @@ def build_basis(
     boundary_cutoff: float = DEPENDENT,
     boundary_points: int,
 ) -> FeatureBasis:
-    """Null space, lifting, singular vectors: steps 1 to 3 above."""
+    """The basis of a field: null space, lifting and singular vectors, steps 1 to 3 of the module."""
     constraints = constraints_of(evolution, name, boundary_points)
     null, lifting = _split(features, constraints, boundary_cutoff)
     design = features(rule.points)
@@ -174,7 +174,7 @@ def _split(features: Features, constraints: Sequence[Constraint], cutoff: float)
 
 @dataclass(frozen=True, eq=False)
 class Galerkin:
-    """An evolution projected on bases (field → FeatureBasis); a ``Dynamics`` of the integrators.
+    """An evolution projected on bases (field → FeatureBasis): a ``SemiDiscreteSystem``.
 
     scales : component → size of the solution (root mean square over space), to which errors are relative
     """
@@ -224,7 +224,7 @@ class Galerkin:
 
     def jet_values(self, times: Array, states: Array) -> dict[Jet, Array]:
         """(Q + B, s): every derivative that the rates need, at s times with states (n, s)."""
-        found: dict[Jet, Array] = {}
+        values_of: dict[Jet, Array] = {}
         parts: dict[Component, tuple[Array, Array]] = {}
         for jet in self.evolution.jets:
             component, basis = Component.of(jet), self.bases[jet.field]
@@ -233,10 +233,10 @@ class Galerkin:
                 parts[component] = basis.coefficients(states[self.slices[component]], data), data
             coefficients, data = parts[component]
             values, lifting = basis.values(jet.index[1:])
-            found[jet] = values @ coefficients
+            values_of[jet] = values @ coefficients
             if len(data):
-                found[jet] += lifting @ data
-        return found
+                values_of[jet] += lifting @ data
+        return values_of
 
     def rates(self, times: Array, states: Array) -> Array:
         """z' (n, s) at s times."""
@@ -252,7 +252,7 @@ class Galerkin:
             result[block] = 0.0
             for test in self.tests[component.field]:
                 value = next(values)
-                if value.ndim or value != 0.0:  # a pure flux has no source
+                if value.ndim or value != 0.0:  # an equation in divergence form may have no source
                     with np.errstate(invalid="ignore"):  # a trial step may leave the domain of the equation
                         result[block] += test @ np.broadcast_to(value, (test.shape[1], len(times)))
         return result
@@ -267,9 +267,9 @@ class Galerkin:
         known = self._known(times, state[:, None])
         rates = self.evolution.rates
         wanted = [partial for rate in rates.values() for part in rate.parts for partial in part.partials]
-        found = self.evolution.values(wanted, known)
-        # a root has no slope at 0: Newton's iteration goes on with an approximation of the Jacobian
-        values = iter([np.where(np.isfinite(value), value, 0.0) for value in found])
+        partials = self.evolution.values(wanted, known)
+        # a square root has no derivative at 0: Newton's method goes on with an approximation of the Jacobian
+        values = iter([np.where(np.isfinite(value), value, 0.0) for value in partials])
         result = np.zeros((len(state), len(state)))
         for component, block in self.slices.items():
             above = self.evolution.above(component)
@@ -292,7 +292,7 @@ class Galerkin:
 
     @property
     def columns(self) -> int:
-        """Features behind the bases."""
+        """Random features of the bases."""
         return max(basis.features.columns for basis in self.bases.values())
 
     @property

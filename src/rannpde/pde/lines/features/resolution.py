@@ -26,15 +26,15 @@ from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Evolution, space_side_rule
 
-FINER = {1: 16, 2: 8}
-"""How many times finer than the places of 1/ℓ the grid is on which the data of a problem are looked at."""
+DATA_REFINEMENT = {1: 16, 2: 8}
+"""The grid on which the data of a problem are sampled is this many times finer than that of 1/ℓ, by dimension."""
 
 
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """1/ℓ (G,) on a regular grid of places (G, d) in the bounding box of a domain in space.
+    """1/ℓ (G,) on a regular grid of points (G, d) in the bounding box of a domain in space.
 
-    limit : the largest 1/ℓ worth following; data with jumps and kinks have none of their own
+    limit : the largest 1/ℓ that is resolved; data with jumps and kinks have no length scale of their own
     """
 
     space: Domain
@@ -48,42 +48,42 @@ class Resolution:
 
     @property
     def grid(self) -> int:
-        """Places per axis."""
+        """Grid points per axis."""
         return self.tuning.grid[self.dim - 1]
 
     @cached_property
-    def places(self) -> Array:
-        return grid_places(self.space, self.grid)
+    def points(self) -> Array:
+        return grid_points(self.space, self.grid)
 
     @cached_property
     def lengths_across(self) -> float:
-        """∫ ℓ^-d dx: how many lengths the domain holds."""
-        inside = self.space.contains(self.places)
+        """∫ ℓ^-d dx: the size of the domain in length scales."""
+        inside = self.space.contains(self.points)
         box = float(np.prod(np.ptp(self.space.bounds, axis=1)))
         return float(np.mean(np.where(inside, self.inverse, 0.0) ** self.dim) * box)
 
     def wanted_width(self, tol: float) -> float:
-        """Features that resolve these lengths, were there no limit."""
-        place = self.dim - 1
-        count = self.tuning.features_per_length[place] - self.tuning.features_per_digit[place] * float(np.log10(tol))
+        """The number of features that resolves these length scales, without the limits of the tuning."""
+        row = self.dim - 1
+        count = self.tuning.features_per_length[row] - self.tuning.features_per_digit[row] * float(np.log10(tol))
         return (count if self.dim == 1 else count**2 / 12.0) * self.lengths_across
 
     def law(self) -> Adapted:
-        """The weight law of this resolution."""
-        inside = self.space.contains(self.places)
+        """The sampling law of the hidden weights for this resolution."""
+        inside = self.space.contains(self.points)
         lengths = 1.0 / self.inverse[inside]
-        return Adapted.to_lengths(self.places[inside], lengths, uniform=self.tuning.uniform_share)
+        return Adapted.to_lengths(self.points[inside], lengths, uniform=self.tuning.uniform_share)
 
-    def finer(self, factor: float) -> Resolution:
-        """Every length divided by that factor."""
+    def refined(self, factor: float) -> Resolution:
+        """The same with every length scale divided by that factor."""
         return replace(self, inverse=factor * self.inverse)
 
     def limited(self, limit: float) -> Resolution:
-        """No length shorter than the limit allows."""
+        """The same with 1/ℓ bounded by a limit."""
         return replace(self, inverse=np.minimum(self.inverse, limit), limit=limit)
 
     def rule(self, boundary: bool, density: float = 1.0) -> Rule:
-        """Quadrature on cells of equal ∫ 1/ℓ, ``density`` times the usual number; with boundary nodes if wanted."""
+        """Quadrature on cells of equal ∫ 1/ℓ; ``density`` scales their number; with boundary nodes if asked for."""
         if isinstance(self.space, Ball):
             count = int(np.ceil(self.tuning.ball_points * self.inverse.max() * self.space.radius))
             points, weights = gauss_rule(self.space, min(max(count, 40), 64))
@@ -98,7 +98,7 @@ class Resolution:
         return Rule(points, weights, nodes, outward)
 
     def _tensor_rule(self, density: float) -> tuple[Array, Array]:
-        """The product of one rule per axis, each for the finest that the other axes hold."""
+        """The product of one rule per axis, each for the largest 1/ℓ over the other axes."""
         shape = (self.grid,) * self.dim
         rules = []
         for axis, (lower, upper) in enumerate(self.space.bounds):
@@ -108,33 +108,33 @@ class Resolution:
             rules.append(composite_gauss(ends, self.tuning.gauss_points[self.dim - 1]))
         return combinations(x for x, _ in rules), combinations(w for _, w in rules).prod(axis=1)
 
-    def _cells(self, places: Array, inverse: Array) -> Array:
-        """Ends of cells of equal shares of 1/ℓ, mixed with a uniform part."""
+    def _cells(self, points: Array, inverse: Array) -> Array:
+        """Ends of cells with equal shares of ∫ 1/ℓ, mixed with a uniform density."""
         uniform = self.tuning.uniform_share
-        total = float(np.trapezoid(inverse, places))
-        density = (1 - uniform) * inverse / total + uniform / (places[-1] - places[0])
-        share = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(places)))
+        total = float(np.trapezoid(inverse, points))
+        density = (1 - uniform) * inverse / total + uniform / (points[-1] - points[0])
+        share = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(points)))
         cells = max(4, int(np.ceil(self.tuning.cells_per_length[self.dim - 1] * total)))
-        ends = np.interp(np.linspace(0.0, 1.0, cells + 1), share / share[-1], places)
-        ends[0], ends[-1] = places[0], places[-1]
+        ends = np.interp(np.linspace(0.0, 1.0, cells + 1), share / share[-1], points)
+        ends[0], ends[-1] = points[0], points[-1]
         return ends
 
 
-def grid_places(space: Domain, grid: int) -> Array:
-    """The places (G, d) of a regular grid over the bounding box."""
+def grid_points(space: Domain, grid: int) -> Array:
+    """The points (G, d) of a regular grid over the bounding box."""
     return combinations(np.linspace(lower, upper, grid) for lower, upper in space.bounds)
 
 
 def from_data(evolution: Evolution, tuning: LinesTuning) -> Resolution:
-    """From initial values, sources and coefficients on a fine grid, by differences."""
+    """The resolution of initial values, sources and coefficients, by differences on a fine grid."""
     space = evolution.domain.space
-    return from_grid(space, space_fields(evolution, grid_places(space, _fine(space, tuning))), tuning)
+    return from_grid(space, space_fields(evolution, grid_points(space, _fine(space, tuning))), tuning)
 
 
 def from_grid(space: Domain, fields: Iterable[Array], tuning: LinesTuning) -> Resolution:
-    """From fields (F,) on the fine grid of ``from_data``: the shortest length near each place."""
+    """The resolution of fields (F,) on the fine grid of ``from_data``: the shortest length scale near each point."""
     size, grid, fine = extent(space), tuning.grid[space.dim - 1], _fine(space, tuning)
-    found, limit = np.full(grid**space.dim, 4.0 / size), np.inf
+    inverse, limit = np.full(grid**space.dim, 4.0 / size), np.inf
     steps = [(upper - lower) / (fine - 1) for lower, upper in space.bounds]
     for value in fields:
         shaped = value.reshape((fine,) * space.dim)
@@ -144,27 +144,27 @@ def from_grid(space: Domain, fields: Iterable[Array], tuning: LinesTuning) -> Re
         if rough.any():
             near[0][rough] = least
             limit = max(least, float(near[0].max()))
-        found = np.maximum(found, near[0])
-    return replace(smoothed(space, found, tuning), limit=limit)
+        inverse = np.maximum(inverse, near[0])
+    return replace(smoothed(space, inverse, tuning), limit=limit)
 
 
 def _inverse_on_grid(values: Array, steps: list[float], size: float, every: int) -> Array:
-    """1/ℓ by differences of the values at every so manieth place of a regular grid."""
+    """1/ℓ by differences of the values at every n-th point of a regular grid, n = ``every``."""
     values, steps = values[(slice(None, None, every),) * values.ndim], [every * step for step in steps]
     slopes = _gradient(values, steps)
-    bends = [second for slope in slopes for second in _gradient(slope, steps)]
-    slope, bend = (np.sqrt(sum(np.square(part) for part in parts)).reshape(-1, 1) for parts in (slopes, bends))
-    return inverse_length(values.reshape(-1, 1), slope, bend, size).reshape(values.shape)
+    seconds = [second for slope in slopes for second in _gradient(slope, steps)]
+    slope, curvature = (np.sqrt(sum(np.square(part) for part in parts)).reshape(-1, 1) for parts in (slopes, seconds))
+    return inverse_length(values.reshape(-1, 1), slope, curvature, size).reshape(values.shape)
 
 
 def _largest_near(inverse: Array, dim: int, every: int) -> Array:
-    """The largest around each place of the grid that lengths are kept on."""
-    finer = FINER[dim] // every
+    """The largest value around each point of the grid of 1/ℓ."""
+    finer = DATA_REFINEMENT[dim] // every
     return maximum_filter(inverse, size=finer + 1, mode="nearest")[(slice(None, None, finer),) * dim].ravel()
 
 
 def _fine(space: Domain, tuning: LinesTuning) -> int:
-    return FINER[space.dim] * (tuning.grid[space.dim - 1] - 1) + 1
+    return DATA_REFINEMENT[space.dim] * (tuning.grid[space.dim - 1] - 1) + 1
 
 
 def extent(space: Domain) -> float:
@@ -178,16 +178,16 @@ def _gradient(values: Array, steps: list[float]) -> list[Array]:
 
 
 def from_nodes(space: Domain, points: Array, inverse: Array, tuning: LinesTuning) -> Resolution:
-    """From 1/ℓ (M,) at scattered points (M, d)."""
-    places = grid_places(space, tuning.grid[space.dim - 1])
+    """The resolution from 1/ℓ (M,) at scattered points (M, d)."""
+    grid = grid_points(space, tuning.grid[space.dim - 1])
     if space.dim == 1:
         order = np.argsort(points[:, 0])
-        return smoothed(space, np.interp(places[:, 0], points[order, 0], inverse[order]), tuning)
-    return smoothed(space, griddata(points, inverse, places, method="nearest"), tuning)
+        return smoothed(space, np.interp(grid[:, 0], points[order, 0], inverse[order]), tuning)
+    return smoothed(space, griddata(points, inverse, grid, method="nearest"), tuning)
 
 
 def smoothed(space: Domain, inverse: Array, tuning: LinesTuning) -> Resolution:
-    """An envelope without dents: the largest of the neighbourhood, then a moving mean of the same width."""
+    """A smooth upper envelope: the maximum over a neighbourhood, then a moving mean of the same width."""
     grid = tuning.grid[space.dim - 1]
     reach = max(1, grid // 200)
     shaped = maximum_filter(inverse.reshape((grid,) * space.dim), size=2 * reach + 1, mode="nearest")

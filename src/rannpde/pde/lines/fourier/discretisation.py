@@ -1,12 +1,12 @@
 """Iterations in Fourier modes: as many of them as the solution needs at every time, along every axis.
 
-FourierBasis are added on the way, whenever the highest eighth of them is more than a small share of the solution: a function
-keeps its coefficients exactly when zeros are appended, so that the change of basis costs nothing. The next iteration
-has more modes than that from its beginning, for what is cut off while modes are added may grow, and a tighter
-tolerance; it gives the error estimate and the answer. In several dimensions a first one with a loose tolerance finds
-out how many.
+Modes are added during the integration, whenever the highest eighth of them is more than a small share of the solution:
+appending zeros keeps a function exactly, so that the change of basis costs nothing. The next iteration starts with more
+modes than that, since what is truncated while modes are added may grow, and with a smaller tolerance; it gives the
+error estimate and the solution. In several dimensions a pilot iteration with a loose tolerance determines the number
+of modes.
 
-Data that repeat themselves g times along an axis keep doing so, and are solved on the g-th part of it.
+Data of period L/g along an axis of length L keep that period, and the problem is solved on one period.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rannpde.pde.lines.adaptive import IterationSettings, RunningAmplitude, firs
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.fourier.modes import EXACT, AxisBounds, FourierBasis, periodic_grid, whole_period
 from rannpde.pde.lines.fourier.steps import TruncatedStep
-from rannpde.pde.lines.fourier.system import HIGH, FourierSystem
+from rannpde.pde.lines.fourier.system import TAIL_START, FourierSystem
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution
@@ -32,23 +32,23 @@ from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.integrator import TimeIntegrator
 from rannpde.pde.time.tableau import stages_for
 
-FINE_MODES = {1: 2**14, 2: 2**9, 3: 2**6}
-"""Points per axis of the grid on which the data of a problem are looked at."""
-PRESENT = 1e-13
-"""FourierBasis below this share of the data are rounding."""
+DATA_GRID = {1: 2**14, 2: 2**9, 3: 2**6}
+"""Points per axis of the grid on which the data of a problem are sampled, by dimension."""
+MODE_ROUNDING = 1e-13
+"""Modes below this share of the data are rounding."""
 EVALUATIONS = 5
-"""Of the rates for a step of ETDRK4 with what is rejected, and for a stage of collocation."""
-PACE = 0.05
-"""Share of the work allowed that must have been done before the pace is judged."""
-MOST_PASSES = 4
-"""Each has more modes than the one before: what four do not settle is no matter of modes."""
+"""Evaluations of the rates in a step of ETDRK4, rejected steps included, and for a stage of collocation."""
+PACE_SHARE = 0.05
+"""Share of the work allowed that must have been done before the rest is extrapolated from it."""
+MOST_FOURIER_ITERATIONS = 4
+"""Each has more modes than the one before: where four do not agree, more modes would not help."""
 
 
 @dataclass
 class Work:
-    """Values on grids that a march has transformed, and that it has before it at the pace of its last step.
+    """Values on grids that an integration has transformed, and those still to come at the pace of its last step.
 
-    each : values of a step
+    each : values transformed in one step
     """
 
     end: float
@@ -57,7 +57,7 @@ class Work:
     ahead: float = 0.0
 
     def count(self, step: LegendreStep) -> None:
-        """A step was made."""
+        """Count a step."""
         self.spent += self.each
         self.ahead = self.each * (self.end - step.t) / (step.t - step.t_old)
 
@@ -68,11 +68,11 @@ class FourierDiscretisation:
     def __init__(
         self, evolution: Evolution, settings: IterationSettings, rng: np.random.Generator | None = None
     ) -> None:
-        """Nothing is drawn: ``rng`` is there for the other kinds' sake."""
+        """Nothing is sampled; ``rng`` is there for the sake of the other discretisations."""
         self.evolution, self.settings, tuning = evolution, settings, settings.tuning
         self.equations = Equations.of(evolution)
         self.dim = evolution.domain.space.dim
-        powers = range(0 if self.dim == 1 else -tuning.pilot_power, MOST_PASSES, 1)
+        powers = range(0 if self.dim == 1 else -tuning.pilot_power, MOST_FOURIER_ITERATIONS, 1)
         self.tolerances = tuple(
             settings.tol / tuning.mode_tolerance_factor**k for k in powers if k >= 0 or k == powers[0]
         )
@@ -86,12 +86,12 @@ class FourierDiscretisation:
         self.rough, self.tol, self.work = rough, settings.tol, Work(evolution.domain.time[1])
         if settings.integrator is None:
             explicit = self.dim > 1 and (settings.tol >= tuning.exponential_above or self.equations.stiff)
-            # iterations of what is linear with constant coefficients end with the first
+            # the simplified Newton method is exact for linear equations with constant coefficients
             explicit = explicit and not self.equations.linear
             self.settings = replace(settings, integrator="ETDRK4" if explicit else "RadauIIA")
 
     def run(self, number: int, tol: float) -> SpaceTimeSolution:
-        """The march over the whole time, in segments of constant modes."""
+        """The solution over the whole time, in segments with constant numbers of modes."""
         self.tol, self.work = tol, Work(self.evolution.domain.time[1])
         start, end = self.evolution.domain.time
         system = self._system(self.highest)
@@ -116,11 +116,11 @@ class FourierDiscretisation:
             if trajectory.status is not None or trajectory.end >= end:
                 return SpaceTimeSolution(self.evolution, tuple(segments))
             before, system = system.modes, self._system(larger)
-            state = system.modes.fitted(last.reshape(-1, *before.shape), before.highest).ravel()
+            state = system.modes.resized(last.reshape(-1, *before.shape), before.highest).ravel()
             start, first_step = trajectory.end, trajectory.end - trajectory.times[-2]
 
     def _larger(self, system: FourierSystem, state: Array) -> tuple[int, ...]:
-        """The highest modes that the state asks for, if the work allows them; else the solution counts as rough."""
+        """The highest modes that the state needs, if the work allows them; else the solution counts as rough."""
         tuning, highest = self.settings.tuning, system.modes.highest
         short = system.tails(state) > tuning.tail_share * self.tol
         if self.rough or not short.any():
@@ -132,20 +132,23 @@ class FourierDiscretisation:
         ]
         larger = tuple(min(high, most) for high in wanted)
         growth = float(np.prod(larger)) / float(np.prod(highest))
-        self.rough = larger == highest or (self.dim > 1 and self._too_dear(growth))
+        self.rough = larger == highest or (self.dim > 1 and self._too_costly(growth))
         return highest if self.rough else larger
 
-    def _too_dear(self, growth: float) -> bool:
-        """Whether that many times the modes would take too long from here on, at the present pace.
+    def _too_costly(self, growth: float) -> bool:
+        """Whether that many times the modes would take too much work from here on, at the present pace.
 
-        Steps are short at the start, and modes few: a pace counts when something has been spent at it.
+        Steps are short at the start, and modes are few: the pace counts only after a share of the work.
         """
         work, most = self.work, self.settings.tuning.growth_work
-        return work.spent > PACE * most and work.ahead * growth > most
+        return work.spent > PACE_SHARE * most and work.ahead * growth > most
 
     def _system(self, highest: tuple[int, ...]) -> FourierSystem:
-        """Aliases of quadratic terms are kept out where modes are cheap, or too few; else they are as small as what
-        the modes leave out."""
+        """The system with these highest modes.
+
+        Aliasing of quadratic terms is avoided where modes are cheap, or too few; else it is as small as the modes that
+        are left out.
+        """
         exact = self.dim == 1 or self.rough
         padding = EXACT if exact else self.settings.tuning.resolved_padding
         modes = FourierBasis(self.bounds, highest, padding, self.parities)
@@ -164,8 +167,8 @@ class FourierDiscretisation:
 
         return replace(integrator, store=store, most_evaluations=np.inf if self.dim == 1 else tuning.most_work / points)
 
-    def learn(self, solution: SpaceTimeSolution, failed: bool) -> bool:
-        """More modes for the next iteration; False where there cannot be more, or where more do not resolve the
+    def adapt(self, solution: SpaceTimeSolution, failed: bool) -> bool:
+        """More modes for the next iteration; False where there cannot be more, or where more would not resolve the
         solution."""
         last = solution.segments[-1].system
         assert isinstance(last, FourierSystem)
@@ -179,14 +182,12 @@ class FourierDiscretisation:
 
     @property
     def fine(self) -> int:
-        """Points per axis of the grid on which the data are looked at: between mirrors, of twice the box."""
-        return FINE_MODES[self.dim] * (2 if self.parities and self.dim < 3 else 1)
+        """Points per axis of the grid on which the data are sampled; with reflection symmetry, of twice the box."""
+        return DATA_GRID[self.dim] * (2 if self.parities and self.dim < 3 else 1)
 
     def _of_data(self) -> tuple[AxisBounds, tuple[int, ...], bool]:
-        """The box that the data repeat, the highest modes that they hold there, and whether no grid resolves them.
-
-        Data: initial values, sources and coefficients.
-        """
+        """The period of the data (initial values, sources, coefficients), their highest modes, and whether no grid
+        resolves them."""
         tuning, bounds, fine = self.settings.tuning, whole_period(self.evolution), self.fine
         numbers = np.abs(fft.fftfreq(fine, 1.0 / fine)).round().astype(int)
         highest = [tuning.first_modes[self.dim - 1]] * self.dim
@@ -197,21 +198,21 @@ class FourierDiscretisation:
             for axis in range(self.dim if total > 0 else 0):
                 along = power.sum(axis=tuple(k for k in range(self.dim) if k != axis))
                 by_order = np.bincount(numbers, weights=along, minlength=fine // 2 + 1)
-                repeats[axis] = gcd(repeats[axis], *np.flatnonzero(by_order > PRESENT**2 * total).tolist())
+                repeats[axis] = gcd(repeats[axis], *np.flatnonzero(by_order > MODE_ROUNDING**2 * total).tolist())
                 above = np.sqrt(np.append(np.cumsum(by_order[::-1])[::-1][1:], 0.0) / total)
-                # the highest eighth of the modes is to hold less than its share: so much room above the data
+                # the highest eighth of the modes must hold less than its share: room above the modes of the data
                 resolved = int(np.argmax(above <= max(tuning.tail_share * self.settings.tol, 1e-14)))
-                highest[axis] = max(highest[axis], int(np.ceil(resolved / HIGH)))
+                highest[axis] = max(highest[axis], int(np.ceil(resolved / TAIL_START)))
         rough = max(highest) >= fine // 2
         return *self._repeated(bounds, highest, repeats), rough
 
     def _repeated(
         self, bounds: AxisBounds, highest: list[int], repeats: list[int]
     ) -> tuple[AxisBounds, tuple[int, ...]]:
-        """The part of the box that the data repeat, if they do at places that are on no grid too."""
+        """The period of the data, if random points off the grid confirm it, and its highest modes."""
         points = self.evolution.domain.space.sample(200, rng=7)
         here = list(space_fields(self.evolution, points))
-        found = list(bounds)
+        repeated = list(bounds)
         for axis, repeat in enumerate(repeats):
             if repeat < 2:
                 continue
@@ -219,27 +220,27 @@ class FourierDiscretisation:
             moved[:, axis] = lower + (moved[:, axis] - lower + (upper - lower) / repeat) % (upper - lower)
             pairs = zip(here, space_fields(self.evolution, moved), strict=True)
             if all(np.abs(one - other).max() <= 1e-11 * np.abs(one).max() for one, other in pairs):
-                found[axis] = (lower, lower + (upper - lower) / repeat)
+                repeated[axis] = (lower, lower + (upper - lower) / repeat)
                 highest[axis] = max(self.settings.tuning.first_modes[self.dim - 1], -(-highest[axis] // repeat))
-        return tuple(found), tuple(highest)
+        return tuple(repeated), tuple(highest)
 
 
 def initial_rates(system: FourierSystem) -> dict[Component, float]:
-    """The root mean square of each rate at the start."""
+    """The root mean square of the rate of each component at the start."""
     time, state = np.array([system.evolution.domain.time[0]]), system.initial_state()
     sizes = system.modes.norms(system.rates(time, state[:, None])[:, 0].reshape(-1, *system.modes.shape))
     return dict(zip(system.evolution.components, sizes, strict=True))
 
 
 def _scales(solution: SpaceTimeSolution) -> dict[Component, float]:
-    """Sizes of the components (root mean square over space), the largest at the ends and middles of all steps."""
-    found: dict[Component, float] = {}
+    """Sizes of the components (root mean square over space), the largest at the ends and midpoints of all steps."""
+    largest: dict[Component, float] = {}
     for segment in solution.segments:
         for step in segment.trajectory.steps:
             assert isinstance(step, TruncatedStep)
             for weights in step.weights(np.array([0.5 * (step.t_old + step.t), step.t]), 0):
                 modes, tables = step.summed(weights)
                 for component, size in zip(solution.evolution.components, modes.norms(tables), strict=False):
-                    found[component] = max(found.get(component, 0.0), float(size))
-    sizes = field_sizes(np.array(list(found.values())))  # what is rounding has no size of its own
-    return {component: float(size) or 1.0 for component, size in zip(found, sizes, strict=True)}
+                    largest[component] = max(largest.get(component, 0.0), float(size))
+    sizes = field_sizes(np.array(list(largest.values())))  # a component that is rounding has no size of its own
+    return {component: float(size) or 1.0 for component, size in zip(largest, sizes, strict=True)}

@@ -1,12 +1,12 @@
-"""An evolution on a periodic box as equations for every wave vector, fields without a rate of their own eliminated.
+"""An evolution on a periodic box as equations for every wave vector, with the algebraic variables eliminated.
 
-With u the components that have a rate, p the fields that have none, and N, Q all that is not linear with constant
-coefficients, an evolution with constraints is for each wave vector k
+With u the components that have a time derivative, p the fields that have none (the algebraic variables), and N, Q all
+terms that are not linear with constant coefficients, an evolution with constraints is for each wave vector k
 
     u' = L u + B p + N ,      0 = C u + D p + Q ,
 
 a differential-algebraic system of small matrices. Where D has an inverse (a stream function), p = -D⁻¹(C u + Q). Where
-it has none (a pressure), the part of the constraint that p does not enter, with Π = 1 - D D⁺ the projection on it, is
+it has none (a pressure), the part of the constraint that does not contain p, with Π = 1 - D D⁺ the projection on it, is
 differentiated in time: Π C u' + Π Q' = 0. Both together are, in the sense of least squares,
 
     S p = -(C u + Q, Π (C (L u + N) + Q')) ,      S = (D, Π C B) ,
@@ -34,14 +34,18 @@ from rannpde.pde.residual import DATA_SYMBOL
 from rannpde.pde.statement.expression import Expression, Jet, constant, differentiate
 
 EXPANDABLE = 200
-"""Operations of a summand that is multiplied out to find what of it is linear."""
-SINGULAR = 1e-9
-"""Singular values below this share of the largest of a wave vector are zero: entries are powers of wave numbers."""
+"""Most operations of a summand that is expanded to find its linear part."""
+RANK_CUTOFF = 1e-9
+"""Singular values below this share of the largest one of a wave vector count as zero: entries are powers of wave
+numbers."""
 
 
 @dataclass(frozen=True)
 class SplitTerm:
-    """An expression as Σ linear[jet] · jet + rest; with ``axis``, ∂ along it of that, with the sign of a flux."""
+    """An expression as Σ linear[jet] · jet + rest, its linear and non-linear parts.
+
+    axis : of a flux, whose negative derivative along this axis is what counts; None for a source
+    """
 
     linear: Mapping[Jet, float]
     rest: sympy.Expr
@@ -50,7 +54,7 @@ class SplitTerm:
 
     @classmethod
     def of(cls, expression: Expression, axis: int | None = None) -> SplitTerm:
-        """What of an expression is linear in the jets with constant coefficients, and what is left."""
+        """The part of an expression that is linear in the jets with constant coefficients, and the rest."""
         linear: dict[Jet, float] = {}
         rest: list[sympy.Expr] = []
 
@@ -78,7 +82,7 @@ class SplitTerm:
 
     @property
     def trivial(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the rest vanishes."""
         return bool(self.rest == 0)
 
     @cached_property
@@ -88,24 +92,25 @@ class SplitTerm:
 
 
 def split_rates(evolution: Evolution) -> dict[Component, tuple[SplitTerm, ...]]:
-    """Component → the parts of its rate; none for a component whose rate is the next one."""
-    found: dict[Component, tuple[SplitTerm, ...]] = {}
+    """Component → the parts of its rate; none for a component whose rate is the next component."""
+    rates: dict[Component, tuple[SplitTerm, ...]] = {}
     for component in evolution.components:
         if evolution.above(component) is not None:
-            found[component] = ()
+            rates[component] = ()
             continue
         rate = evolution.rates[component.field]
         fluxes = [SplitTerm.of(part, axis) for axis, part in rate.flux.items()]
-        found[component] = (SplitTerm.of(rate.source), *fluxes)
-    return found
+        rates[component] = (SplitTerm.of(rate.source), *fluxes)
+    return rates
 
 
 @dataclass(frozen=True, eq=False)
 class EliminatedSystem:
-    """The matrices of the module for some modes: A, G, E, E' of the rates; of p those with u, N, Q, Q'; of starts.
+    """The matrices of the module for some modes: A, G, E, E' give the rates; ``of_…`` give p from u, N, Q, Q'.
 
-    start : (u, Q) → u that satisfies what the constraints demand of u alone, the nearest one
-    free : of the fields p, whether the wave vector 0 leaves them a constant
+    start : two matrices that map (u, Q) to the nearest u that satisfies the constraints on u alone
+    free : for each field p, whether the equations leave it a free constant (the wave vector 0)
+    reasons : why the algebraic variables cannot be eliminated; none where they can
     """
 
     A: FourierSymbol
@@ -121,20 +126,20 @@ class EliminatedSystem:
     reasons: tuple[str, ...] = ()
 
 
-def acting(linear: Mapping[Jet, float], modes: FourierBasis, columns: list[Component]) -> dict[int, Array]:
-    """Column → Σ coefficient · (i k)^α over the jets of its component."""
-    found: dict[int, Array] = {}
+def linear_symbols(linear: Mapping[Jet, float], modes: FourierBasis, columns: list[Component]) -> dict[int, Array]:
+    """Column → Fourier symbol Σ coefficient · (i k)^α over the jets of its component."""
+    entries: dict[int, Array] = {}
     for jet, coefficient in linear.items():
         column = columns.index(Component.of(jet))
         entry = coefficient * modes.factor(jet.index[1:])
-        found[column] = found[column] + entry if column in found else entry
-    return found
+        entries[column] = entries[column] + entry if column in entries else entry
+    return entries
 
 
 def linear_rates(
     evolution: Evolution, rates: Mapping[Component, Iterable[SplitTerm]], modes: FourierBasis
 ) -> FourierSymbol:
-    """(L, B) beside each other: rows of the components, columns of components and algebraic fields."""
+    """The symbol (L, B): rows of the components, columns of the components and of the algebraic fields."""
     columns = [*evolution.components, *evolution.algebraic]
     entries: dict[tuple[int, int], Array] = {}
     for row, component in enumerate(evolution.components):
@@ -143,7 +148,7 @@ def linear_rates(
             continue
         for part in rates[component]:
             outer = 1.0 if part.axis is None else -modes.factor(_unit(part.axis, modes.dim))
-            for column, entry in acting(part.linear, modes, columns).items():
+            for column, entry in linear_symbols(part.linear, modes, columns).items():
                 entries[row, column] = entries.get((row, column), 0.0) + outer * entry
     return FourierSymbol(len(evolution.components), len(columns), entries, modes.dim)
 
@@ -158,7 +163,7 @@ def eliminate(
     constraints: list[SplitTerm],
     modes: FourierBasis,
 ) -> EliminatedSystem:
-    """The matrices, and every reason why the constraints cannot be eliminated."""
+    """The matrices of the eliminated system, and every reason why the algebraic variables cannot be eliminated."""
     whole = linear_rates(evolution, rates, modes)
     number, fields, shape = len(evolution.components), len(constraints), modes.shape
     if not constraints:
@@ -172,63 +177,65 @@ def eliminate(
     entries = {
         (row, column): entry
         for row, part in enumerate(constraints)
-        for column, entry in acting(part.linear, modes, columns).items()
+        for column, entry in linear_symbols(part.linear, modes, columns).items()
     }
     stated = FourierSymbol(fields, number + fields, entries).dense(modes.count)
     C, D = stated[:, :, :number], stated[:, :, number:]
-    apart = np.eye(fields) - D @ np.linalg.pinv(D, rcond=SINGULAR)
-    hidden = apart @ C
+    projection = np.eye(fields) - D @ np.linalg.pinv(D, rcond=RANK_CUTOFF)
+    hidden = projection @ C
     S = np.concatenate([D, hidden @ B], axis=1)
-    inverse = np.linalg.pinv(S, rcond=SINGULAR)
+    inverse = np.linalg.pinv(S, rcond=RANK_CUTOFF)
     upper, lower = inverse[:, :, :fields], inverse[:, :, fields:]
-    parts = {"u": -(upper @ C + lower @ hidden @ L), "N": -(lower @ hidden), "Q": -upper, "dot": -(lower @ apart)}
-    nearest = np.linalg.pinv(hidden, rcond=SINGULAR)
+    parts = {"u": -(upper @ C + lower @ hidden @ L), "N": -(lower @ hidden), "Q": -upper, "dot": -(lower @ projection)}
+    nearest = np.linalg.pinv(hidden, rcond=RANK_CUTOFF)
     missing = np.eye(fields) - inverse @ S
 
-    def kept(matrices: Array) -> FourierSymbol:
+    def symbol(matrices: Array) -> FourierSymbol:
         return FourierSymbol.of(_clean(matrices), shape)
 
     return EliminatedSystem(
-        A=kept(L + B @ parts["u"]), G=kept(np.eye(number) + B @ parts["N"]),
-        E=kept(B @ parts["Q"]), E_dot=kept(B @ parts["dot"]),
-        of_u=kept(parts["u"]), of_N=kept(parts["N"]), of_Q=kept(parts["Q"]), of_Q_dot=kept(parts["dot"]),
-        start=(kept(np.eye(number) - nearest @ hidden), kept(-nearest @ apart)),
+        A=symbol(L + B @ parts["u"]), G=symbol(np.eye(number) + B @ parts["N"]),
+        E=symbol(B @ parts["Q"]), E_dot=symbol(B @ parts["dot"]),
+        of_u=symbol(parts["u"]), of_N=symbol(parts["N"]), of_Q=symbol(parts["Q"]), of_Q_dot=symbol(parts["dot"]),
+        start=(symbol(np.eye(number) - nearest @ hidden), symbol(-nearest @ projection)),
         free=tuple(bool(missing[0, k, k].real > 0.5) for k in range(fields)),
-        reasons=tuple(_reasons(evolution, constraints, missing, B, apart)),
+        reasons=tuple(_reasons(evolution, constraints, missing, B, projection)),
     )  # fmt: skip
 
 
 def _clean(matrices: Array) -> Array:
-    """Without rounding, which would make real entries complex and empty ones full."""
+    """Matrices without rounding, which would make real entries complex and vanishing ones non-zero."""
     least = 1e-14 * np.abs(matrices).max(axis=(1, 2), keepdims=True, initial=0.0)
     real, imaginary = (np.where(np.abs(part) > least, part, 0.0) for part in (matrices.real, matrices.imag))
     return np.asarray(real + 1j * imaginary)
 
 
-def _reasons(evolution: Evolution, constraints: list[SplitTerm], missing: Array, B: Array, apart: Array) -> list[str]:
+def _reasons(
+    evolution: Evolution, constraints: list[SplitTerm], missing: Array, B: Array, projection: Array
+) -> list[str]:
     names = [component.field for component in evolution.algebraic]
-    found = []
-    felt = np.abs(B @ missing).max(axis=1) > SINGULAR * (1.0 + np.abs(B).max())
+    reasons = []
+    visible = np.abs(B @ missing).max(axis=1) > RANK_CUTOFF * (1.0 + np.abs(B).max())
     for k, name in enumerate(names):
-        lost = np.abs(missing[:, k]).max(axis=1) > SINGULAR
-        if lost[1:].any() or felt[:, k].any():
-            found.append(f"the equations do not determine the field {name!r}, which has no time derivative")
+        lost = np.abs(missing[:, k]).max(axis=1) > RANK_CUTOFF
+        if lost[1:].any() or visible[:, k].any():
+            reasons.append(f"the equations do not determine the field {name!r}, which has no time derivative")
     equations = list(evolution.constraints)
     for k, part in enumerate(constraints):
-        if part.symbols and np.abs(apart[1:, :, k]).max(initial=0.0) > SINGULAR:
-            found.append(f"the constraint {equations[k]!r} is not linear, and holds no field that it determines")
-    return found
+        if part.symbols and np.abs(projection[1:, :, k]).max(initial=0.0) > RANK_CUTOFF:
+            reasons.append(f"the constraint {equations[k]!r} is not linear, and holds no field that it determines")
+    return reasons
 
 
-# ------------------------------------------------------------------------------ read once for all numbers of modes
+# ------------------------------------------------------------------------------ the same for all numbers of modes
 
-SMOOTHEST = 5
-"""Degree of the spline through the values that a level is measured to have."""
+LEVEL_SPLINE_DEGREE = 5
+"""Largest degree of the spline through the measured values of a level."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredLevel:
-    """The value, as it goes in time, that a field of which a constant is left free is measured to have at one place."""
+    """The measured value at one point, as a function of time, of a field whose constant the equations leave free."""
 
     place: Array
     times: Array
@@ -241,13 +248,13 @@ class MeasuredLevel:
     def _spline(self) -> Callable[[float], float] | BSpline:
         if len(self.times) == 1:
             return lambda _: self.values[0]
-        degree = min(SMOOTHEST, len(self.times) - 1)
+        degree = min(LEVEL_SPLINE_DEGREE, len(self.times) - 1)
         return make_interp_spline(self.times, self.values, k=degree - (degree % 2 == 0))
 
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """The rates and constraints of an evolution, parted once for all numbers of modes."""
+    """The rates and constraints of an evolution, split once for all numbers of modes."""
 
     evolution: Evolution
     rates: Mapping[Component, tuple[SplitTerm, ...]]
@@ -259,37 +266,38 @@ class Equations:
 
     @cached_property
     def moving(self) -> tuple[sympy.Expr, ...]:
-        """∂_t of what the constraints hold beside fields, in order; of one that holds fields it is not needed."""
+        """∂_t of the data in each constraint; 0 for a constraint with non-linear terms in the fields, which does not
+        need it."""
         clock = self.evolution.clock
         return tuple(sympy.Integer(0) if part.symbols else differentiate(part.rest, clock) for part in self.constraints)
 
     @cached_property
     def stiff(self) -> bool:
-        """Whether something that is not linear holds derivatives of second or higher order."""
+        """Whether a non-linear term contains derivatives of second or higher order."""
         parts = [part for parts in self.rates.values() for part in parts]
         return any(sum(j.index[1:]) + (part.axis is not None) > 1 for part in parts for j in part.symbols.values())
 
     @cached_property
     def parities(self) -> tuple[Parity, ...]:
-        """Of the components, where walls are mirrors; else none."""
+        """The parities of the components, with reflection symmetry; else none."""
         mirrors = self.evolution.mirrors
         return () if mirrors is None else tuple(mirrors[component.field] for component in self.evolution.components)
 
     @cached_property
     def linear(self) -> bool:
-        """Whether all that acts on the fields is linear with constant coefficients."""
+        """Whether all terms in the fields are linear with constant coefficients."""
         return not any(part.symbols for parts in self.rates.values() for part in parts)
 
     @cached_property
-    def early(self) -> tuple[Component, ...]:
-        """The algebraic fields that the grid needs: those in what is not linear."""
+    def algebraic_on_grid(self) -> tuple[Component, ...]:
+        """The algebraic fields that non-linear terms contain, so that their values on the grid are needed."""
         needed = {jet.field for parts in self.rates.values() for part in parts for jet in part.symbols.values()}
         return tuple(component for component in self.evolution.algebraic if component.field in needed)
 
     @cached_property
     def levels(self) -> dict[str, MeasuredLevel]:
-        """Field → where a condition measures it, if one does."""
-        found = {}
+        """Field → its measured level, where a condition gives one."""
+        levels = {}
         for term in self.evolution.problem.constraints:
             if term.kind == "data" and term.points is not None and term.data is not None:
                 order = np.argsort(term.points[:, 0], kind="stable")
@@ -298,8 +306,8 @@ class Equations:
                 values = self.evolution.values([formula], {DATA_SYMBOL: term.data[order]})[0]
                 times, first = np.unique(term.points[order, 0], return_index=True)
                 level = np.broadcast_to(values, (len(order),))[first]
-                found[term.expression.jets[0].field] = MeasuredLevel(term.points[0, 1:], times, level)
-        return found
+                levels[term.expression.jets[0].field] = MeasuredLevel(term.points[0, 1:], times, level)
+        return levels
 
     def reasons(self) -> tuple[str, ...]:
         """Why the fields without a time derivative cannot be eliminated; none if they can, or if there are none."""
@@ -310,23 +318,23 @@ class Equations:
         algebraic = {component.field for component in self.evolution.algebraic}
         held = [{jet.field for jet in part.symbols.values()} & algebraic for part in self.constraints]
         known = list(self.evolution.constraints)
-        found = [
+        reasons = [
             f"the constraint {known[k]!r} is not linear in {min(names)!r}" for k, names in enumerate(held) if names
         ]
-        if found:
-            return tuple(found)
+        if reasons:
+            return tuple(reasons)
         matrices = eliminate(
             self.evolution, self.rates, list(self.constraints), FourierBasis(bounds, (3,) * domain.dim)
         )
-        found += matrices.reasons
+        reasons += matrices.reasons
         for k, component in enumerate(self.evolution.algebraic):
             late = any(row == k for row, _ in (*matrices.of_N.entries, *matrices.of_Q_dot.entries))
             plain = any(
                 jet == Jet(component.field, (0,) * (domain.dim + 1))
                 for parts in self.rates.values() for part in parts for jet in part.symbols.values()
             )  # fmt: skip
-            if component in self.early and (late or (matrices.free[k] and plain)):
-                found.append(f"the field {component.field!r} has no time derivative and stands in a product")
+            if component in self.algebraic_on_grid and (late or (matrices.free[k] and plain)):
+                reasons.append(f"the field {component.field!r} has no time derivative and stands in a product")
             if component.field in self.levels and not matrices.free[k]:
-                found.append(f"the field {component.field!r} is measured, but the equations determine it")
-        return tuple(found)
+                reasons.append(f"the field {component.field!r} is measured, but the equations determine it")
+        return tuple(reasons)

@@ -1,12 +1,12 @@
 """The Fourier modes of a periodic box: tables of coefficients, their grids, and their values anywhere.
 
 A real function with modes |k_l| ≤ K_l is a table of complex coefficients in the layout of ``rfftn``: wave numbers
-0, …, K, -K, …, -1 along every axis but the last, 0, …, K along that. Tables, not lists of modes: to fill up with zeros
-or to cut is to copy blocks, and a derivative or a value at a point is a product of factors of the axes.
+0, …, K, -K, …, -1 along every axis but the last, 0, …, K along the last. Padding and truncation of tables copy blocks,
+and a derivative or a value at a point is a product of factors of the axes.
 
-Between walls that are mirrors (``problem.mirrors``), functions are even or odd along every axis: c_{-k} = ± c_k. Their
-tables hold 0, …, K along all axes, and are products of cosines and sines on a grid of half the period: with n odd axes,
-i^n c is real. Derivatives are the same factors (i k)^α.
+With reflection symmetry (``problem.mirrors``), functions are even or odd along every axis: c_{-k} = ± c_k. Their
+tables hold 0, …, K along all axes, and stand for products of cosines and sines on a grid of half the period: with n odd
+axes, i^n c is real. Derivatives are the same factors (i k)^α.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXACT = 3.0
 
 
 def whole_period(evolution: Evolution) -> AxisBounds:
-    """The box, or twice the box where its walls are mirrors."""
+    """The box, or twice the box where its walls are reflection symmetries."""
     pairs = ((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
     return tuple((a, a + 2.0 * (b - a)) if evolution.mirrors is not None else (a, b) for a, b in pairs)
 
@@ -44,7 +44,7 @@ def periodic_grid(bounds: AxisBounds, shape: Sequence[int]) -> Array:
 def blocks(
     smaller: Sequence[int], larger: Sequence[int], mirrored: bool = False
 ) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """Where the blocks of a table of highest modes ``smaller`` lie in it, and in one of ``larger``.
+    """The blocks of a table with highest modes ``smaller``: their slices in it, and in a table of ``larger``.
 
     >>> blocks((1, 2), (3, 3))[1]
     ((slice(2, 3, None), slice(0, 3, None)), (slice(6, 7, None), slice(0, 3, None)))
@@ -64,8 +64,8 @@ def blocks(
 class FourierBasis:
     """The Fourier modes |k_l| ≤ highest_l on a periodic box.
 
-    padding : points of the grid over highest modes
-    parities : of every part of a state, between mirrors
+    padding : ratio of grid points to highest modes
+    parities : of every part of a state, with reflection symmetry; else none
 
     >>> modes = FourierBasis(((0.0, 1.0), (0.0, 2.0)), (3, 2))
     >>> modes.shape, modes.grid_shape
@@ -83,25 +83,25 @@ class FourierBasis:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a table."""
+        """The shape of a table."""
         if self.parities:
             return tuple(high + 1 for high in self.highest)
         return (*(2 * high + 1 for high in self.highest[:-1]), self.highest[-1] + 1)
 
     @cached_property
     def count(self) -> int:
-        """Entries of a table."""
+        """The number of entries of a table."""
         return int(np.prod(self.shape))
 
     @cached_property
     def grid_shape(self) -> tuple[int, ...]:
-        """Points of the grid, sizes that transform fast; of half the period between mirrors."""
+        """Grid points per axis, numbers whose FFT is fast; of half the period with reflection symmetry."""
         padding = 0.5 * self.padding if self.parities else self.padding
         return tuple(int(fft.next_fast_len(ceil(padding * high) + 1, real=True)) for high in self.highest)
 
     @cached_property
     def grid(self) -> tuple[Array, ...]:
-        """The coordinates of the grid along every axis; between mirrors, none is on a wall."""
+        """The coordinates of the grid along every axis; with reflection symmetry, none is on a wall."""
         pairs = list(zip(self.bounds, self.grid_shape, strict=True))
         if self.parities:
             return tuple(a + (b - a) * (np.arange(count) + 0.5) / (2 * count) for (a, b), count in pairs)
@@ -112,8 +112,8 @@ class FourierBasis:
         """(grid points, d)."""
         return combinations(self.grid)
 
-    def beside(self, values: Array, axis: int) -> Array:
-        """Numbers of one axis, in the shape that multiplies tables."""
+    def broadcast_along(self, values: Array, axis: int) -> Array:
+        """Numbers along one axis, in a shape that broadcasts against tables."""
         return values.reshape(tuple(-1 if k == axis else 1 for k in range(self.dim)))
 
     @cached_property
@@ -132,22 +132,22 @@ class FourierBasis:
 
     @cached_property
     def multiplicities(self) -> tuple[Array, ...]:
-        """Of every axis: 2 for modes that stand for their conjugates, or mirror images, as well."""
+        """For every axis: 2 for modes that stand for their conjugates, or reflections, as well; else 1."""
         first = 0 if self.parities else self.dim - 1
         return tuple(np.where((n > 0) & (axis >= first), 2.0, 1.0) for axis, n in enumerate(self.numbers))
 
-    def turned(self, part: int, index: MultiIndex) -> Parity:
-        """The parity of a derivative of a part, between mirrors; else none."""
+    def parity_of(self, part: int, index: MultiIndex) -> Parity:
+        """The parity of a derivative of a part, with reflection symmetry; else none."""
         if not self.parities:
             return ()
         return tuple((sign + order) % 2 for sign, order in zip(self.parities[part], index, strict=True))
 
     def factor(self, index: MultiIndex) -> Array:
-        """Π (i k_l)^α_l, which a derivative multiplies a table with; real where its order is even."""
+        """Π (i k_l)^α_l, by which a derivative multiplies a table; real where its order is even."""
         total: Array = np.ones((1,) * self.dim)
         for axis, order in enumerate(index):
             if order:
-                total = total * self.beside(self.frequencies[axis] ** order, axis)
+                total = total * self.broadcast_along(self.frequencies[axis] ** order, axis)
         return np.broadcast_to(
             total * 1j ** sum(index) if sum(index) % 2 else total * (-1.0) ** (sum(index) // 2), self.shape
         )
@@ -207,10 +207,11 @@ class FourierBasis:
         return values * (scale * (-1j) ** sum(parity))
 
     def real(self, tables: Array) -> Array:
-        """Tables (…, *shape) without what belongs to no real function: of modes k_d = 0, half is the conjugate of half.
+        """Tables (…, *shape) without what belongs to no real function: of the modes with k_d = 0, one half is the
+        conjugate of the other.
 
-        Transforms ignore the rest, so that nothing but the linear part would ever act on it. Between mirrors it does to
-        the rest what it does to the function, of which the rest is rounding.
+        Transforms ignore the remainder, so that only the linear part would ever act on it, and it could grow. With
+        reflection symmetry the linear part treats it like the function itself, and it stays rounding.
         """
         if self.parities:
             return tables
@@ -222,8 +223,9 @@ class FourierBasis:
         clean[..., 0] = 0.5 * (plane + turned.conj())
         return clean
 
-    def fitted(self, tables: Array, highest: Sequence[int]) -> Array:
-        """Tables (…, *other shape) of other highest modes as tables of these: with zeros, or cut."""
+    def resized(self, tables: Array, highest: Sequence[int]) -> Array:
+        """Tables (…, *other shape) with other highest modes as tables of these modes: padded with zeros or
+        truncated."""
         if tuple(highest) == self.highest:
             return tables
         common = tuple(map(min, highest, self.highest))
@@ -236,16 +238,16 @@ class FourierBasis:
             result[here] = tables[there]
         return result
 
-    def waves(self, points: Array) -> tuple[Array, ...]:
+    def exponentials(self, points: Array) -> tuple[Array, ...]:
         """e^(ik(x - lower)) of every axis, (M, 2K + 1) and (M, K + 1), with their multiplicities."""
-        found = []
+        factors = []
         for axis, (frequency, weights) in enumerate(zip(self.frequencies, self.multiplicities, strict=True)):
             phase = np.multiply.outer(points[:, axis] - self.bounds[axis][0], frequency)
-            found.append(np.exp(1j * phase) * weights)
-        return tuple(found)
+            factors.append(np.exp(1j * phase) * weights)
+        return tuple(factors)
 
-    def narrowed(self, waves: tuple[Array, ...], highest: Sequence[int]) -> tuple[Array, ...]:
-        """The waves of these modes that those up to ``highest`` have."""
+    def restricted(self, waves: tuple[Array, ...], highest: Sequence[int]) -> tuple[Array, ...]:
+        """Of the exponentials of these modes, those of the modes up to ``highest``."""
         if self.parities:
             return tuple(one[:, : k + 1] for one, k in zip(waves, highest, strict=True))
         around = [
@@ -257,36 +259,36 @@ class FourierBasis:
     def at(self, tables: Array, waves: tuple[Array, ...], indices: Sequence[MultiIndex], first: int = 0) -> Array:
         """(s, indices, M): derivatives of the functions of tables (s, *shape) at the points of ``waves``.
 
-        first : the part of a state whose table is the first one, between mirrors
+        first : the part of a state whose table is the first one, where parities matter
         """
         if not self.parities:
             factors = [self._derived(wave, axis, indices) for axis, wave in enumerate(waves)]
             return np.asarray(self._sums(tables, factors).real)
-        found = []
+        values = []
         for part, table in enumerate(tables, start=first):
             factors = []
             for axis, (wave, odd) in enumerate(zip(waves, self.parities[part], strict=True)):
                 own = self._derived(wave, axis, indices)
                 factors.append(own.imag if odd else own.real)
-            found.append(self._sums(_real_part(table, self.parities[part])[None], factors)[0])
-        return np.stack(found)
+            values.append(self._sums(_real_part(table, self.parities[part])[None], factors)[0])
+        return np.stack(values)
 
     def _derived(self, wave: Array, axis: int, indices: Sequence[MultiIndex]) -> Array:
-        """(indices, M, modes), or (1, M, modes) where none has a derivative along the axis."""
+        """Derivatives of the exponentials of an axis, (indices, M, modes), or (1, M, modes) where all orders are 0."""
         orders = np.array([index[axis] for index in indices])
         return wave * ((1j * self.frequencies[axis]) ** orders[:, None])[:, None] if orders.any() else wave[None]
 
     def _sums(self, tables: Array, factors: list[Array]) -> Array:
-        """(s, indices, M) of tables (s, *shape) and what each axis multiplies them with."""
+        """Sums (s, indices, M) of tables (s, *shape) times the factors of each axis."""
         shape = (max(map(len, factors)), factors[0].shape[1])
         first = np.broadcast_to(factors[0], (*shape, self.shape[0])).reshape(-1, self.shape[0])
         if self.dim == 1:
             return (tables @ first.T).reshape(-1, *shape)
-        found = first @ tables.reshape(len(tables), self.shape[0], -1)  # one product reads the tables once for all
+        sums = first @ tables.reshape(len(tables), self.shape[0], -1)  # one product reads the tables once for all
         for axis, one in enumerate(factors[1:], start=1):
-            own = found.reshape(len(tables), *shape, self.shape[axis], -1)
-            found = np.einsum("simkr,imk->simr", own, np.broadcast_to(one, (*shape, self.shape[axis])))
-        return found.reshape(-1, *shape)
+            own = sums.reshape(len(tables), *shape, self.shape[axis], -1)
+            sums = np.einsum("simkr,imk->simr", own, np.broadcast_to(one, (*shape, self.shape[axis])))
+        return sums.reshape(-1, *shape)
 
 
 def _real_part(table: Array, parity: Parity) -> Array:

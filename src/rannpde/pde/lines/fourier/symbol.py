@@ -1,7 +1,7 @@
-"""Small matrices, one for every wave vector, that act on tables of Fourier coefficients; functions of them.
+"""Fourier symbols: small matrices, one for every wave vector, that act on tables of coefficients; their φ functions.
 
-What is linear with constant coefficients is such a matrix, a derivative being a number (i k)^α. Most entries vanish
-for all wave vectors and are not kept.
+A linear operator with constant coefficients is such a matrix, since a derivative is a number (i k)^α. Entries that
+vanish for all wave vectors are not stored.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from rannpde.arrays import Array
 
 TAYLOR_RADIUS, TAYLOR_TERMS = 0.5, 13
-"""φ functions by their series within this radius, where 0.5^13/13! is below rounding; by doubling beyond it."""
+"""φ functions by their Taylor series within this radius, where 0.5^13/13! is below rounding; by doubling beyond it."""
 SCALAR_TERMS = 18
-"""The same within radius 1."""
+"""Terms of the Taylor series of a number within radius 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class FourierSymbol:
-    """entries: (row, column) → array (*shape) over the wave vectors, of ``dim`` axes; what is not there vanishes.
+    """entries: (row, column) → array (*shape) over the wave vectors, of ``dim`` axes; entries that are absent vanish.
 
     >>> turn = FourierSymbol(2, 2, {(0, 1): np.ones(3), (1, 0): -np.ones(3)})
     >>> turn.apply(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])).tolist()
@@ -42,7 +42,7 @@ class FourierSymbol:
 
     @classmethod
     def of(cls, dense: Array, shape: tuple[int, ...]) -> FourierSymbol:
-        """From matrices (wave vectors, rows, columns)."""
+        """The symbol of matrices (wave vectors, rows, columns)."""
         rows, columns = dense.shape[1:]
         entries = {}
         for row in range(rows):
@@ -54,11 +54,11 @@ class FourierSymbol:
         return cls(rows, columns, entries, len(shape))
 
     def dense(self, count: int) -> Array:
-        """(wave vectors, rows, columns)."""
-        found = np.zeros((count, self.rows, self.columns), dtype=complex)
+        """The matrices (wave vectors, rows, columns)."""
+        matrices = np.zeros((count, self.rows, self.columns), dtype=complex)
         for (row, column), entry in self.entries.items():
-            found[:, row, column] = np.broadcast_to(entry, entry.shape).ravel()
-        return found
+            matrices[:, row, column] = np.broadcast_to(entry, entry.shape).ravel()
+        return matrices
 
     @cached_property
     def diagonal(self) -> bool:
@@ -74,33 +74,33 @@ class FourierSymbol:
         return result
 
     def __matmul__(self, other: FourierSymbol) -> FourierSymbol:
-        found: dict[tuple[int, int], Array] = {}
+        entries: dict[tuple[int, int], Array] = {}
         for (row, middle), left in self.entries.items():
             for (above, column), right in other.entries.items():
                 if above == middle:
                     product = left * right
-                    found[row, column] = found[row, column] + product if (row, column) in found else product
-        return FourierSymbol(self.rows, other.columns, found, self.dim)
+                    entries[row, column] = entries[row, column] + product if (row, column) in entries else product
+        return FourierSymbol(self.rows, other.columns, entries, self.dim)
 
     def __add__(self, other: FourierSymbol) -> FourierSymbol:
-        found = dict(self.entries)
+        entries = dict(self.entries)
         for place, entry in other.entries.items():
-            found[place] = found[place] + entry if place in found else entry
-        return FourierSymbol(self.rows, self.columns, found, self.dim)
+            entries[place] = entries[place] + entry if place in entries else entry
+        return FourierSymbol(self.rows, self.columns, entries, self.dim)
 
     def __mul__(self, factor: complex) -> FourierSymbol:
-        found = {place: factor * entry for place, entry in self.entries.items()}
-        return FourierSymbol(self.rows, self.columns, found, self.dim)
+        entries = {place: factor * entry for place, entry in self.entries.items()}
+        return FourierSymbol(self.rows, self.columns, entries, self.dim)
 
     def at(self, places: Array) -> FourierSymbol:
-        """At some of the wave vectors, of one flat axis."""
+        """The symbol at some of the wave vectors, of one flat axis."""
         return FourierSymbol(self.rows, self.columns, {place: entry[places] for place, entry in self.entries.items()})
 
     def inverse(self) -> FourierSymbol:
-        """Of every one of the matrices, which are square."""
+        """The inverse of every matrix; they are square."""
         if self.diagonal:
-            found = {place: 1.0 / entry for place, entry in self.entries.items()}
-            return FourierSymbol(self.rows, self.rows, found, self.dim)
+            entries = {place: 1.0 / entry for place, entry in self.entries.items()}
+            return FourierSymbol(self.rows, self.rows, entries, self.dim)
         shape = next(iter(self.entries.values())).shape
         return FourierSymbol.of(np.linalg.inv(self.dense(int(np.prod(shape)))), shape)
 
@@ -108,8 +108,8 @@ class FourierSymbol:
 def phi_functions(matrix: FourierSymbol, shape: tuple[int, ...], highest: int = 3) -> tuple[FourierSymbol, ...]:
     """φ_0 = exp, …, φ_highest of square matrices: φ_l(z) = Σ_m z^m / (m + l)!, φ_l(0) = 1/l!.
 
-    By the series of z/2^s, and s doublings (Skaflestad & Wright 2009), s for each wave vector by itself:
-    φ_l(2z) = 2^(-l) (φ_0(z) φ_l(z) + Σ_{j=1}^{l} φ_j(z)/(l - j)!). No difference is taken, so that no digit is lost.
+    By the Taylor series of z/2^s and s doublings (Skaflestad & Wright 2009), with s for each wave vector by itself:
+    φ_l(2z) = 2^(-l) (φ_0(z) φ_l(z) + Σ_{j=1}^{l} φ_j(z)/(l - j)!). There is no cancellation.
 
     >>> z = FourierSymbol(1, 1, {(0, 0): np.array([0.0, -1e-9, -30.0])})
     >>> np.round(phi_functions(z, (3,))[1].entries[0, 0], 6).tolist()
@@ -128,41 +128,41 @@ def phi_functions(matrix: FourierSymbol, shape: tuple[int, ...], highest: int = 
     halvings = np.ceil(np.log2(np.maximum(norms / TAYLOR_RADIUS, 1.0))).astype(int)
     small = FourierSymbol(size, size, {place: entry * 0.5**halvings for place, entry in flat.entries.items()})
     one = FourierSymbol.identity(size, (count,))
-    found = []
+    functions = []
     for order in range(highest + 1):
         total = one * (1.0 / factorial(TAYLOR_TERMS + order))
         for power in range(TAYLOR_TERMS - 1, -1, -1):
             total = small @ total + one * (1.0 / factorial(power + order))
-        found.append(total)
+        functions.append(total)
     for doubling in range(1, int(halvings.max(initial=0)) + 1):
         places = np.flatnonzero(halvings >= doubling)
-        part = [function.at(places) for function in found]
+        part = [function.at(places) for function in functions]
         for order in range(highest + 1):
             total = part[0] @ part[order]
             for lower in range(1, order + 1):
                 total = total + part[lower] * (1.0 / factorial(order - lower))
             for place, entry in (total * 0.5**order).entries.items():
-                target = found[order].entries[place]
+                target = functions[order].entries[place]
                 target[places] = entry
-    shaped = [{place: entry.reshape(shape) for place, entry in function.entries.items()} for function in found]
+    shaped = [{place: entry.reshape(shape) for place, entry in function.entries.items()} for function in functions]
     return tuple(FourierSymbol(size, size, entries, len(shape)) for entries in shaped)
 
 
 def _scalar_phi(z: Array, highest: int) -> list[Array]:
     """φ_0, …, φ_highest of numbers, by φ_l = z φ_{l+1} + 1/l!: upwards where |z| > 1, else downwards from a series.
 
-    Neither way loses digits.
+    Both recurrences are stable there.
     """
-    found = [np.exp(z)]
+    functions = [np.exp(z)]
     far = np.abs(z) > 1.0
     near, safe = ~far, np.where(far, z, 1.0)
     for order in range(highest):
-        found.append((found[-1] - 1.0 / factorial(order)) / safe)
+        functions.append((functions[-1] - 1.0 / factorial(order)) / safe)
     small = z[near]
     total: Array = np.full(small.shape, 1.0 / factorial(SCALAR_TERMS + highest), dtype=z.dtype)
     for power in range(SCALAR_TERMS - 1, -1, -1):
         total = small * total + 1.0 / factorial(power + highest)
     for order in range(highest, 0, -1):
-        found[order][near] = total
+        functions[order][near] = total
         total = small * total + 1.0 / factorial(order - 1)
-    return found
+    return functions

@@ -1,8 +1,8 @@
 """An evolution on a periodic box, projected on Fourier modes: a linear part for every wave vector, the rest on a grid.
 
-The modes are an orthogonal basis already, so that nothing is drawn and nothing compressed. The state holds the tables
-of coefficients of every component; what is not linear with constant coefficients is formed on a grid. Fields without a
-time derivative are eliminated.
+The modes are an orthogonal basis already, so that nothing is sampled and nothing compressed. The state holds the tables
+of coefficients of every component; terms that are not linear with constant coefficients are formed on a grid. Fields
+without a time derivative are eliminated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.fourier.equations import EliminatedSystem, Equations, SplitTerm, acting, eliminate
+from rannpde.pde.lines.fourier.equations import EliminatedSystem, Equations, SplitTerm, eliminate, linear_symbols
 from rannpde.pde.lines.fourier.modes import EXACT, FourierBasis, whole_period
 from rannpde.pde.lines.fourier.steps import DerivativeRequest, TruncatedStep
 from rannpde.pde.lines.fourier.symbol import FourierSymbol, phi_functions
@@ -27,8 +27,8 @@ from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.trajectory import Trajectory
 
 ROUNDING = float(np.finfo(float).eps)
-HIGH = 0.875
-"""FourierBasis above this share of the highest one are looked at."""
+TAIL_START = 0.875
+"""Modes above this share of the highest one are the tail of a spectrum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class FourierJacobian:
 
 @dataclass(frozen=True, eq=False)
 class FourierSystem:
-    """A ``Dynamics`` with complex state (components · modes,)."""
+    """A ``SemiDiscreteSystem`` with complex state (components · modes,); also a ``SplitDynamics``."""
 
     equations: Equations
     modes: FourierBasis
@@ -64,13 +64,13 @@ class FourierSystem:
 
     @property
     def memory_per_point(self) -> int:
-        """For a point: a wave along each axis, and a table summed along the first."""
+        """For a point: the exponentials of each axis, and a table summed along the first."""
         shape = self.modes.shape
         return 2 * sum(shape) + (self.modes.count // shape[0] if self.modes.dim > 1 else 0)
 
     @cached_property
     def transforms(self) -> int:
-        """Of the grid, for one evaluation of the rates."""
+        """Transforms of the grid in one evaluation of the rates."""
         parts = [part for parts in self.equations.rates.values() for part in parts if not part.trivial]
         parts += [part for part in self.equations.constraints if not part.trivial]
         return len({jet for part in parts for jet in part.symbols.values()}) + len(parts) or 1
@@ -81,7 +81,7 @@ class FourierSystem:
 
     @property
     def parts(self) -> tuple[Component, ...]:
-        """What is kept of a march: the components, and the fields that have no time derivative."""
+        """What a trajectory stores: the components, and the fields that have no time derivative."""
         return (*self.evolution.components, *self.evolution.algebraic)
 
     @cached_property
@@ -89,14 +89,17 @@ class FourierSystem:
         return eliminate(self.evolution, self.equations.rates, list(self.equations.constraints), self.modes)
 
     def initial_state(self) -> Array:
-        """Coefficients at the first time: of the interpolant on a finer grid, cut at K, as the constraints demand."""
+        """Coefficients at the first time: of the interpolant on a finer grid, truncated, and made to satisfy the
+        constraints."""
         finer = 8 if self.modes.dim == 1 else 2
         fine = replace(self.modes, highest=tuple(finer * high for high in self.modes.highest), padding=EXACT)
-        found = []
+        components = []
         for number, component in enumerate(self.evolution.components):
             values = self.evolution.initial_values(component, fine.points).reshape(1, *fine.grid_shape)
-            found.append(self.modes.fitted(fine.to_tables(values, fine.turned(number, self._still)), fine.highest))
-        tables = np.concatenate(found)
+            components.append(
+                self.modes.resized(fine.to_tables(values, fine.parity_of(number, self._still)), fine.highest)
+            )
+        tables = np.concatenate(components)
         if self.equations.constraints:
             own, data = self.matrices.start
             time = np.array([self.evolution.domain.time[0]])
@@ -117,42 +120,43 @@ class FourierSystem:
         return state.reshape(-1, *self.modes.shape)
 
     def tails(self, state: Array) -> Array:
-        """(d,): share of the highest eighth of the modes of each axis in the solution: what K leaves out is below."""
-        tables, found = self._tables(state), []
+        """(d,): share of the highest eighth of the modes of each axis in the solution; the truncation error is
+        smaller."""
+        tables, shares = self._tables(state), []
         for axis, (numbers, high) in enumerate(zip(self.modes.numbers, self.modes.highest, strict=True)):
-            chosen = np.flatnonzero(np.abs(numbers) > HIGH * high)
+            chosen = np.flatnonzero(np.abs(numbers) > TAIL_START * high)
             part = np.take(tables, chosen, axis=1 + axis)
             squares = part.real**2 + part.imag**2
             for k, weights in reversed(list(enumerate(self.modes.multiplicities))):
                 squares = squares @ (weights[chosen] if k == axis else weights)
-            found.append((np.sqrt(squares) / self._scales).max())
-        return np.array(found)
+            shares.append((np.sqrt(squares) / self._scales).max())
+        return np.array(shares)
 
     # --------------------------------------------------------------------------------------------------- rates
 
     def rates(self, times: Array, states: Array) -> Array:
         """Rates of change (c · modes, s) at s times."""
         tables = np.ascontiguousarray(states.T).reshape(len(times), -1, *self.modes.shape)
-        found = self.matrices.A.apply(tables) + self._remainder(times, tables)
-        return self.modes.real(found).reshape(len(times), -1).T
+        rates = self.matrices.A.apply(tables) + self._remainder(times, tables)
+        return self.modes.real(rates).reshape(len(times), -1).T
 
     def remainder_of(self, linear: FourierSymbol) -> Callable[[float, Array], Array]:
-        """(time, state) → what of the rates (n,) is not that linear part."""
+        """(time, state) → the rates (n,) without that linear part."""
         further = None if linear is self.matrices.A else self.matrices.A + linear * -1.0
 
         def remainder(time: float, state: Array) -> Array:
             tables = self._tables(state)
-            found = self._remainder(np.array([time]), tables[None])[0]
-            return self.modes.real(found if further is None else found + further.apply(tables)).ravel()
+            rest = self._remainder(np.array([time]), tables[None])[0]
+            return self.modes.real(rest if further is None else rest + further.apply(tables)).ravel()
 
         return remainder
 
     def _remainder(self, times: Array, tables: Array) -> Array:
         N, Q, dot = self._rests(times, tables)
-        found = self.matrices.G.apply(N) if self.equations.constraints else N
+        total = self.matrices.G.apply(N) if self.equations.constraints else N
         if Q is not None:
-            found = found + self.matrices.E.apply(Q)
-        return found if dot is None else found + self.matrices.E_dot.apply(dot)
+            total = total + self.matrices.E.apply(Q)
+        return total if dot is None else total + self.matrices.E_dot.apply(dot)
 
     def _rests(self, times: Array, tables: Array) -> tuple[Array, Array | None, Array | None]:
         """N (s, c, …) and, of constraints, Q and Q' (s, fields, …); None where they vanish."""
@@ -162,20 +166,20 @@ class FourierSystem:
         if any(moving != 0 for moving in self.equations.moving):
             dot = self._transformed(times, tables[:, :0], [(m, {}, ()) for m in self.equations.moving])
         everything = tables
-        if self.equations.early:
+        if self.equations.algebraic_on_grid:
             everything = np.concatenate([tables, self._algebraic(tables, None, Q, None)], axis=1)
         N = np.zeros_like(tables)
         parts = [(row, part) for row, c in enumerate(self.evolution.components) for part in self.equations.rates[c]]
         parts = [(row, part) for row, part in parts if not part.trivial]
         if parts:
-            formulas = [(p.rest, p.symbols, self.modes.turned(row, self._along(p.axis))) for row, p in parts]
-            found = self._transformed(times, everything, formulas)
+            formulas = [(p.rest, p.symbols, self.modes.parity_of(row, self._along(p.axis))) for row, p in parts]
+            transformed = self._transformed(times, everything, formulas)
             for k, (row, part) in enumerate(parts):
-                N[:, row] += found[:, k] if part.axis is None else -self._slopes[part.axis] * found[:, k]
+                N[:, row] += transformed[:, k] if part.axis is None else -self._slopes[part.axis] * transformed[:, k]
         return N, Q, dot
 
     def _constraint_rests(self, times: Array, tables: Array) -> Array:
-        parts = self.equations.constraints  # there are none between mirrors
+        parts = self.equations.constraints  # there are none with reflection symmetry
         return self._transformed(times, tables, [(part.rest, part.symbols, ()) for part in parts])
 
     @cached_property
@@ -193,7 +197,7 @@ class FourierSystem:
     @cached_property
     def _coordinates(self) -> list[Array]:
         """The coordinates of the grid, open: (n, 1), (1, m)."""
-        return [self.modes.beside(values, axis) for axis, values in enumerate(self.modes.grid)]
+        return [self.modes.broadcast_along(values, axis) for axis, values in enumerate(self.modes.grid)]
 
     def _known(self, times: Array, tables: Array, symbols: Mapping[sympy.Symbol, Jet]) -> dict[sympy.Symbol, Array]:
         """Values on the grid (s, *grid), all transformed together."""
@@ -202,7 +206,7 @@ class FourierSystem:
         known |= dict(zip(self.evolution.problem.vocabulary.symbols[1:], self._coordinates, strict=True))
         groups: dict[Parity, list[Jet]] = {}
         for jet in dict.fromkeys(symbols.values()):
-            groups.setdefault(self.modes.turned(parts.index(Component.of(jet)), jet.index[1:]), []).append(jet)
+            groups.setdefault(self.modes.parity_of(parts.index(Component.of(jet)), jet.index[1:]), []).append(jet)
         grids: dict[Jet, Array] = {}
         for parity, jets in groups.items():
             wanted = np.empty((len(jets), len(times), *self.modes.shape), dtype=complex)
@@ -220,50 +224,50 @@ class FourierSystem:
         known = self._known(times, tables, symbols)
         values = self.evolution.values([formula for formula, _, _ in formulas], known)
         whole = (len(times), *self.modes.grid_shape)
-        found = np.empty((len(times), len(values), *self.modes.shape), dtype=complex)
+        result = np.empty((len(times), len(values), *self.modes.shape), dtype=complex)
         for k, (value, (_, _, parity)) in enumerate(zip(values, formulas, strict=True)):
-            found[:, k] = self.modes.to_tables(np.broadcast_to(value, whole), parity)
-        return found
+            result[:, k] = self.modes.to_tables(np.broadcast_to(value, whole), parity)
+        return result
 
     # ----------------------------------------------------------------------------------- fields without a rate
 
     def _algebraic(self, tables: Array, N: Array | None, Q: Array | None, dot: Array | None) -> Array:
-        """(s, fields, …): the fields without a time derivative from everything else."""
-        found = self.matrices.of_u.apply(tables)
+        """(s, fields, …): the fields without a time derivative, from the components and the non-linear terms."""
+        fields = self.matrices.of_u.apply(tables)
         for matrix, rest in ((self.matrices.of_N, N), (self.matrices.of_Q, Q), (self.matrices.of_Q_dot, dot)):
             if rest is not None:
-                found = found + matrix.apply(rest)
-        return found
+                fields = fields + matrix.apply(rest)
+        return fields
 
     def completed(self, times: Array, states: Array) -> Array:
-        """States (n, s) with the tables of the fields without a time derivative behind them, levels as measured."""
+        """States (n, s) with the tables of the fields without a time derivative appended, at their measured levels."""
         if not self.equations.constraints:
             return states
         tables = np.ascontiguousarray(states.T).reshape(len(times), -1, *self.modes.shape)
-        found = self._algebraic(tables, *self._rests(times, tables))
+        fields = self._algebraic(tables, *self._rests(times, tables))
         for k, component in enumerate(self.evolution.algebraic):
             level = self.equations.levels.get(component.field)
             if level is not None:
-                waves = self.modes.waves(level.place[None])
-                there = self.modes.at(found[:, k], waves, [(0,) * self.modes.dim])[:, 0, 0]
+                waves = self.modes.exponentials(level.place[None])
+                there = self.modes.at(fields[:, k], waves, [(0,) * self.modes.dim])[:, 0, 0]
                 wanted = np.array([level(float(time)) for time in times])
-                found[:, k].reshape(len(times), -1)[:, 0] += wanted - there
-        return np.concatenate([tables, found], axis=1).reshape(len(times), -1).T
+                fields[:, k].reshape(len(times), -1)[:, 0] += wanted - there
+        return np.concatenate([tables, fields], axis=1).reshape(len(times), -1).T
 
     def truncated(self, step: LegendreStep, tol: float = ROUNDING) -> TruncatedStep:
-        """What is kept of a step, without what is below ``tol`` of the scales."""
+        """A step as it is stored: without the modes that are below ``tol`` of the scales."""
         completed = self.completed if self.equations.constraints else None
         return TruncatedStep.of(step, self.modes, self._scales, tol, completed)
 
     # ------------------------------------------------------------------------------------------------ Jacobian
 
     def frozen(self, time: float, state: Array, of: Callable[[Array], float], least: int = 0) -> FourierSymbol | None:
-        """What the rest gives for derivatives of order ``least`` or more, each coefficient replaced by one number.
+        """The symbol of the linearised non-linear terms with frozen coefficients; None where it vanishes.
 
-        of : values of a coefficient on the grid → that number; None where the rest holds no such derivative
+        of : values of a coefficient on the grid → the number that replaces it; least : lowest order of the derivatives
         """
         tables = self._tables(state)[None]
-        if self.equations.early:
+        if self.equations.algebraic_on_grid:
             Q = self._constraint_rests(np.array([time]), tables) if self.equations.constraints else None
             tables = np.concatenate([tables, self._algebraic(tables, None, Q, None)], axis=1)
         entries: dict[tuple[int, int], Array] = {}
@@ -272,12 +276,12 @@ class FourierSystem:
             for part in self.equations.rates[component]:
                 linear = self._means(time, tables, part, of, least)
                 outer = 1.0 if part.axis is None else -self._slopes[part.axis]
-                for column, entry in acting(linear, self.modes, components).items():
+                for column, entry in linear_symbols(linear, self.modes, components).items():
                     entries[row, column] = entries.get((row, column), 0.0) + outer * entry
         if not entries:
             return None
-        found = FourierSymbol(len(components), len(components), entries, self.modes.dim)
-        return self.matrices.G @ found if self.equations.constraints else found
+        symbol = FourierSymbol(len(components), len(components), entries, self.modes.dim)
+        return self.matrices.G @ symbol if self.equations.constraints else symbol
 
     def _means(
         self, time: float, tables: Array, part: SplitTerm, of: Callable[[Array], float], least: int
@@ -294,7 +298,7 @@ class FourierSystem:
         used = {s: jet for s, jet in part.symbols.items() if any(s in slope.free_symbols for _, slope in chosen)}
         known = self._known(np.array([time]), tables, used)
         values = self.evolution.values([slope for _, slope in chosen], known)
-        # a root has no slope at 0
+        # a square root has no derivative at 0
         return {jet: of(np.where(np.isfinite(v), v, 0.0)) for (jet, _), v in zip(chosen, values, strict=True)}
 
     def jacobian(self, time: float, state: Array) -> FourierJacobian:
@@ -303,8 +307,8 @@ class FourierSystem:
         return FourierJacobian(self.matrices.A if mean is None else self.matrices.A + mean, self.modes)
 
     def linear_part(self, time: float, state: Array) -> FourierSymbol:
-        """The linear part with which steps are made: of what varies, derivatives of second and higher order by the
-        middle of their range: the rest then initial_rates less than that, and no stiffness is left in it."""
+        """The linear part of ETDRK4: varying coefficients of second and higher derivatives are replaced by the middle
+        of their range. The remainder is then smaller than this part, and not stiff."""
         stiff = self.frozen(time, state, lambda values: 0.5 * float(values.min() + values.max()), least=2)
         return self.matrices.A if stiff is None else self.matrices.A + stiff
 
@@ -382,12 +386,12 @@ class FourierSystem:
         self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
     ) -> Array:
         """(M,): a space derivative of a component from states (n, M); there are no boundary data."""
-        place, found = self.parts.index(component), np.empty(len(points))
+        place, values = self.parts.index(component), np.empty(len(points))
         same = states.strides[1] == 0 or len(points) == 1
         for rows in [np.arange(len(points))] if same else np.arange(len(points))[:, None]:
             state = states[:, rows[0]]
             if len(state) < len(self.parts) * self.modes.count:
                 state = self.completed(times[rows[:1]], state[:, None])[:, 0]
-            waves = self.modes.waves(points[rows])
-            found[rows] = self.modes.at(self._tables(state)[place : place + 1], waves, [index], place)[0, 0]
-        return found
+            waves = self.modes.exponentials(points[rows])
+            values[rows] = self.modes.at(self._tables(state)[place : place + 1], waves, [index], place)[0, 0]
+        return values

@@ -1,1 +1,1 @@
-"""How a march responds to unknown numbers and functions."""
+"""Forward sensitivities of the method of lines to unknown numbers and functions."""

@@ -1,7 +1,7 @@
-"""How an evolution depends on its unknowns: its formulas with unknown numbers and functions as symbols.
+"""Parametric dependence of an evolution: its formulas with unknown numbers and functions as symbols.
 
-Unknown numbers count as functions of the first coordinate of space that happen to be constant: one way for both, and a
-statement is understood once, not at every value.
+Unknown numbers are treated as functions of the first coordinate of space that happen to be constant, so that both have
+the same code, and a statement is analysed once, not at every value.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.features.galerkin import Galerkin
 from rannpde.pde.lines.fourier.system import FourierSystem
 from rannpde.pde.lines.solution import SpaceTimeSolution
-from rannpde.pde.lines.tensor.system import TensorSystem
-from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, timed_parts
 from rannpde.pde.problem.evolution import Evolution, evolution_form
 from rannpde.pde.problem.mirrors import mirrors_of
@@ -29,7 +26,7 @@ from rannpde.pde.statement.expression import Jet, differentiate
 
 
 class UnknownVector(Protocol):
-    """What is asked of the unknowns, one vector (p,)."""
+    """The vector (p,) of all unknowns, as the sensitivities use it."""
 
     count: int
     slices: dict[str, slice]
@@ -39,7 +36,7 @@ class UnknownVector(Protocol):
         ...
 
     def table(self, jet: Jet, points: Array) -> Array:
-        """The same by its part of the vector: (M, size)."""
+        """The derivative of ``value`` by its part of the vector: (M, size)."""
         ...
 
 
@@ -47,7 +44,7 @@ class UnknownVector(Protocol):
 class ParametricDependence:
     """An evolution whose formulas hold its unknowns as symbols.
 
-    jets : symbol → derivative of an unknown; table : what stood in its place → symbol
+    jets : symbol → derivative of an unknown; table : the expression that it replaces → symbol
     """
 
     evolution: Evolution
@@ -57,7 +54,7 @@ class ParametricDependence:
 
     @classmethod
     def of(cls, problem: Problem, weak: bool) -> ParametricDependence:
-        """``weak`` : with the divergence form kept, as in ``evolution_form``."""
+        """The dependence of a problem; weak : whether the divergence form is kept, as in ``evolution_form``."""
         evolution = evolution_form(as_functions(problem).at({}), weak=weak)
         names, table, jets = problem.domain.names, {}, {}
         formulas = [part.formula for rate in evolution.rates.values() for part in rate.parts]
@@ -73,45 +70,46 @@ class ParametricDependence:
     def slopes(self, formula: sympy.Expr) -> dict[sympy.Symbol, sympy.Expr]:
         """Symbol of an unknown → ∂formula/∂symbol, those that are not 0."""
         plain = formula.xreplace(self.table)
-        found = {symbol: differentiate(plain, symbol) for symbol in self.jets if symbol in plain.free_symbols}
-        return {symbol: slope for symbol, slope in found.items() if slope != 0}
+        slopes = {symbol: differentiate(plain, symbol) for symbol in self.jets if symbol in plain.free_symbols}
+        return {symbol: slope for symbol, slope in slopes.items() if slope != 0}
 
     @cached_property
-    def bends_boundary(self) -> bool:
-        """Whether an unknown is a coefficient of a boundary condition, so that the functions of space follow it."""
+    def changes_boundary_operator(self) -> bool:
+        """Whether an unknown is a coefficient of a boundary condition, so that the basis in space depends on it."""
         terms = [term for name in self.evolution.orders for term in self.evolution.boundary(name)]
         return any(self.slopes(partial) for term in terms for partial in term.expression.partials)
 
     @cached_property
-    def moves_boundary(self) -> bool:
+    def changes_boundary_values(self) -> bool:
         """Whether boundary values change with an unknown."""
         terms = [term for name in self.evolution.orders for term in self.evolution.boundary(name)]
         return any(self.slopes(term.expression.formula) for term in terms)
 
     @cached_property
-    def timely(self) -> bool:
-        """Whether an unknown is a function of time, which the tables at the nodes do not follow."""
+    def depends_on_time(self) -> bool:
+        """Whether an unknown is a function of time, for which the tables at the nodes are not made."""
         return any(isinstance(one, UnknownFunction) and "t" in one.of for one in self.unknown.values())
 
-    @cached_property
-    def clock(self) -> Clock | None:
-        """Of the data that change in time, the same for all marches; None where an unknown changes them."""
+    def time_scale(self, scales_per_step: float) -> Clock | None:
+        """The time scale of the data, the same for all values of the unknowns; None where it depends on them."""
         calls = {call for part in timed_parts(self.evolution) for call in part.atoms(AppliedUndef)}
         if any(call.func.__name__ in self.unknown for call in calls):
             return None
-        return Clock.of(self.evolution, LinesTuning().steps.scales_per_step)
+        return Clock.of(self.evolution, scales_per_step)
 
     def fits(self, solution: SpaceTimeSolution) -> bool:
-        """Whether the sensitivities of this march can be had: one set of functions of space, which stays."""
+        """Whether sensitivities of this solution exist: it has one basis in space, which no unknown changes."""
         system = solution.segments[-1].system
-        fixed = solution.evolution.constraints or solution.evolution.walls is not None  # fields without a rate
-        if fixed or self.bends_boundary or self.timely or not solution.whole:
+        fixed = (
+            solution.evolution.constraints or solution.evolution.walls is not None
+        )  # fields without a time derivative
+        if fixed or self.changes_boundary_operator or self.depends_on_time or not solution.whole:
             return False
-        if isinstance(system, FourierSystem):  # walls may be mirrors at some values of the unknowns and not at others
+        if isinstance(system, FourierSystem):  # the reflection symmetry must hold for all values of the unknowns
             parities = system.evolution.mirrors
             return not system.modes.parities or mirrors_of(self.evolution, self.table) == parities
-        kind = isinstance(system, Galerkin) or (isinstance(system, TensorSystem) and not self.moves_boundary)
-        return kind and len(solution.segments) == 1
+        fixed_values = system.basis_kind == "features" or not self.changes_boundary_values
+        return fixed_values and len(solution.segments) == 1
 
 
 def as_functions(problem: Problem) -> Problem:
@@ -125,17 +123,17 @@ def as_functions(problem: Problem) -> Problem:
 
 
 def functions_identifiable(problem: Problem) -> bool:
-    """Whether a problem with unknown functions can be fitted by marches: it evolves, and only its equations and initial
-    values hold them, at all times the same.
+    """Whether unknown functions can be identified by the method of lines: only the equations and initial values of an
+    evolution contain them, and they do not depend on time.
     """
     if problem.obstacles:
         return False
     dependence = ParametricDependence.of(problem, weak=True)
-    outside = dependence.timely or dependence.bends_boundary or dependence.moves_boundary
+    outside = dependence.depends_on_time or dependence.changes_boundary_operator or dependence.changes_boundary_values
     return not (outside or dependence.evolution.constraints)
 
 
 def weak_form(solution: SpaceTimeSolution) -> bool:
-    """Whether a march kept the divergence form."""
+    """Whether a solution used the divergence form."""
     system = solution.segments[-1].system
-    return isinstance(system, FourierSystem) or system.evolution.weak
+    return system.basis_kind == "fourier" or system.evolution.weak

@@ -1,12 +1,13 @@
-"""Sensitivities of a march: how its states change with unknown numbers and functions, along the steps that it took.
+"""Forward sensitivities: the derivatives of a trajectory by unknown numbers and functions, along its own steps.
 
-With z' = F(t, z, θ), the sensitivity S = ∂z/∂θ satisfies S' = F_z S + F_θ. On a step of the march F_z and F_θ are
-known, so that the stages of S solve one linear system, that of Newton's method for z, with many right sides:
+With z' = F(t, z, θ), the sensitivity S = ∂z/∂θ satisfies S' = F_z S + F_θ. On a step of the trajectory F_z and F_θ are
+known, so that the stages of S solve one linear system, that of Newton's method for z, with many right-hand sides:
 
     (A⁻¹/h ⊗ 1 - 1 ⊗ J) ΔS = F_z S + F_θ - A⁻¹(S - S_0)/h .
 
-A matrix J that is frozen for the step makes it an iteration, which ends where the march's own did. What comes out is
-the derivative of the discrete solution itself.
+With a matrix J that is frozen for the step this becomes an iteration, as in the simplified Newton method. For a
+trajectory of Radau collocation the result is the derivative of the discrete solution itself; for other integrators it
+is that of the collocation whose degree is that of their dense output.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from rannpde.pde.time.dense_output import LegendreStep
 from rannpde.pde.time.tableau import RadauTableau, radau_tableau
 from rannpde.threads import one_thread
 
-ITERATIONS = 40
-"""Of the linear systems of a step; its march needed six at most to more digits, from a worse matrix."""
-DIGITS = 1e-9
-"""Relative change of the stages by an iteration that ends it: far below what a fit notices in a derivative."""
+MOST_STAGE_ITERATIONS = 40
+"""Of the linear system of a step; Newton's method needed six at most to more digits, from a worse matrix."""
+STAGE_TOLERANCE = 1e-9
+"""Relative change of the stages that ends the iteration: far below what a fit notices in a derivative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +42,13 @@ class SensitiveSolution:
     """A solution with its derivatives by p unknowns: fields · (1 + p) outputs, the solution's first.
 
     starts (steps, n, p), series (steps, n, p, degree + 1) : S at the beginning of each step, and its Legendre series
-    moved : field → ∂(boundary values)/∂θ (m, s, p) at times (s,), a function; empty where none change
+    boundary : field → a function that gives ∂(boundary values)/∂θ (m, s, p) at times (s,); empty where all vanish
     """
 
     solution: SpaceTimeSolution
     starts: Array
     series: Array
-    moved: Mapping[str, Callable[[Array, int], Array]] = field(default_factory=dict, repr=False)
+    boundary: Mapping[str, Callable[[Array, int], Array]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def space(self) -> FeatureSpace | TensorSpace | FourierSpace:
@@ -81,15 +82,15 @@ class SensitiveSolution:
             series = legendre.legder(series, within, scl=scale, axis=2) if within else series
             basis = legendre.legvander(scale * (points[rows, 0] - step.t_old) - 1.0, series.shape[2] - 1)
             spread = (table @ series.reshape(len(series), -1)).reshape(len(rows), -1, series.shape[2])
-            found = np.einsum("mpk,mk->mp", spread, basis)
-            result[rows] = (found + (table @ self.starts[number, block] if not within else 0.0)).real
-        if name in self.moved and isinstance(self.space, FeatureSpace):
+            values = np.einsum("mpk,mk->mp", spread, basis)
+            result[rows] = (values + (table @ self.starts[number, block] if not within else 0.0)).real
+        if name in self.boundary and isinstance(self.space, FeatureSpace):
             lifting = self.space.lifting(name, derivative[1:], points[:, 1:])
-            result += np.einsum("mk,kmp->mp", lifting, self.moved[name](points[:, 0], derivative[0]))
+            result += np.einsum("mk,kmp->mp", lifting, self.boundary[name](points[:, 0], derivative[0]))
         return result
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file: those of the solution, from which the rest is computed again."""
+        """Header and arrays for a file: those of the solution, from which sensitivities are computed again."""
         header, arrays = self.solution.pack()
         return {"function": "forward_sensitivities", "solution": header}, arrays
 
@@ -99,14 +100,16 @@ def forward_sensitivities(
     dependence: ParametricDependence,
     unknowns: UnknownVector,
     vector: Array,
-    over: Callable[[], bool],
+    exhausted: Callable[[], bool],
 ) -> SensitiveSolution:
-    """The sensitivities of a march to the unknowns, at their values (p,), along its steps."""
+    """A solution with its sensitivities to the unknowns, at their values (p,)."""
     with one_thread(solution.evolution.domain.space.dim == 1):
-        return _Along(solution, dependence, unknowns, vector).run(over)
+        return _SensitivityIntegrator(solution, dependence, unknowns, vector).run(exhausted)
 
 
-class _Along:
+class _SensitivityIntegrator:
+    """Integrates the sensitivities along the steps of a solution."""
+
     def __init__(
         self, solution: SpaceTimeSolution, dependence: ParametricDependence, unknowns: UnknownVector, vector: Array
     ) -> None:
@@ -114,26 +117,26 @@ class _Along:
         self.evolution, self.segment = dependence.evolution, solution.segments[0]
         self.space = space_of(self.segment.system, self.evolution)
         self.complex = isinstance(self.space, FourierSpace)
-        self.steps = [
-            step for step in self.segment.trajectory.steps if isinstance(step, LegendreStep)
-        ]  # as collocation makes
+        self.steps = [step for step in self.segment.trajectory.steps if isinstance(step, LegendreStep)]
         self.size = len(self.steps[0].y_old)
         self.last: tuple[Any, ...] = ()
         self.formulas = self._formulas()
-        self.moved = self._boundary() if isinstance(self.space, FeatureSpace) and dependence.moves_boundary else {}
+        self.boundary = (
+            self._boundary() if isinstance(self.space, FeatureSpace) and dependence.changes_boundary_values else {}
+        )
 
     def _formulas(self) -> list[tuple[str, int, str, Any, sympy.Expr]]:
         """(field, part, "own" or "unknown", jet or symbol, ∂part/∂it)."""
-        found: list[tuple[str, int, str, Any, sympy.Expr]] = []
+        formulas: list[tuple[str, int, str, Any, sympy.Expr]] = []
         for name, rate in self.evolution.rates.items():
             for number, part in enumerate(rate.parts):
                 for jet, slope in zip(part.jets, part.partials, strict=True):
-                    found.append((name, number, "own", jet, slope.xreplace(self.dependence.table)))
+                    formulas.append((name, number, "own", jet, slope.xreplace(self.dependence.table)))
                 for symbol, slope in self.dependence.slopes(part.formula).items():
-                    found.append((name, number, "unknown", symbol, slope))
-        return found
+                    formulas.append((name, number, "unknown", symbol, slope))
+        return formulas
 
-    # ------------------------------------------------------------------------------------ what stands in the formulas
+    # ------------------------------------------------------------------------------------ the symbols of the formulas
 
     def _spread(self, symbol: sympy.Symbol, points: Array) -> Array:
         """(M, p): the change of an unknown's derivative with all unknowns."""
@@ -154,9 +157,9 @@ class _Along:
         known = self.evolution.known(times[None, :], self.space.nodes[:, :, None])
         known |= {s: self.space.known(jet, times, states) for s, jet in self.evolution.symbols.items()}
         known |= {s: values for s, (values, _) in self._at_nodes.items()}
-        found = self.evolution.values([row[-1] for row in self.formulas], known)
+        slopes = self.evolution.values([row[-1] for row in self.formulas], known)
         shape = (len(self.space.nodes), len(times))
-        return [np.broadcast_to(np.where(np.isfinite(v), v, 0.0), shape) for v in found]
+        return [np.broadcast_to(np.where(np.isfinite(v), v, 0.0), shape) for v in slopes]
 
     def _boundary(self) -> dict[str, Callable[[Array, int], Array]]:
         assert isinstance(self.space, FeatureSpace)
@@ -197,14 +200,14 @@ class _Along:
                 state[self.space.slices[component]] = self.space.project(component.field, total)
         return state
 
-    # ----------------------------------------------------------------------------------------------------- the march
+    # --------------------------------------------------------------------------------------------------- integration
 
-    def run(self, over: Callable[[], bool]) -> SensitiveSolution:
-        """Step after step; where the time is used up, NaN from there on."""
+    def run(self, exhausted: Callable[[], bool]) -> SensitiveSolution:
+        """Integrate step by step; where the time allowed is used up, the rest is NaN."""
         state = self._initial()
         starts, series = [], []
         for step in self.steps:
-            if over():
+            if exhausted():
                 state = np.full_like(state, np.nan)
             tableau = radau_tableau(step.series.shape[1] - 1)
             stages = self._stages(step, tableau, state) if np.isfinite(state).all() else np.full(
@@ -213,7 +216,7 @@ class _Along:
             starts.append(state)
             series.append(np.concatenate([np.zeros_like(state)[:, :, None], stages], axis=2) @ tableau.legendre.T)
             state = state + stages[:, :, -1]
-        return SensitiveSolution(self.solution, np.stack(starts), np.stack(series), self.moved)
+        return SensitiveSolution(self.solution, np.stack(starts), np.stack(series), self.boundary)
 
     def _stages(self, step: LegendreStep, tableau: RadauTableau, state: Array) -> Array:
         """S - S_0 (n, p, s) at the nodes of a step."""
@@ -221,17 +224,17 @@ class _Along:
         times = step.t_old + length * tableau.nodes
         slopes = self._slopes(times, step(times))
         forcing, solve = self._forcing(times, slopes), self._solver(step, tableau, slopes)
-        found = np.zeros((*state.shape, len(times)), dtype=state.dtype)
+        stages = np.zeros((*state.shape, len(times)), dtype=state.dtype)
         previous = np.inf
-        for _ in range(ITERATIONS):
-            rate = self._push(slopes, state[:, :, None] + found) + forcing
-            change = solve(rate - found @ tableau.derivative.T / length)
-            found = found + change
-            size = float(np.linalg.norm(change)) / max(float(np.linalg.norm(found + state[:, :, None])), 1e-300)
-            if not size > DIGITS or (size < 1e3 * DIGITS and size > 0.5 * previous):
+        for _ in range(MOST_STAGE_ITERATIONS):
+            rate = self._push(slopes, state[:, :, None] + stages) + forcing
+            change = solve(rate - stages @ tableau.derivative.T / length)
+            stages = stages + change
+            size = float(np.linalg.norm(change)) / max(float(np.linalg.norm(stages + state[:, :, None])), 1e-300)
+            if not size > STAGE_TOLERANCE or (size < 1e3 * STAGE_TOLERANCE and size > 0.5 * previous):
                 break
             previous = size
-        return found
+        return stages
 
     def _push(self, slopes: Sequence[Array], changes: Array) -> Array:
         """F_z S (n, p, s)."""
@@ -259,13 +262,13 @@ class _Along:
             result[block] = self.space.gather(name, [parts.get((name, k), nothing) for k in numbers])
 
     def _forcing(self, times: Array, slopes: Sequence[Array]) -> Array:
-        """F_θ (n, p, s), with what changing boundary values do inside."""
+        """F_θ (n, p, s), with the effect of boundary values that depend on the unknowns."""
         count, parts = self.unknowns.count, dict[tuple[str, int], Array]()
         for (name, number, kind, what, _), slope in zip(self.formulas, slopes, strict=True):
             if kind == "unknown":
                 term = slope[:, None, :] * self._at_nodes[what][1][:, :, None]
-            elif what.field in self.moved and isinstance(self.space, FeatureSpace):
-                moved = self.moved[what.field](times, what.index[0])
+            elif what.field in self.boundary and isinstance(self.space, FeatureSpace):
+                moved = self.boundary[what.field](times, what.index[0])
                 lifted = np.einsum("qk,ksp->qps", self.space.lifting(what.field, what.index[1:]), moved)
                 term = slope[:, None, :] * lifted
             else:
@@ -277,7 +280,7 @@ class _Along:
         return result.reshape(self.size, count, len(times))
 
     def _solver(self, step: LegendreStep, tableau: RadauTableau, slopes: Sequence[Array]) -> Callable[[Array], Array]:
-        """The system of a step in the eigenvectors of A⁻¹; kept for steps as long as the last where nothing changed."""
+        """The system of a step in the eigenvectors of A⁻¹; reused for a step of the same length and coefficients."""
         length = step.t - step.t_old
         own = [slope for (_, _, kind, _, _), slope in zip(self.formulas, slopes, strict=True) if kind == "own"]
         steady = all((slope == slope[:, :1]).all() for slope in own)

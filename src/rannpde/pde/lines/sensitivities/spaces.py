@@ -1,8 +1,8 @@
-"""The functions of space of a march as linear maps: what a linearisation of its rates is made of.
+"""The basis in space of a solution as linear maps, of which the linearised rates are composed.
 
-A state z (n,) stands for functions of space; a change of it, for their change. Here are the maps from changes to their
-derivatives at the nodes, from values at the nodes to rates, and from changes to values anywhere: of random features,
-of products of them and of Fourier modes, each for many changes at once.
+A state z (n,) represents functions of space, and a change of it a change of these. The maps go from changes to their
+derivatives at the nodes, from values at the nodes to rates, and from changes to values anywhere, for random features,
+tensor products of them and Fourier modes, each for many changes at once.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from rannpde.pde.statement.expression import Jet
 from rannpde.pde.time.dynamics import DenseJacobian, JacobianOperator
 
 MOST_DENSE = 2500
-"""Numbers of a state up to which the Jacobian of products is formed as a matrix: for many changes that is cheaper."""
+"""Unknowns up to which the Jacobian on a tensor-product basis is formed as a matrix: cheaper for many changes."""
 
 
 class LinearMaps(Protocol):
-    """The maps, for an evolution whose fields live in the functions of a system."""
+    """The maps, for an evolution on the basis of a system."""
 
     nodes: Array
-    """(Q, d): where formulas are evaluated."""
+    """(Q, d): the points at which formulas are evaluated."""
     slices: Mapping[Component, slice]
-    """Where each component lies in a state."""
+    """The slice of each component in a state."""
 
     def known(self, jet: Jet, times: Array, states: Array) -> Array:
         """(Q, s): a derivative of the solution itself at the nodes, boundary values included, from states (n, s)."""
         ...
 
     def jet(self, jet: Jet, changes: Array) -> Array:
-        """(Q, m): a derivative at the nodes of what changes (n, m) stand for, homogeneous on the boundary."""
+        """(Q, m): a derivative at the nodes of the functions that changes (n, m) represent, without boundary values."""
         ...
 
     def gather(self, name: str, parts: Sequence[Array]) -> Array:
@@ -46,11 +46,11 @@ class LinearMaps(Protocol):
         ...
 
     def project(self, name: str, values: Array) -> Array:
-        """(r, m): the state of functions given at the places of ``starts``, (Q', m)."""
+        """(r, m): the state of functions with values (Q', m) at the points of ``starts``."""
         ...
 
     def starts(self) -> Array:
-        """(Q', d): where initial values are asked for."""
+        """(Q', d): the points at which initial values are needed."""
         ...
 
     def table(self, component: Component, points: Array, index: MultiIndex) -> Array:
@@ -58,12 +58,12 @@ class LinearMaps(Protocol):
         ...
 
     def operator(self, time: float, state: Array) -> JacobianOperator:
-        """Newton's matrix, or what stands for it."""
+        """The Jacobian of the simplified Newton method."""
         ...
 
 
 class FeatureSpace:
-    """Of a Galerkin system."""
+    """The maps of a Galerkin system."""
 
     def __init__(self, system: Galerkin, evolution: Evolution) -> None:
         self.system, self.form = system, Galerkin(evolution, system.bases, system.scales)
@@ -96,14 +96,14 @@ class FeatureSpace:
         return self.system.jacobian(time, state)
 
     def lifting(self, name: str, index: MultiIndex, points: Array | None = None) -> Array:
-        """(Q, m): what boundary values change at the nodes, or at points, beside the state."""
+        """(Q, m): the change of the field at the nodes, or at points, with the boundary values, at a fixed state."""
         basis = self.system.bases[name]
         values, lifting = basis.values(index) if points is None else basis.at(points, index)
         return lifting - values @ basis.lifted
 
 
 class TensorSpace:
-    """Of products of axes; boundary values do not change with the unknowns."""
+    """The maps of a tensor-product basis; boundary values do not depend on the unknowns."""
 
     def __init__(self, system: TensorSystem, evolution: Evolution) -> None:
         self.system, self.slices, self.nodes = system, system.slices, system.nodes
@@ -139,7 +139,7 @@ class TensorSpace:
 
 
 class FourierSpace:
-    """Of Fourier modes: complex states, tables of coefficients one after the other."""
+    """The maps of Fourier modes: complex states, tables of coefficients one after the other."""
 
     def __init__(self, system: FourierSystem, evolution: Evolution) -> None:
         self.system, self.evolution, self.modes, self.nodes = system, evolution, system.modes, system.modes.points
@@ -150,7 +150,7 @@ class FourierSpace:
 
     def jet(self, jet: Jet, changes: Array) -> Array:
         tables = changes[self.slices[Component.of(jet)]].T.reshape(-1, *self.modes.shape)
-        parity = self.modes.turned(self._part(jet.field), jet.index[1:])
+        parity = self.modes.parity_of(self._part(jet.field), jet.index[1:])
         return self.modes.to_grid(tables * self.modes.factor(jet.index[1:]), parity).reshape(len(tables), -1).T
 
     def _part(self, name: str) -> int:
@@ -170,15 +170,15 @@ class FourierSpace:
         return self._projected(name, values, (0,) * self.modes.dim)
 
     def _projected(self, name: str, values: Array, index: MultiIndex) -> Array:
-        """Of functions with the parity of that derivative of a field."""
+        """The state of functions with the parity of that derivative of a field."""
         grids = np.ascontiguousarray(values.T).reshape(-1, *self.modes.grid_shape)
-        parity = self.modes.turned(self._part(name), index)
+        parity = self.modes.parity_of(self._part(name), index)
         return self.modes.to_tables(grids, parity).reshape(len(grids), -1).T
 
     def table(self, component: Component, points: Array, index: MultiIndex) -> Array:
         whole = np.ones((len(points), 1))
-        parity = self.modes.turned(self._part(component.field), index)
-        for axis, wave in enumerate(self.modes.waves(points)):
+        parity = self.modes.parity_of(self._part(component.field), index)
+        for axis, wave in enumerate(self.modes.exponentials(points)):
             own = wave
             if parity:
                 own = 1j * wave.imag if parity[axis] else wave.real
@@ -200,7 +200,7 @@ def space_of(system: SemiDiscreteSystem, evolution: Evolution) -> FeatureSpace |
 
 
 def solver(operator: JacobianOperator, shift: complex) -> Callable[[Array], Array]:
-    """r (n, m) → (shift - J)⁻¹ r for many right sides."""
+    """r (n, m) → (shift - J)⁻¹ r for many right-hand sides."""
     one = operator.shifted(shift)
     if isinstance(operator, DenseJacobian):
         return one

@@ -1,12 +1,12 @@
-"""One coordinate of a box: an orthonormal basis on an interval, whose products span functions on the box.
+"""One-dimensional bases: orthonormal functions on an interval, whose tensor products span functions on a box.
 
 Along a bounded axis the functions are singular vectors of adapted random features, as in ``galerkin``: ``rank`` of them
 satisfy the homogeneous conditions at both ends, and one more for each condition lifts its value. Along a periodic axis
-they are cosines and sines of whole frequencies. With both kinds together,
+they are cosines and sines of whole frequencies. With the functions and the liftings together,
 
     E = [φ_1 … φ_r, ℓ_1 … ℓ_m],      B φ = 0,  B ℓ = 1,
 
-the last m coefficients of a function are what the conditions read off it, whatever the others are.
+the last m coefficients of a function are its boundary values B u, whatever the others are.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.features.galerkin import DEPENDENT
 from rannpde.pde.problem.evolution import Constraint, EndRow, Evolution, WallRow
 
-FEW = 16
-"""Columns up to which ``along`` takes them one by one: 5 times faster for 2 of them, no slower for 16 (measured)."""
+FEW_COLUMNS = 16
+"""Columns up to which ``along`` multiplies them one by one: 5 times faster for 2 of them, no slower for 16
+(measured)."""
 
 AXIS_ARRAYS = ("nodes", "weights", "left", "mixing")
 """The arrays of a file."""
@@ -47,7 +48,7 @@ class AxisBasis:
     left: Array
     mixing: Array
     features: RandomFeatures | None = None
-    _kept: dict[int, Array] = field(default_factory=dict, repr=False)
+    _cache: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @property
     def rank(self) -> int:
@@ -61,15 +62,15 @@ class AxisBasis:
 
     @property
     def columns(self) -> int:
-        """Features behind it."""
+        """Random features of the basis."""
         return self.rank if self.features is None else self.features.columns
 
-    def cut(self, rank: int) -> AxisBasis:
-        """With the first ``rank`` of φ only; an odd number along a periodic axis."""
+    def truncated(self, rank: int) -> AxisBasis:
+        """The basis with the first ``rank`` of φ only; an odd number along a periodic axis."""
         if self.features is None:
-            return replace(self, left=self.left[:, : rank - (rank + 1) % 2], _kept={})
+            return replace(self, left=self.left[:, : rank - (rank + 1) % 2], _cache={})
         mixing = np.concatenate([self.mixing[:, :rank], self.mixing[:, self.rank :]], axis=1)
-        return replace(self, left=self.left[:, :rank], mixing=mixing, _kept={})
+        return replace(self, left=self.left[:, :rank], mixing=mixing, _cache={})
 
     def at(self, places: Array, order: int = 0) -> Array:
         """(M, R): that derivative of E at places (M,)."""
@@ -78,17 +79,17 @@ class AxisBasis:
         return _waves(places, self.bounds, self.rank, order)
 
     def values(self, order: int = 0) -> Array:
-        """(Q, R): that derivative of E at the nodes; kept."""
-        if order not in self._kept:
-            found = self.at(self.nodes, order)
+        """(Q, R): that derivative of E at the nodes; cached."""
+        if order not in self._cache:
+            values = self.at(self.nodes, order)
             if order == 0:
-                found[:, : self.rank] = self.left  # features times mixing would lose digits
-            self._kept[order] = found
-        return self._kept[order]
+                values[:, : self.rank] = self.left  # features times mixing would lose digits
+            self._cache[order] = values
+        return self._cache[order]
 
     @cached_property
     def tests(self) -> Array:
-        """(r, Q): node values → products with φ."""
+        """(r, Q): node values → inner products with φ."""
         return np.ascontiguousarray((self.left * self.weights[:, None]).T)
 
     @cached_property
@@ -105,15 +106,15 @@ def _waves(places: Array, bounds: tuple[float, float], count: int, order: int) -
     length = bounds[1] - bounds[0]
     frequencies = 2 * np.pi * np.arange(1, count // 2 + 1) / length
     phase = (places - bounds[0])[:, None] * frequencies + 0.5 * np.pi * order
-    found = np.empty((len(places), count))
-    found[:, 0] = sqrt(1.0 / length) if order == 0 else 0.0
+    values = np.empty((len(places), count))
+    values[:, 0] = sqrt(1.0 / length) if order == 0 else 0.0
     size = sqrt(2.0 / length) * frequencies**order
-    found[:, 1::2], found[:, 2::2] = size * np.cos(phase), size * np.sin(phase)
-    return found
+    values[:, 1::2], values[:, 2::2] = size * np.cos(phase), size * np.sin(phase)
+    return values
 
 
 def periodic_axis(bounds: tuple[float, float], highest: int) -> AxisBasis:
-    """Every whole frequency up to ``highest``, and nodes that make the projection of quadratic terms exact."""
+    """All frequencies up to ``highest``, and nodes that make the projection of quadratic terms exact."""
     count = 3 * highest + 2
     nodes = bounds[0] + (bounds[1] - bounds[0]) * np.arange(count) / count
     left = _waves(nodes, bounds, 2 * highest + 1, 0)
@@ -148,8 +149,8 @@ def random_axis(
 
 def _row(features: RandomFeatures, row: EndRow) -> Array:
     place = np.array([[row.place]])
-    found: Array = sum(c * features(place, (k,)) for k, c in row.coefficients.items())  # type: ignore[assignment]
-    return found
+    values: Array = sum(c * features(place, (k,)) for k, c in row.coefficients.items())  # type: ignore[assignment]
+    return values
 
 
 def along(matrix: Array, tensor: Array, axis: int) -> Array:
@@ -157,13 +158,13 @@ def along(matrix: Array, tensor: Array, axis: int) -> Array:
     before, after = tensor.shape[:axis], tensor.shape[axis + 1 :]
     lead, trail = prod(before), prod(after)
     stack = tensor.reshape(lead, tensor.shape[axis], trail)
-    if lead == 1 or trail > FEW:
-        found = np.matmul(matrix, stack)
-    else:  # many products with few columns each are slow, a few large ones are not
-        found = np.empty((lead, len(matrix), trail), dtype=np.result_type(matrix, tensor))
+    if lead == 1 or trail > FEW_COLUMNS:
+        product = np.matmul(matrix, stack)
+    else:  # a few large products are faster than many with few columns each
+        product = np.empty((lead, len(matrix), trail), dtype=np.result_type(matrix, tensor))
         for k in range(trail):
-            np.matmul(stack[:, :, k], matrix.T, out=found[:, :, k])
-    return found.reshape(*before, len(matrix), *after)
+            np.matmul(stack[:, :, k], matrix.T, out=product[:, :, k])
+    return product.reshape(*before, len(matrix), *after)
 
 
 # --------------------------------------------------------------------------------------------- boundary conditions

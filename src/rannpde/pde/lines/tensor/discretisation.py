@@ -1,5 +1,4 @@
-"""Iterations with products of one-dimensional bases: axes that follow what the last iteration looked like along
-them."""
+"""Iterations with tensor products of one-dimensional bases, which are adapted to the last solution axis by axis."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ from rannpde.pde.time.trajectory import Trajectory
 
 
 class TensorDiscretisation:
-    """Iterations with products of bases that are adapted axis by axis; of an incompressible flow in Stokes modes."""
+    """Iterations with tensor-product bases; for an incompressible flow, in Stokes modes."""
 
     def __init__(
         self,
@@ -45,16 +44,16 @@ class TensorDiscretisation:
         self.settings, self.rng, self.tolerances, self.flow = settings, rng, settings.tolerance_schedule(), flow
         self.form = evolution_form(evolution.problem, weak=False) if flow is None else flow.evolution
         self.faces: dict[str, list[WallRow]] = {name: faces_of(self.form, name) or [] for name in self.form.orders}
-        self.lines = resolutions_of_data(self.form, settings)
+        self.resolutions = resolutions_of_data(self.form, settings)
         self.scales: Mapping[Component, float] = first_scales(evolution)
-        self.boost, self.seen = 1.0, 1.0
+        self.refinement, self.resolved = 1.0, 1.0
         self.profiles: dict[str, list[Profile]] = {}
         self.amplitude: RunningAmplitude | None = None
-        self.least, self.used, self.met = ([start] * len(self.lines) for start in (0, 0, True))
+        self.first_factor, self.used_factor, self.goal_met = ([start] * len(self.resolutions) for start in (0, 0, True))
 
     def run(self, number: int, tol: float) -> SpaceTimeSolution:
-        """The march of one iteration; where little is known yet, on axes that become finer where it needs them."""
-        self.seen = tol
+        """The solution of one iteration; where little is known yet, bases are refined during the integration."""
+        self.resolved = tol
         left = self.settings.tuning.refinements if tol > self.settings.tol or number == 1 else 0
         segments: list[TimeSegment] = []
         while True:
@@ -68,21 +67,22 @@ class TensorDiscretisation:
                 ended = segments[-1] if segments else TimeSegment(system, Trajectory((self.form.domain.time[0],), ()))
                 trajectory = replace(ended.trajectory, status=Status.BUDGET, detail=str(Status.BUDGET))
                 return SpaceTimeSolution(self.form, (*segments[:-1], replace(ended, trajectory=trajectory)))
-            trajectory, found = segments[-1].trajectory, SpaceTimeSolution(self.form, tuple(segments))
-            if trajectory.status is not None or found.whole or not trajectory.steps:
-                return found
-            self.lines, self.scales = estimate_length_scales(found, self.lines, self.settings)
-            self.boost *= self.settings.tuning.restart_refinement
+            trajectory, solution = segments[-1].trajectory, SpaceTimeSolution(self.form, tuple(segments))
+            if trajectory.status is not None or solution.whole or not trajectory.steps:
+                return solution
+            self.resolutions, self.scales = estimate_length_scales(solution, self.resolutions, self.settings)
+            self.refinement *= self.settings.tuning.restart_refinement
             left -= 1
 
     def _integrated(
-        self, integrator: TimeIntegrator, system: TensorSystem, before: list[TimeSegment], watched: bool, needed: bool
+        self, integrator: TimeIntegrator, system: TensorSystem, before: list[TimeSegment], monitored: bool, needed: bool
     ) -> TimeSegment:
-        """The march with these products from the end of the last ones; ``watched``: until they resolve little.
+        """The integration with this basis from the end of the last segment.
 
-        needed : there is nothing yet that could be given back
+        monitored : whether it ends where the basis does not resolve the solution; needed : whether there is nothing yet
+            that could be given back, so that the time allowed is ignored
         """
-        state = handed_over(before[-1], system) if before else system.initial_state()
+        state = transferred(before[-1], system) if before else system.initial_state()
         time = before[-1].trajectory.end if before else self.form.domain.time[0], self.form.domain.time[1]
         modes = (
             None
@@ -95,103 +95,107 @@ class TensorDiscretisation:
             now[0] = moment
             return integrator.notice(steps, moment) if integrator.notice is not None else None
 
-        def strayed(own: Array) -> bool:
+        def under_resolved(own: Array) -> bool:
             times, states = np.array(now), own[:, None]
             return unresolved(system, times, states if modes is None else modes.whole(times, states))
 
         followed = replace(integrator, notice=notice)
-        stop = strayed if watched else None
+        stop = under_resolved if monitored else None
         if modes is None:
             return TimeSegment(system, followed.run(system, time, state, stop=stop))
-        followed = replace(followed, events={name: modes.seen_by(event) for name, event in integrator.events.items()})
-        return TimeSegment(system, modes.shown(followed.run(modes, time, modes.projected(state), stop=stop)))
+        followed = replace(
+            followed, events={name: modes.event_of_modes(event) for name, event in integrator.events.items()}
+        )
+        return TimeSegment(system, modes.completed(followed.run(modes, time, modes.projected(state), stop=stop)))
 
-    def learn(self, solution: SpaceTimeSolution, failed: bool) -> bool:
-        """Look at the solution for the next iteration; False where there is no room for a finer one."""
+    def adapt(self, solution: SpaceTimeSolution, failed: bool) -> bool:
+        """Adapt the bases to the solution; False where there is no room for a finer one."""
         tuning = self.settings.tuning
         system = solution.segments[-1].system
         assert isinstance(system, TensorSystem)
         if len(solution.segments) > 1:
-            self.boost = 1.0  # what made them finer on the way is in their lengths now
-        self.boost *= tuning.refinement if failed else 1.0
-        for k, met in enumerate(self.met):
-            if failed and not met:  # a solution that lacks something cannot show what
-                self.least[k] = min(self.used[k] + 1, len(tuning.length_factors) - 1)
-        self.lines, self.scales = estimate_length_scales(solution, self.lines, self.settings)
+            self.refinement = 1.0  # refinements on the way are part of the observed length scales now
+        self.refinement *= tuning.refinement if failed else 1.0
+        for k, met in enumerate(self.goal_met):
+            if failed and not met:  # an unresolved solution does not show what it lacks
+                self.first_factor[k] = min(self.used_factor[k] + 1, len(tuning.length_factors) - 1)
+        self.resolutions, self.scales = estimate_length_scales(solution, self.resolutions, self.settings)
         self.profiles, self.amplitude = profiles(solution), RunningAmplitude.of(solution, tuning)
         full = system.rank >= 0.95 * self._most
         return not (failed and full)
 
     @property
     def _most(self) -> int:
-        """Unknowns of a field."""
+        """Most unknowns of a field."""
         tuning = self.settings.tuning
-        return tuning.most_unknowns[len(self.lines) - 2] if self.flow is None else tuning.most_flow
+        return tuning.most_unknowns[len(self.resolutions) - 2] if self.flow is None else tuning.most_flow
 
     def system(self, tol: float) -> TensorSystem:
-        """The products of an iteration, their ranks cut where they would hold too many unknowns."""
-        drawn = [self._axis(k, line, tol) for k, line in enumerate(self.lines)]
-        axes = {name: tuple(one[name] for one in drawn) for name in self.form.orders}
-        tuning, dim = self.settings.tuning, len(self.lines)
+        """The system of an iteration, its bases truncated where they would have too many unknowns."""
+        sampled = [self._bases(k, axis, tol) for k, axis in enumerate(self.resolutions)]
+        axes = {name: tuple(one[name] for one in sampled) for name in self.form.orders}
+        tuning, dim = self.settings.tuning, len(self.resolutions)
         for name, own in axes.items():
             excess = float(np.prod([one.rank for one in own])) / self._most
             if excess > 1:
-                axes[name] = tuple(one.cut(max(8, int(one.rank / excess ** (1 / dim)))) for one in own)
-        if self.flow is not None:  # more pressures than the fields have room for would leave no flow
+                axes[name] = tuple(one.truncated(max(8, int(one.rank / excess ** (1 / dim)))) for one in own)
+        if self.flow is not None:  # more pressures than velocities would leave no divergence-free flow
             own = axes[self.flow.pressure]
             ranks = [min(axes[name][k].rank for name in self.flow.axes) for k in range(dim)]
-            axes[self.flow.pressure] = tuple(one.cut(rank) for one, rank in zip(own, ranks, strict=True))
+            axes[self.flow.pressure] = tuple(one.truncated(rank) for one, rank in zip(own, ranks, strict=True))
         return TensorSystem(self.form, axes, self.scales, tuning, weak=self.flow is not None)
 
-    def _axis(self, number: int, line: AxisResolution, tol: float) -> dict[str, AxisBasis]:
-        """field → its axis, of the smoothest features that can carry what the last iteration looked like along it."""
+    def _bases(self, number: int, axis: AxisResolution, tol: float) -> dict[str, AxisBasis]:
+        """field → its basis along an axis, of the smoothest features that represent the profiles of the last
+        solution."""
         tuning = self.settings.tuning
-        if line.highest:
-            highest = int(np.ceil(self.boost * line.highest))
-            return dict.fromkeys(self.form.orders, periodic_axis(line.bounds, highest))
+        if axis.highest:
+            highest = int(np.ceil(self.refinement * axis.highest))
+            return dict.fromkeys(self.form.orders, periodic_axis(axis.bounds, highest))
         if not self.profiles:
-            return self._drawn(number, line, tol, tuning.first_length_factor)
+            return self._sampled(number, axis, tol, tuning.first_length_factor)
         share = tuning.profile_share
-        goal = share * max(tol, self.seen)
-        # digits cost functions in proportion: so many must do for those seen if all are to do for those wanted
+        goal = share * max(tol, self.resolved)
+        # the rank grows in proportion to the digits: this part of it must suffice for the digits seen so far
         part = min(1.0, float(np.log(goal) / np.log(share * tol)))
         before: tuple[float, dict[str, AxisBasis]] | None = None
-        for place in range(self.least[number], len(tuning.length_factors)):
-            axes = self._drawn(number, line, tol, tuning.length_factors[place])
+        for place in range(self.first_factor[number], len(tuning.length_factors)):
+            axes = self._sampled(number, axis, tol, tuning.length_factors[place])
             gap = max(
-                self.profiles[name][number].gap(one.cut(int(part * one.rank)))
+                self.profiles[name][number].projection_error(one.truncated(int(part * one.rank)))
                 for name, one in axes.items()
                 if name in self.profiles
             )
-            self.used[number], self.met[number] = place, gap <= goal
-            if self.met[number]:
+            self.used_factor[number], self.goal_met[number] = place, gap <= goal
+            if self.goal_met[number]:
                 return axes
-            if before is not None and 0.5 * before[0] < gap <= max(
-                tol, self.seen
-            ):  # noise of the last iteration is left
-                self.used[number] = place - 1
+            stagnant = before is not None and 0.5 * before[0] < gap <= max(tol, self.resolved)
+            if before is not None and stagnant:  # what remains is noise of the last iteration
+                self.used_factor[number] = place - 1
                 return before[1]
             before = gap, axes
         return axes
 
-    def _drawn(self, number: int, line: AxisResolution, tol: float, segment: float) -> dict[str, AxisBasis]:
-        """field → its axis, of features whose slopes follow ℓ/segment; all fields share features and nodes."""
+    def _sampled(self, number: int, axis: AxisResolution, tol: float, length_factor: float) -> dict[str, AxisBasis]:
+        """field → its basis along an axis, of features with length scale ℓ/length_factor; all fields share features and
+        nodes."""
         settings, tuning = self.settings, self.settings.tuning
-        resolution = line.resolution.finer(segment * self.boost)
-        most = int(tuning.most_nodes ** (1 / len(self.lines)))
+        resolution = axis.resolution.refined(length_factor * self.refinement)
+        most = int(tuning.most_nodes ** (1 / len(self.resolutions)))
         density = min(tuning.tensor_density, most / (30.0 * resolution.lengths_across))
         rule = resolution.rule(boundary=False, density=density)
         width = settings.width or int(min(resolution.wanted_width(tol), tuning.most_width[0], len(rule.points)))
         features = RandomFeatures.sample(
             width=width, dim=1, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
-        least = tuning.strong_cutoff if self.flow is None else tuning.weak_cutoff  # flows have differentiated tests
+        # test functions of flows are differentiated
+        least = tuning.strong_cutoff if self.flow is None else tuning.weak_cutoff
         cutoff = max(least, 1e-3 * tol)
 
         def on(rule: Rule) -> dict[str, AxisBasis]:
             return {
                 name: random_axis(
-                    line.bounds, features, (rule.points[:, 0], rule.weights),
+                    axis.bounds, features, (rule.points[:, 0], rule.weights),
                     [face.row for face in faces if face.axis == number],
                     cutoff=cutoff, most=int(0.7 * len(rule.points)),
                 )
@@ -199,26 +203,26 @@ class TensorDiscretisation:
             }  # fmt: skip
 
         axes = on(rule)
-        # the nodes that all features need are more than the few functions need that are left of them
+        # the truncated basis needs fewer nodes than all features do
         enough = tuning.nodes_per_function * max(one.functions for one in axes.values()) / len(rule.points)
         return on(resolution.rule(boundary=False, density=enough * density)) if enough < 0.8 else axes
 
 
-def handed_over(before: TimeSegment, system: TensorSystem) -> Array:
-    """The last state of a segment in the functions of another system, (n,)."""
+def transferred(before: TimeSegment, system: TensorSystem) -> Array:
+    """The last state of a segment projected on the basis of another system, (n,)."""
     old, state = before.system, before.trajectory.last
     assert isinstance(old, TensorSystem)
-    end, found = np.array([before.trajectory.end]), np.zeros(system.unknowns)
+    end, projected = np.array([before.trajectory.end]), np.zeros(system.unknowns)
     for component, block in system.slices.items():
         tensor = old.coefficients(component, end, state[:, None])
         for axis, one in enumerate(old.axes[component.field]):
             tensor = along(one.at(system.first[axis].nodes)[:, : tensor.shape[axis]], tensor, axis)
-        found[block] = system.project(component.field, tensor).ravel()
-    return found
+        projected[block] = system.project(component.field, tensor).ravel()
+    return projected
 
 
 def unresolved(system: TensorSystem, times: Array, states: Array) -> bool:
-    """Whether the last functions of an axis hold so much of a state (n, 1) that these axes hardly carry it."""
+    """Whether the last functions of an axis hold so much of a state (n, 1) that the basis hardly resolves it."""
     for component in system.slices:
         if component.level or component not in system.evolution.initial:
             continue
@@ -230,7 +234,7 @@ def unresolved(system: TensorSystem, times: Array, states: Array) -> bool:
 
 
 def initial_rates(system: TensorSystem) -> dict[Component, float]:
-    """The root mean square of each rate at the start."""
+    """The root mean square of the rate of each component at the start."""
     start = np.array([system.evolution.domain.time[0]])
     rate = system.rates(start, system.initial_state()[:, None])[:, 0]
     root = np.sqrt(system.evolution.domain.space.volume)

@@ -1,13 +1,15 @@
-"""Incompressible flow in a box: which statements are one, and what its march needs to know.
+"""Incompressible flow in a box: recognising it in a statement, and the data that its time integration needs.
 
     ∂_t u_f = F_f(t, x, u, ∂u, …) + c_f ∂_f p ,        Σ_f b_f ∂_f u_f = s(t, x) ,        c_f / b_f = κ for all f,
 
-one coordinate for each field. The pressure p has no time derivative: it is whatever keeps the constraint, a system of
-index 2. Tested with functions whose Σ b_f ∂_f φ_f vanishes, p drops out, up to what the sides say of the fluxes
+one coordinate for each field. The pressure p has no time derivative; it is the Lagrange multiplier of the constraint, a
+differential-algebraic system of index 2. With test functions for which Σ b_f ∂_f φ_f vanishes, p drops out, except for
+the boundary fluxes
 
     σ_f = ν_f ∂_n u_f + c_f n_f p ,
 
-ν_f being the constant factor of ∂_nn u_f in F_f: a side that does not give u_f itself must fix σ_f by its conditions.
+where ν_f is the constant factor of ∂_nn u_f in F_f: a side that does not prescribe u_f must determine σ_f by its
+conditions.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, constant
 
-SAME = 1e-12
-"""Two ratios of constants that differ by less are one."""
+EQUAL_RATIOS = 1e-12
+"""Relative difference below which two ratios of constants count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Flux:
-    """σ of a field on one side of the box: factor · value(t, x) summed over the conditions that fix it."""
+    """σ of a field on one side of the box, as a formula in t and x."""
 
     field: str
     side: FlatSide
@@ -41,7 +43,7 @@ class Flux:
 
     @property
     def axis(self) -> int:
-        """Of space, from 0."""
+        """The axis of space, from 0."""
         return self.side.axis - 1
 
 
@@ -49,10 +51,10 @@ class Flux:
 class IncompressibleFlow:
     """See the module.
 
-    evolution : of all fields, in the order of the problem; the pressure stands in no rate and moves by none
-    axes : field → the coordinate of space along which p initial_rates it; divergence : field → b_f; source : s
-    pull : κ; fluxes : on the sides where fields are free
-    level : where data state p at one place of space: that place, and its value as a function of time
+    evolution : of all fields, in the order of the problem; no rate contains the pressure, and its own rate is 0
+    axes : field → the coordinate of space whose derivative of p acts on it; divergence : field → b_f; source : s
+    pressure_factor : κ; fluxes : on the sides where fields are not prescribed
+    level : where data give p at one point of space: that point, and its value as a function of time
     """
 
     evolution: Evolution
@@ -60,17 +62,17 @@ class IncompressibleFlow:
     axes: Mapping[str, int]
     divergence: Mapping[str, float]
     source: sympy.Expr
-    pull: float
+    pressure_factor: float
     fluxes: tuple[Flux, ...]
     level: tuple[Array, Callable[[Array], Array]] | None = None
 
 
-SPLINE = 5
-"""Degree, at most, of the spline through a pressure that is given at some times."""
+PRESSURE_SPLINE_DEGREE = 5
+"""Largest degree of the spline through a pressure that is given at some times."""
 
 
 class _NotAFlow(Exception):
-    """Some part of the statement does not fit."""
+    """A part of the statement is not that of an incompressible flow."""
 
 
 def flow_of(problem: Problem) -> IncompressibleFlow | None:
@@ -83,7 +85,7 @@ def flow_of(problem: Problem) -> IncompressibleFlow | None:
     >>> conditions |= {f"walls, {f}": On(("y=0", "y=1"), f"{f} = 0") for f in ("u", "v")}
     >>> problem = Problem(equations, SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1)), conditions, fields=("u", "v", "p"))
     >>> flow = flow_of(problem)
-    >>> flow.pressure, dict(flow.axes), flow.pull
+    >>> flow.pressure, dict(flow.axes), flow.pressure_factor
     ('p', {'u': 0, 'v': 1}, -1.0)
     """
     try:
@@ -106,9 +108,13 @@ def _recognised(problem: Problem) -> IncompressibleFlow:
     _need(len(laws) == 1 and len(expressions) == len(problem.fields))
     law = expressions.pop(laws[0])
     axes, divergence, source = _divergence(law, moving)
-    rates, initial_rates = _rates(problem, expressions, moving, pressure)
-    ratios = [initial_rates.get((name, axes[name]), 0.0) / divergence[name] for name in moving]
-    _need(ratios[0] != 0 and max(abs(r / ratios[0] - 1) for r in ratios) < SAME and len(initial_rates) == len(moving))
+    rates, pressure_terms = _rates(problem, expressions, moving, pressure)
+    ratios = [pressure_terms.get((name, axes[name]), 0.0) / divergence[name] for name in moving]
+    _need(
+        ratios[0] != 0
+        and max(abs(r / ratios[0] - 1) for r in ratios) < EQUAL_RATIOS
+        and len(pressure_terms) == len(moving)
+    )
     _need(all(_begins(problem, name) for name in moving))
     zero = Expression(sympy.Integer(0), sympy.Integer(0), {})
     rates_of_all = {name: Rate(rates.get(name, zero)) for name in problem.fields}
@@ -146,7 +152,7 @@ def _rates(
 ) -> tuple[dict[str, Expression], dict[tuple[str, int], float]]:
     """field → ∂_t of it without the pressure; (field, axis) → c."""
     rates: dict[str, Expression] = {}
-    initial_rates: dict[tuple[str, int], float] = {}
+    pressure_terms: dict[tuple[str, int], float] = {}
     for expression in expressions.values():
         top = [(s, jet) for s, jet in expression.symbols.items() if jet.index[0]]
         _need(len(top) == 1 and top[0][1].order == 1 and top[0][1].field not in rates)
@@ -158,13 +164,13 @@ def _rates(
         for other, jet in expression.symbols.items():
             if jet.field == pressure:
                 _need(jet.order == 1)
-                initial_rates[name, jet.index.index(1) - 1] = -_number(partials[other]) / scale
+                pressure_terms[name, jet.index.index(1) - 1] = -_number(partials[other]) / scale
                 gone.append(other)
         formula = -expression.formula.subs(dict.fromkeys(gone, 0)) / scale
         used = {s: jet for s, jet in expression.symbols.items() if s in formula.free_symbols}
         rates[name] = Expression(formula, formula, used, problem.functions)
     _need(set(rates) == set(moving))
-    return rates, initial_rates
+    return rates, pressure_terms
 
 
 def _begins(problem: Problem, name: str) -> bool:
@@ -173,7 +179,7 @@ def _begins(problem: Problem, name: str) -> bool:
 
 
 def _level(problem: Problem, pressure: str) -> tuple[Array, Callable[[Array], Array]] | None:
-    """Where data fix the constant of the pressure at one place; between their times a spline does."""
+    """The pressure that data give at one point, interpolated in time by a spline; None without data."""
     terms = [term for term in problem.constraints if term.kind == "data"]
     if not terms:
         return None
@@ -185,7 +191,7 @@ def _level(problem: Problem, pressure: str) -> tuple[Array, Callable[[Array], Ar
     _need(_number(expression.partials[0]) == 1 and np.ptp(points[:, 1:], axis=0).max() == 0)
     times, first = np.unique(points[:, 0], return_index=True)
     values = np.ravel(data)[first]
-    spline = make_interp_spline(times, values, k=min(SPLINE, len(times) - 1))
+    spline = make_interp_spline(times, values, k=min(PRESSURE_SPLINE_DEGREE, len(times) - 1))
     return points[0, 1:], lambda moments: np.asarray(spline(np.clip(moments, times[0], times[-1])))
 
 
@@ -194,9 +200,9 @@ def _level(problem: Problem, pressure: str) -> tuple[Array, Callable[[Array], Ar
 
 def _sides(
     problem: Problem, moving: list[str], pressure: str, rates: Mapping[str, Expression], axes: Mapping[str, int],
-    pull: float, divergence: Mapping[str, float],
+    pressure_factor: float, divergence: Mapping[str, float],
 ) -> tuple[tuple[Term, ...], tuple[Flux, ...]]:  # fmt: skip
-    """The conditions that give a field its values, and the fluxes that all others fix."""
+    """The conditions that prescribe a velocity, and the fluxes that all other conditions determine."""
     walls: list[Term] = []
     others: dict[tuple[int, int], list[Term]] = {}
     given: set[tuple[int, int, str]] = set()
@@ -225,8 +231,12 @@ def _sides(
             _need(len(stated) == len(free))
             rows = [_row(problem, term, sides[axis, outward]) for term in stated]
             for f in free:
-                wanted = _wanted(
-                    f, axis, outward, rates[f], {pressure: pull * divergence[f]} if axes[f] == axis - 1 else {}
+                wanted = _flux_row(
+                    f,
+                    axis,
+                    outward,
+                    rates[f],
+                    {pressure: pressure_factor * divergence[f]} if axes[f] == axis - 1 else {},
                 )
                 fluxes.append(Flux(f, sides[axis, outward], _combined(wanted, rows)))
     return tuple(walls), tuple(fluxes)
@@ -246,28 +256,28 @@ def _row(problem: Problem, term: Term, side: FlatSide) -> ConditionRow:
     return {jet: number for jet, number in coefficients.items() if number}, value
 
 
-def _wanted(
-    name: str, axis: int, outward: int, rate: Expression, initial_rates: Mapping[str, float]
+def _flux_row(
+    name: str, axis: int, outward: int, rate: Expression, pressure_terms: Mapping[str, float]
 ) -> dict[Jet, float]:
-    """σ of a field on a side as jet → coefficient; its second derivatives must stand there with constants."""
+    """σ of a field on a side as jet → coefficient; the factors of its second derivatives must be constants."""
     size = len(rate.jets[0].index) if rate.jets else 3
     unit = tuple(int(k == axis) for k in range(size))
-    found: dict[Jet, float] = {}
+    coefficients: dict[Jet, float] = {}
     for jet, partial in zip(rate.jets, rate.partials, strict=True):
         if jet.index[axis] >= 2:
             _need(jet.field == name and jet.order == 2)
-            found[Jet(name, unit)] = outward * _number(partial)
-    found |= {Jet(p, (0,) * size): outward * number for p, number in initial_rates.items()}
-    return found
+            coefficients[Jet(name, unit)] = outward * _number(partial)
+    coefficients |= {Jet(p, (0,) * size): outward * number for p, number in pressure_terms.items()}
+    return coefficients
 
 
 def _combined(wanted: Mapping[Jet, float], rows: list[ConditionRow]) -> sympy.Expr:
-    """σ as a combination of the stated rows: its value."""
+    """The value of σ, as a linear combination of the stated conditions."""
     jets = list(dict.fromkeys([*wanted, *(jet for row, _ in rows for jet in row)]))
     matrix = np.array([[row.get(jet, 0.0) for row, _ in rows] for jet in jets])
     right = np.array([wanted.get(jet, 0.0) for jet in jets])
     factors = np.linalg.lstsq(matrix, right, rcond=None)[0]
-    _need(np.abs(matrix @ factors - right).max() <= SAME * max(1.0, float(np.abs(right).max())))
+    _need(np.abs(matrix @ factors - right).max() <= EQUAL_RATIOS * max(1.0, float(np.abs(right).max())))
     return sum(
         (sympy.Float(factor) * value for factor, (_, value) in zip(factors, rows, strict=True)), sympy.Integer(0)
     )

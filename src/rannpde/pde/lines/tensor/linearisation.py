@@ -1,4 +1,4 @@
-"""The rates of products linearised at a state: the exact product with the Jacobian, and the Kronecker sums near it."""
+"""Linearised rates on a tensor-product basis: the exact product with the Jacobian, and Kronecker sums close to it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class LinearisedRates:
     slopes: Mapping[str, Mapping[Jet, Any]]
 
     def operator(self) -> KroneckerBlocks:
-        """Fields by themselves where nothing couples them or transport spoils eigenvectors, all together elsewhere."""
+        """The Jacobian operator: fields decoupled where nothing couples them or eigenvectors are ill-conditioned (by
+        transport), all together elsewhere."""
         alone = all(jet.field == name for name, slopes in self.slopes.items() for jet in slopes)
-        together = None if alone or not self._alike() else self._coupled()
+        together = None if alone or not self._same_basis() else self._coupled()
         blocks = (together,) if together is not None else tuple(self._alone(name) for name in self.slopes)
         exact = alone and all(
             isinstance(slope, float) and sum(order > 0 for order in jet.index[1:]) <= 1
@@ -36,8 +37,8 @@ class LinearisedRates:
         )
         return KroneckerBlocks(blocks, self.product, exact, self.system.tuning)
 
-    def _alike(self) -> bool:
-        """Whether all fields have the same functions."""
+    def _same_basis(self) -> bool:
+        """Whether all fields have the same basis."""
         return all(
             np.array_equal(one.left, other.left)
             for axes in self.system.axes.values()
@@ -46,9 +47,9 @@ class LinearisedRates:
 
     def _alone(self, name: str) -> FieldBlock:
         order = self.system.evolution.orders[name]
-        places = tuple(self.system.slices[Component(name, level)] for level in range(order))
+        slices = tuple(self.system.slices[Component(name, level)] for level in range(order))
         sums = [self._sums(name, Component(name, level)) for level in range(order)]
-        return FieldBlock(places, self.system.shapes[name], sums[0], sums[1] if order == 2 else ())
+        return FieldBlock(slices, self.system.shapes[name], sums[0], sums[1] if order == 2 else ())
 
     def _coupled(self) -> CoupledBlock | None:
         components, links = list(self.system.slices), {}
@@ -69,7 +70,7 @@ class LinearisedRates:
         system = self.system
         states = change if change.ndim == 2 else change[:, None]
         tensors = {c: states[block].reshape(*system.shapes[c.field], -1) for c, block in system.slices.items()}
-        kept: dict[Component, dict[tuple[str, Orders], Array]] = {c: {} for c in system.slices}
+        cache: dict[Component, dict[tuple[str, Orders], Array]] = {c: {} for c in system.slices}
         result = np.empty_like(states)
         for component, block in system.slices.items():
             name = component.field
@@ -84,17 +85,20 @@ class LinearisedRates:
                 if isinstance(slope, float):
                     total = total + slope * system.act(name, jet.field, orders, tensors[source])
                 else:
-                    inside = inside + slope[..., None] * system.spread(jet.field, orders, tensors[source], kept[source])
+                    inside = inside + slope[..., None] * system.spread(
+                        jet.field, orders, tensors[source], cache[source]
+                    )
             if isinstance(inside, np.ndarray):
                 total = total + system.project(name, inside)
             result[block] = total.reshape(-1, states.shape[1])
         return result if change.ndim == 2 else result[:, 0]
 
     def _sums(self, name: str, source: Component) -> tuple[Array, ...]:
-        """A_axis (r, r) of a source's jets: coefficients by their means over the other axes, mixed ones left out."""
+        """A_axis (r, r) of the jets of a component, coefficients averaged over the other axes; without mixed
+        derivatives."""
         system, dim, weights = self.system, self.system.dim, self.system.weights
         axes = system.axes[name]
-        found = [np.zeros((one.rank, one.rank)) for one in axes]
+        sums = [np.zeros((one.rank, one.rank)) for one in axes]
         for jet, slope in self.slopes[name].items():
             orders = jet.index[1:]
             if Component.of(jet) != source or sum(order > 0 for order in orders) > 1:
@@ -103,11 +107,11 @@ class LinearisedRates:
                 if any(orders) and not orders[k]:
                     continue
                 if isinstance(slope, float):
-                    small = system.small(name, name, k, orders[k])[:, : one.rank]
-                    found[k] += (slope if any(orders) else slope / dim) * small
+                    small = system.axis_matrix(name, name, k, orders[k])[:, : one.rank]
+                    sums[k] += (slope if any(orders) else slope / dim) * small
                     continue
                 mean = np.einsum(slope * weights, range(dim), [k]) / np.einsum(weights, range(dim), [k])
-                if not any(orders):  # each axis carries its own variation, all together the mean
+                if not any(orders):  # each axis gets its own variation, and all together the mean
                     mean = mean - float((slope * weights).sum() / weights.sum()) * (dim - 1) / dim
-                found[k] += (one.tests * mean) @ one.values(orders[k])[:, : one.rank]
-        return tuple(found)
+                sums[k] += (one.tests * mean) @ one.values(orders[k])[:, : one.rank]
+        return tuple(sums)

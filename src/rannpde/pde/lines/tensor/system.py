@@ -1,14 +1,14 @@
-"""Evolution on boxes of two and three dimensions, in products of one-dimensional bases.
+"""Evolution on boxes of two and three dimensions, projected on a tensor-product basis.
 
     u(t, x) = Σ U_{jkl}(t) E_j(x) E_k(y) E_l(z)
 
-with a basis E of each axis' own (``axis``): as fine along an axis as the solution is along that axis. The state holds
-z = ⟨φ_j φ_k φ_l, u⟩ for the functions φ that satisfy the homogeneous conditions. Coefficients of the other products are
-what the boundary conditions prescribe, the boundary values themselves projected on the products of the other axes; on
-edges, where two sides meet, their mean. As in ``galerkin``, the liftings' products with φ are taken off z first.
+with a basis E for each axis (``basis``), as fine as the solution is along that axis. The state holds
+z = ⟨φ_j φ_k φ_l, u⟩ for the functions φ that satisfy the homogeneous conditions. The coefficients of the other products
+are prescribed by the boundary conditions: they are the boundary values, projected on the products of the other axes; on
+edges, where two sides meet, the mean of both. As in ``galerkin``, ⟨φ, lifting⟩ is subtracted from z first.
 
-Terms with constant coefficients act on U by one small matrix an axis; all others are formed at the nodes of the product
-of the rules, reached and left by one matrix product an axis (sum factorisation).
+Terms with constant coefficients act on U by one small matrix for each axis; all others are formed at the nodes of the
+product of the rules, with one matrix product for each axis there and back (sum factorisation).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Orders = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class TensorSystem:
-    """An evolution (in strong form) on products of axes (field → one AxisBasis a coordinate); a ``Dynamics``.
+    """An evolution (in strong form) on a tensor-product basis (field → one AxisBasis for each coordinate).
 
-    weak : second derivatives with constant factors by parts, without what flows through the sides
+    weak : whether second derivatives with constant factors are integrated by parts, without boundary terms
     """
 
     evolution: Evolution
@@ -54,7 +54,7 @@ class TensorSystem:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """field → (r_1, …, r_d)."""
+        """field → ranks (r_1, …, r_d)."""
         return {name: tuple(axis.rank for axis in axes) for name, axes in self.axes.items()}
 
     @cached_property
@@ -68,7 +68,7 @@ class TensorSystem:
 
     @property
     def columns(self) -> int:
-        """Features along all axes."""
+        """Random features of all axes together."""
         return max(sum(axis.columns for axis in axes) for axes in self.axes.values())
 
     @property
@@ -95,7 +95,7 @@ class TensorSystem:
         return reduce(np.multiply.outer, [axis.weights for axis in self.first])
 
     def initial_state(self) -> Array:
-        """z at the first time (n,); 0 of fields that begin with nothing."""
+        """z at the first time (n,); 0 for fields without initial values."""
         shape = tuple(len(axis.nodes) for axis in self.first)
         state = np.zeros(self.unknowns)
         for component, block in self.slices.items():
@@ -110,7 +110,7 @@ class TensorSystem:
         return self.evolution.size(change, self.slices, self.scales)
 
     def project(self, name: str, values: Array) -> Array:
-        """Node values (Q_1, …, Q_d, …) → products with φ (r_1, …, r_d, …)."""
+        """Node values (Q_1, …, Q_d, …) → inner products with φ (r_1, …, r_d, …)."""
         for axis, one in enumerate(self.axes[name]):
             values = along(one.tests, values, axis)
         return values
@@ -119,16 +119,16 @@ class TensorSystem:
 
     @cached_property
     def faces(self) -> dict[str, list[tuple[int, int, Constraint]]]:
-        """field → (axis, row of that axis, its values) of the conditions, none where all values are 0."""
-        found: dict[str, list[tuple[int, int, Constraint]]] = {}
+        """field → (axis, row of that axis, its values) of each condition; none where all boundary values are 0."""
+        conditions: dict[str, list[tuple[int, int, Constraint]]] = {}
         for name, axes in self.axes.items():
             faces, rows = faces_of(self.evolution, name) or [], [0] * self.dim
             own = []
             for face in faces:
                 own.append((face.axis, rows[face.axis], values_on(face, self.evolution, name, axes)))
                 rows[face.axis] += 1
-            found[name] = own if any(values.value != 0 for _, _, values in own) else []
-        return found
+            conditions[name] = own if any(values.value != 0 for _, _, values in own) else []
+        return conditions
 
     def coefficients(self, component: Component, times: Array, states: Array, order: int | None = None) -> Array:
         """U (R_1, …, R_d, s) of states (n, s); (r_1, …, r_d, s) where all boundary values are 0."""
@@ -141,9 +141,10 @@ class TensorSystem:
         return whole
 
     def _lifting(self, name: str, times: Array, order: int) -> tuple[Array, Array]:
-        """What the boundary prescribes (R_1, …, R_d, s), to be filled, and its products with φ (r_1, …, r_d, s).
+        """The coefficients that the boundary prescribes (R_1, …, R_d, s), and ⟨φ, lifting⟩ (r_1, …, r_d, s).
 
-        The last is kept: the iterations of a step ask at the same times. Equal times are computed once.
+        Those of the last times are cached, since the Newton iterations of a step ask for the same times. Equal times
+        are computed once.
         """
         key = name, order
         if key not in self._last or not np.array_equal(self._last[key][0], times):
@@ -152,7 +153,7 @@ class TensorSystem:
             lifted = whole
             for axis, one in enumerate(self.axes[name]):
                 if one.functions > one.rank:
-                    lifted = along(self.small(name, name, axis, 0), lifted, axis)
+                    lifted = along(self.axis_matrix(name, name, axis, 0), lifted, axis)
             self._last[key] = times.copy(), whole[..., back], lifted[..., back]
         return self._last[key][1].copy(), self._last[key][2]
 
@@ -177,10 +178,11 @@ class TensorSystem:
         whole /= np.maximum(count, 1.0)
         return whole
 
-    def small(self, row: str, column: str, axis: int, order: int) -> Array:
-        """(r, R): what a derivative along an axis does to the coefficients of a field, seen by another's tests."""
+    def axis_matrix(self, row: str, column: str, axis: int, order: int) -> Array:
+        """(r, R): the matrix of a derivative along an axis, from coefficients of one field to test functions of
+        another."""
         key = row, column, axis, order
-        if key not in self._kept:
+        if key not in self._matrices:
             own, other = self.axes[row][axis], self.axes[column][axis]
             if self.weak and order == 2:
                 matrix = -(own.values(1)[:, : own.rank] * own.weights[:, None]).T @ other.values(1)
@@ -188,35 +190,36 @@ class TensorSystem:
                 matrix = own.tests @ other.values(order)
             if order == 0 and row == column:
                 matrix[:, : own.rank] = np.eye(own.rank)
-            self._kept[key] = matrix
-        return self._kept[key]
+            self._matrices[key] = matrix
+        return self._matrices[key]
 
     @cached_property
-    def _kept(self) -> dict[tuple[str, str, int, int], Array]:
+    def _matrices(self) -> dict[tuple[str, str, int, int], Array]:
         return {}
 
     def act(self, row: str, column: str, orders: Orders, tensor: Array) -> Array:
-        """A derivative of U, seen by the tests of a field: (r_1, …, r_d, …)."""
+        """A derivative of U, tested with the functions of a field: (r_1, …, r_d, …)."""
         for axis, order in enumerate(orders):
             if order or row != column or tensor.shape[axis] != self.shapes[row][axis]:
-                tensor = along(self.small(row, column, axis, order)[:, : tensor.shape[axis]], tensor, axis)
+                tensor = along(self.axis_matrix(row, column, axis, order)[:, : tensor.shape[axis]], tensor, axis)
         return tensor
 
-    def spread(self, name: str, orders: Orders, tensor: Array, kept: dict[tuple[str, Orders], Array]) -> Array:
-        """A derivative of U at the nodes (Q_1, …, Q_d, …); ``kept`` holds what derivatives share, from the last on."""
-        start = next((k for k in range(self.dim) if (name, orders[k:]) in kept), self.dim)
-        found = kept[name, orders[start:]] if start < self.dim else tensor
+    def spread(self, name: str, orders: Orders, tensor: Array, cache: dict[tuple[str, Orders], Array]) -> Array:
+        """A derivative of U at the nodes (Q_1, …, Q_d, …); ``cache`` holds partial products that derivatives
+        share, from the last axis on."""
+        start = next((k for k in range(self.dim) if (name, orders[k:]) in cache), self.dim)
+        values = cache[name, orders[start:]] if start < self.dim else tensor
         for axis in range(start - 1, -1, -1):
-            found = along(self.axes[name][axis].values(orders[axis])[:, : found.shape[axis]], found, axis)
-            kept[name, orders[axis:]] = found
-        return found
+            values = along(self.axes[name][axis].values(orders[axis])[:, : values.shape[axis]], values, axis)
+            cache[name, orders[axis:]] = values
+        return values
 
     # ----------------------------------------------------------------------------------------------------- rates
 
     @cached_property
     def split(self) -> dict[str, tuple[dict[Jet, float], sympy.Expr]]:
         """field → its rate as (jet → constant coefficient, the rest)."""
-        found = {}
+        parts = {}
         for name, rate in self.evolution.rates.items():
             expression, linear = rate.source, {}
             for symbol, partial in zip(expression.symbols, expression.partials, strict=True):
@@ -224,8 +227,8 @@ class TensorSystem:
                 if number is not None and np.isfinite(number):
                     linear[symbol] = number
             rest = expression.formula.subs(dict.fromkeys(linear, 0))
-            found[name] = {expression.symbols[symbol]: number for symbol, number in linear.items()}, rest
-        return found
+            parts[name] = {expression.symbols[symbol]: number for symbol, number in linear.items()}, rest
+        return parts
 
     def rates(self, times: Array, states: Array) -> Array:
         """z' (n, s) at s times."""
@@ -246,7 +249,7 @@ class TensorSystem:
         return result
 
     def _rests(self, times: Array, tensors: Mapping[Component, Array]) -> dict[str, Array]:
-        """field → what is not linear with constant coefficients, projected (r_1, …, r_d, s)."""
+        """field → the projected terms that are not linear with constant coefficients, (r_1, …, r_d, s)."""
         rests = {name: rest for name, (_, rest) in self.split.items() if rest != 0}
         used = set().union(*(rest.free_symbols for rest in rests.values())) if rests else set()
         known = self.known(times) | self.jets(tensors, used)
@@ -259,14 +262,14 @@ class TensorSystem:
             }
 
     def jets(self, tensors: Mapping[Component, Array], used: set[sympy.Symbol]) -> dict[sympy.Symbol, Array]:
-        found: dict[sympy.Symbol, Array] = {}
-        kept: dict[Component, dict[tuple[str, Orders], Array]] = {}
+        values: dict[sympy.Symbol, Array] = {}
+        cache: dict[Component, dict[tuple[str, Orders], Array]] = {}
         for symbol, jet in self.evolution.symbols.items():
             if symbol in used:
                 component = Component.of(jet)
-                shared = kept.setdefault(component, {})
-                found[symbol] = self.spread(jet.field, jet.index[1:], tensors[component], shared)
-        return found
+                shared = cache.setdefault(component, {})
+                values[symbol] = self.spread(jet.field, jet.index[1:], tensors[component], shared)
+        return values
 
     def known(self, times: Array) -> dict[sympy.Symbol, Array]:
         known = {self.evolution.clock: times}
@@ -278,7 +281,7 @@ class TensorSystem:
     # --------------------------------------------------------------------------------------------------- Jacobian
 
     def jacobian(self, time: float, state: Array) -> KroneckerBlocks:
-        """J₀ of every field, with the exact product behind it."""
+        """The Kronecker sums J₀ and the exact product with the Jacobian."""
         return self.linearised(time, state).operator()
 
     def linearised(self, time: float, state: Array) -> LinearisedRates:
@@ -289,19 +292,21 @@ class TensorSystem:
         tensors = {c: self.coefficients(c, times, state[:, None]) for c in self.slices} if used else {}
         known = self.known(times) | self.jets(tensors, used)
         values = iter(self.evolution.values(partials, known))
-        found: dict[str, dict[Jet, Any]] = {name: {} for name in rates}
+        slopes: dict[str, dict[Jet, Any]] = {name: {} for name in rates}
         for name, rate in rates.items():
             for jet in rate.source.jets:
                 value = np.nan_to_num(next(values))
                 varies = value.size > 1
-                found[name][jet] = np.broadcast_to(value[..., 0], self.weights.shape) if varies else float(value.item())
-        return LinearisedRates(self, found)
+                slopes[name][jet] = (
+                    np.broadcast_to(value[..., 0], self.weights.shape) if varies else float(value.item())
+                )
+        return LinearisedRates(self, slopes)
 
     def fastest_growth(self, time: float, state: Array) -> float:
         """Largest real part of an eigenvalue of J₀."""
         return max(block.growth() for block in self.jacobian(time, state).blocks)
 
-    # ------------------------------------------------------------------------------------------------- anywhere
+    # --------------------------------------------------------------------------------------------------- values
 
     @property
     def basis_kind(self) -> str:
