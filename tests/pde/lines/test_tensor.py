@@ -13,7 +13,7 @@ from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.adaptive import IterationSettings
 from rannpde.pde.lines.features.resolution import Resolution
-from rannpde.pde.lines.method import Lines, discretisation, products_fit
+from rannpde.pde.lines.method import Lines, discretisation, tensor_fits
 from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.kronecker import CoupledBlock, FieldBlock, KroneckerSolve, SchurFactors
@@ -438,7 +438,7 @@ def test_what_products_cannot_do_stays_with_ridges():
         SpaceTime(t=(0, 1), **SQUARE),
         {"start": On("t=0", "u = 0"), "x": On(("x=0", "x=1"), "u = 0"), "y": On(("y=0", "y=1"), "(1 + x)*u_y + u = 0")},
     )
-    assert not products_fit(evolution_form(along_the_wall))
+    assert not tensor_fits(evolution_form(along_the_wall))
     for problem in (along_the_wall, zoo("porous_medium", dim=2, radius=0.3)):
         assert discretisation(evolution_form(problem)) is not TensorDiscretisation
     with pytest.raises(InputError, match="BDF"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from time import perf_counter
 from typing import Protocol
@@ -202,6 +203,7 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
     iterations: list[LinesIteration] = []
     solutions: list[SpaceTimeSolution] = []
     changes: list[float] = []
+    samples: SolutionSamples | None = None
     status, detail = Status.DISAGREE, ""
     for number, tol in enumerate(kind.tolerances, start=1):
         begin = perf_counter()
@@ -216,7 +218,8 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
                     )
                 status, detail = solution.trajectory.status or Status.INTEGRATOR, solution.trajectory.detail
                 break
-            change = _change(solutions[-1], solution) if solutions else np.inf
+            before, samples = samples, SolutionSamples(solution)
+            change = np.inf if before is None else samples.difference(before)
             told = _record(tol, solution, change, perf_counter() - begin)
             settings.monitor.tell(number, told.steps, width=told.width, estimate=change)
         except KeyboardInterrupt:
@@ -297,13 +300,59 @@ def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
     return points
 
 
-def _change(before: SpaceTimeSolution, after: SpaceTimeSolution) -> float:
-    """The difference of two iterations, or what the initial error means for all times, whichever is more."""
-    if before.trajectory.broken and not after.trajectory.broken:
-        return np.inf  # an integration that was cut short says nothing of later times
-    end = min(before.trajectory.reliable, after.trajectory.reliable)
-    difference = _distance(before, after, check_points(after.evolution, end))
-    return max(difference, _persisting(initial_error(after), difference, _initial_difference(before, after)))
+INITIAL_POINTS = 4000
+"""Points of space at which solutions are compared at the first time."""
+
+
+class SolutionSamples:
+    """The values of a solution at the points where iterations are compared, each computed once.
+
+    An iteration is compared with the one before and with the one after, and its initial error is needed as well: with
+    random features, evaluating them at so many points costs as much as the time integration.
+    """
+
+    def __init__(self, solution: SpaceTimeSolution) -> None:
+        self.solution = solution
+        self._checks: dict[float, Array] = {}
+
+    @cached_property
+    def initial_points(self) -> Array:
+        """Fresh points of space, (M, d)."""
+        return self.solution.evolution.domain.space.sample(INITIAL_POINTS, rng=31)
+
+    @cached_property
+    def initial(self) -> Array:
+        """The fields at the first time, (M, fields)."""
+        points = self.initial_points
+        return self.solution(np.column_stack([np.full(len(points), self.solution.start), points]))
+
+    def up_to(self, end: float) -> Array:
+        """The fields at fresh points of space-time up to a time."""
+        if end not in self._checks:
+            self._checks[end] = self.solution(check_points(self.solution.evolution, end))
+        return self._checks[end]
+
+    def initial_error(self) -> float:
+        """The relative l² error at the first time against the initial values."""
+        evolution = self.solution.evolution
+        later = self.up_to(self.solution.trajectory.reliable)
+        gaps, sizes = [], []
+        for k, (name, order) in enumerate(evolution.orders.items()):
+            if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure has no initial value
+                continue
+            wanted = evolution.initial_values(Component(name, 0), self.initial_points)
+            sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
+            gaps.append(root_mean_square(self.initial[:, k] - wanted))
+        return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
+
+    def difference(self, before: SolutionSamples) -> float:
+        """The relative l² difference to another solution, or what the initial error means for all times, if more."""
+        first, second = before.solution.trajectory, self.solution.trajectory
+        if first.broken and not second.broken:
+            return np.inf  # an integration that was cut short says nothing of later times
+        end = min(first.reliable, second.reliable)
+        difference = _distance(before.up_to(end), self.up_to(end))
+        return max(difference, _persisting(self.initial_error(), difference, _distance(before.initial, self.initial)))
 
 
 def _persisting(initial: float, difference: float, initial_difference: float) -> float:
@@ -316,35 +365,11 @@ def _persisting(initial: float, difference: float, initial_difference: float) ->
     return initial * min(1.0, difference / initial_difference) if comparable else initial
 
 
-def _initial_difference(before: SpaceTimeSolution, after: SpaceTimeSolution, count: int = 4000) -> float:
-    """The difference of two iterations at the first time."""
-    points = after.evolution.domain.space.sample(count, rng=31)
-    return _distance(before, after, np.column_stack([np.full(count, after.start), points]))
-
-
-def _distance(before: SpaceTimeSolution, after: SpaceTimeSolution, points: Array) -> float:
-    """The relative l² distance at points, the largest over the fields; fields that are rounding count by the
-    largest."""
-    values = after(points)
-    gaps = np.linalg.norm(before(points) - values, axis=0)
-    return float((gaps / field_sizes(np.linalg.norm(values, axis=0))).max())
-
-
-def initial_error(solution: SpaceTimeSolution, count: int = 4000) -> float:
-    """The relative l² error of the solution at the first time against its initial values, at fresh points of space."""
-    evolution = solution.evolution
-    points = evolution.domain.space.sample(count, rng=31)
-    points = np.column_stack([np.full(count, solution.start), points])
-    values = solution(points)
-    later = solution(check_points(evolution, solution.trajectory.reliable))
-    gaps, sizes = [], []
-    for k, (name, order) in enumerate(evolution.orders.items()):
-        if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure has no initial value
-            continue
-        wanted = evolution.initial_values(Component(name, 0), points)
-        sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
-        gaps.append(root_mean_square(values[:, k] - wanted))
-    return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
+def _distance(before: Array, after: Array) -> float:
+    """The relative l² distance of values (M, fields), the largest over the fields; a field that is rounding counts
+    relative to the largest."""
+    gaps = np.linalg.norm(before - after, axis=0)
+    return float((gaps / field_sizes(np.linalg.norm(after, axis=0))).max())
 
 
 # ------------------------------------------------------------------------------------------------ windows in time

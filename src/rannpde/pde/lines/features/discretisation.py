@@ -122,6 +122,8 @@ def _node_values(basis: FeatureBasis, own: Array, data: Array, inside: int, inde
 def _touches_bounds(solution: SpaceTimeSolution) -> bool:
     """Whether a field comes close to a declared bound, where its equation may degenerate."""
     problem = solution.evolution.problem
+    if not problem.bounds:
+        return False
     values = solution(check_points(solution.evolution, solution.end))
     for name, bounds in problem.bounds.items():
         own = values[:, problem.fields.index(name)]

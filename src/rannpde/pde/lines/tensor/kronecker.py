@@ -1,7 +1,7 @@
 """Newton systems on a tensor-product basis: Kronecker sums solved axis by axis, as preconditioners of GMRES.
 
 The Jacobian of one field is approximated by J₀ = Σ_axes 1 ⊗ … ⊗ A_axis ⊗ … ⊗ 1, every coefficient replaced by its mean
-over the other axes. With A = V T V⁻¹ on each axis, (shift - J₀) x = r costs two matrix products for each axis and, where
+over the other axes. With A = V T V⁻¹ on each axis, (shift - J₀) x = r costs two matrix products an axis and, where
 all T are diagonal, a division (the fast diagonalisation method). Transport makes the eigenvectors ill-conditioned; T is
 then the triangular factor of Schur's form, and the division a Sylvester equation (Bartels & Stewart). Where the
 iteration x ← x + (shift - J₀)⁻¹ (r - (shift - J) x) would be slow, J₀ preconditions GMRES with the exact product J x.
@@ -91,7 +91,9 @@ def triangular_solve(triangles: Sequence[Array], shift: complex, rhs: Array) -> 
 
 @dataclass(frozen=True, eq=False)
 class FieldBlock:
-    """The diagonal block of J₀ for one field: ∂_t u = Σ own_axis u for order 1; ∂_tt u = Σ (own_axis u + damping_axis u_t) for 2.
+    """The diagonal block of J₀ for one field.
+
+    It is ∂_t u = Σ own_axis u for order 1, and ∂_tt u = Σ (own_axis u + damping_axis u_t) for order 2.
 
     slices : of u, and of u_t, in the state; shape : (r_1, …, r_d)
     """
@@ -162,7 +164,10 @@ class CoupledBlock:
     def of(
         cls, slices: tuple[slice, ...], shape: tuple[int, ...], links: Mapping[tuple[int, int], Sequence[Array]]
     ) -> CoupledBlock | None:
-        """The block, or None where eigenvectors are ill-conditioned; links : (row, column) → A_axis (r, r) for every axis."""
+        """The block, or None where eigenvectors are ill-conditioned.
+
+        links : (row, column) → A_axis (r, r) for every axis
+        """
         factors = []
         for axis in range(len(shape)):
             largest = max((matrices[axis] for matrices in links.values()), key=np.linalg.norm)
@@ -278,7 +283,7 @@ class KroneckerBlocks:
         return rate
 
     def _krylov(self, shift: complex, direct: Callable[[Array], Array]) -> Callable[[Array], Array]:
-        """GMRES on (shift - J₀)⁻¹ (shift - J) x = (shift - J₀)⁻¹ r, which measures errors, not residuals of stiff modes."""
+        """GMRES on (shift - J₀)⁻¹ (shift - J) x = (shift - J₀)⁻¹ r: it measures errors, not residuals of stiff modes."""
 
         def solve(rhs: Array) -> Array:
             kind = complex if np.iscomplexobj(rhs) or np.iscomplexobj(shift) else float
