@@ -7,12 +7,12 @@
     python benchmarks/sensitivity.py --list                 the fields and their values
     python benchmarks/sensitivity.py --problems heat wave   on these problems of the set
 
-Tuples are changed as a whole, whole numbers stay whole and at least 1. SchurFactors of growth change by their excess over 1,
-and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems; with the
-worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where both
-changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise`` marks
-those that change no more than another seed does. Both are candidates for deletion: ``--off`` tells whether the rule
-that a number belongs to is needed at all.
+Tuples are changed as a whole, whole numbers stay whole and at least 1. SchurFactors of growth change by their excess
+over 1, and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems;
+with the worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where
+both changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise``
+marks those that change no more than another seed does. Both are candidates for deletion: ``--off`` tells whether the
+rule that a number belongs to is needed at all.
 """
 
 from __future__ import annotations

@@ -48,15 +48,17 @@ BELOW_IN_PDE = {
     "budget": set(),
     "monitor": {"budget"},
     "solution": {"problem", "monitor"},
+    "forward_model": STATED | {"monitor", "solution"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
     "initial": STATED,
     "time": {"monitor"},
-    "collocation": STATED | {"monitor", "solution", "start"},
-    "cells": STATED | {"monitor", "solution", "start", "initial", "time"},
-    "lines": STATED | {"monitor", "solution", "time"},
-    "inverse": STATED | {"monitor", "solution", "cells", "lines"},
-    "solve": STATED | {"budget", "monitor", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
+    "collocation": STATED | {"monitor", "solution", "start", "forward_model"},
+    "cells": STATED | {"monitor", "solution", "start", "initial", "time", "forward_model"},
+    "lines": STATED | {"monitor", "solution", "time", "forward_model"},
+    "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
+    "solve": STATED
+    | {"budget", "monitor", "solution", "forward_model", "ensembles", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
 BELOW_IN_LINES = {

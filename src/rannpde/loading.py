@@ -20,9 +20,10 @@ from rannpde.pde.cells.network import unpack_cells
 from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.pieces import unpack_pieces
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import Response, restored
+from rannpde.pde.inverse.models import restored
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_solution
 from rannpde.pde.lines.method import LinesHistory
@@ -112,7 +113,7 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         "covariance": floats(arrays, "identified.covariance", (count, count)),
         "noise": {str(n): float(v) for n, v in header["noise"].items()},
         "misfit": {str(n): float(v) for n, v in header["misfit"].items()},
-        "factor": float(header["factor"]), "told": tuple(map(str, header["told"])),
+        "factor": float(header["factor"]), "notes": tuple(map(str, header["notes"])),
     }  # fmt: skip
     if "response" in header:
         own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}

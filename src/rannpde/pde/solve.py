@@ -16,6 +16,7 @@ from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
@@ -135,14 +136,28 @@ class Identify:
         if functions and wanted is None and not all(map(functions_identifiable, problems)):
             wanted = Cells(march=False)
 
-        def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
-            chosen, why = _chosen(problem, wanted)
-            rest = monitor.rest()
-            if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
-                return chosen.solve(problem, own, seed, rest, why, like)
-            return chosen.solve(problem, own, seed, rest, why)
+        return ForwardSolver(wanted, monitor)
 
-        return forward
+
+@dataclass(frozen=True)
+class ForwardSolver:
+    """Solves a problem at values of its unknowns by a method, or the first that fits, in the time that is left."""
+
+    method: Method | str | None
+    monitor: Monitor
+
+    def __call__(
+        self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
+    ) -> Solution:
+        chosen, why = _chosen(problem, self.method)
+        rest = self.monitor.rest()
+        if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
+            return chosen.solve(problem, tol, rng, rest, why, like)
+        return chosen.solve(problem, tol, rng, rest, why)
+
+    def model(self, request: ModelRequest, /) -> ForwardModel | None:
+        """The model of a solution by the method that gave it, with its settings."""
+        return _chosen(request.solution.stated, self.method)[0].model(request)
 
 
 def _judged(solution: Solution) -> Solution:

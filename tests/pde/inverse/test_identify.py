@@ -7,7 +7,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.inverse.estimates import Parameter, factor_of
-from rannpde.pde.inverse.identify import Rounds
+from rannpde.pde.inverse.identify import OuterIterations
 from rannpde.pde.inverse.regression import Regression
 from rannpde.pde.monitor import Monitor
 
@@ -215,7 +215,7 @@ def test_a_solution_alone_is_that_with_derivatives(method):
     problem = rp.Problem("u_t = k*u_xx + r*u*(1 - u)", domain, conditions | data, unknown=unknown)
     monitor = Monitor()
     forward = rp.Identify(forward=method).solver([problem], monitor)
-    search = Rounds([problem], 1e-6, forward, np.random.default_rng(0), monitor)
+    search = OuterIterations([problem], 1e-6, forward, np.random.default_rng(0), monitor)
     model = search.model(problem, forward(problem.at({}), 1e-6, np.random.default_rng(0)), 1e-6)
     for vector in (np.array([0.1, 1.0]), np.array([0.11, 1.2]), np.array([0.3, 0.2])):
         alone = model.solution(vector)(points)[:, 0]

@@ -14,7 +14,10 @@ from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.iterations import CellsFound, CellsIterations
 from rannpde.pde.cells.judging import CellsIteration
 from rannpde.pde.cells.marching import Marching, march_obstacles
+from rannpde.pde.cells.model import CellsModel, CellsTimeModel
+from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
 from rannpde.pde.monitor import Monitor, Status
@@ -95,6 +98,17 @@ class Cells:
         with one_thread(problem.domain.dim < 3):  # small matrices wait for threads longer than they take
             found = self._found(problem, tol, rng, monitor)
         return self._solution(problem, found, tol, monitor, why)
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """The model of a solution by this method, with its degree, weights and tuning; None for unknown functions where
+        time is integrated."""
+        function, history = request.solution.function, request.solution.history
+        assert isinstance(history, CellsHistory)
+        degree = history.iterations[-1].degree
+        if isinstance(function, CellNetwork):
+            return CellsModel(request, function, degree, self.tuning, self.weights)
+        assert isinstance(function, MarchedNetwork)
+        return None if request.unknowns.bases else CellsTimeModel(request, function, degree, self.tuning, self.weights)
 
     def _found(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsFound:
         if self._marches(problem):

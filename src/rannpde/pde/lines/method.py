@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.lines.adaptive import (
     Discretisation,
     FieldEvent,
@@ -24,6 +25,7 @@ from rannpde.pde.lines.adaptive import (
 from rannpde.pde.lines.features.discretisation import FeatureDiscretisation
 from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
 from rannpde.pde.lines.fourier.equations import Equations
+from rannpde.pde.lines.sensitivities.model import LinesModel
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.incompressible import flow_of
@@ -179,6 +181,11 @@ class Lines:
                 kind = between_walls(evolution)
                 result = min(result, solve_in_time(evolution, settings, make, 1), key=lambda one: one.estimate)
         return self._solution(problem, result, monitor, why)
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """The model of a solution by this method, with its tuning and integrator; None where an unknown changes the
+        basis in space."""
+        return LinesModel.of(request, self.tuning, self.integrator or "RadauIIA")
 
     def _kind(self, evolution: Evolution) -> DiscretisationType:
         """The discretisation; settings that only random features have ask for these."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.arrays import Array
 from rannpde.pde.lines.fourier.system import FourierSystem
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.problem.data import Clock, timed_parts
@@ -25,29 +23,16 @@ from rannpde.pde.problem.unknown import AnyUnknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet, differentiate
 
 
-class UnknownVector(Protocol):
-    """The vector (p,) of all unknowns, as the sensitivities use it."""
-
-    count: int
-    slices: dict[str, slice]
-
-    def value(self, jet: Jet, points: Array, vector: Array) -> Array:
-        """A derivative of an unknown at points (M, n) of all coordinates: (M,)."""
-        ...
-
-    def table(self, jet: Jet, points: Array) -> Array:
-        """The derivative of ``value`` by its part of the vector: (M, size)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class ParametricDependence:
     """An evolution whose formulas hold its unknowns as symbols.
 
-    jets : symbol → derivative of an unknown; table : the expression that it replaces → symbol
+    weak : whether the divergence form is kept; jets : symbol → derivative of an unknown; table : the expression that
+        it replaces → symbol
     """
 
     evolution: Evolution
+    weak: bool
     unknown: Mapping[str, AnyUnknown]
     jets: dict[sympy.Symbol, Jet]
     table: dict[sympy.Expr, sympy.Symbol]
@@ -65,7 +50,7 @@ class ParametricDependence:
                 counts = {str(v): int(n) for v, n in node.variable_count} if call is not node else {}
                 symbol = table[node] = sympy.Dummy(call.func.__name__, real=True)
                 jets[symbol] = Jet(call.func.__name__, tuple(counts.get(name, 0) for name in names))
-        return cls(evolution, problem.unknown, jets, table)
+        return cls(evolution, weak, problem.unknown, jets, table)
 
     def slopes(self, formula: sympy.Expr) -> dict[sympy.Symbol, sympy.Expr]:
         """Symbol of an unknown → ∂formula/∂symbol, those that are not 0."""

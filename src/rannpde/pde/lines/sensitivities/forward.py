@@ -22,7 +22,8 @@ import sympy
 from numpy.polynomial import legendre
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.lines.sensitivities.dependence import ParametricDependence, UnknownVector
+from rannpde.pde.forward_model import UnknownVector
+from rannpde.pde.lines.sensitivities.dependence import ParametricDependence
 from rannpde.pde.lines.sensitivities.spaces import FeatureSpace, FourierSpace, TensorSpace, solver, space_of
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.problem.evolution import Component, constraints_of

@@ -283,7 +283,8 @@ class KroneckerBlocks:
         return rate
 
     def _krylov(self, shift: complex, direct: Callable[[Array], Array]) -> Callable[[Array], Array]:
-        """GMRES on (shift - J₀)⁻¹ (shift - J) x = (shift - J₀)⁻¹ r: it measures errors, not residuals of stiff modes."""
+        """GMRES on (shift - J₀)⁻¹ (shift - J) x = (shift - J₀)⁻¹ r: it measures errors, not residuals of stiff
+        modes."""
 
         def solve(rhs: Array) -> Array:
             kind = complex if np.iscomplexobj(rhs) or np.iscomplexobj(shift) else float
