@@ -275,7 +275,7 @@ class OuterIterations:
             covariance=spread[np.ix_(chosen, chosen)],
             noise=dict(zip(names, scales, strict=True)),
             misfit={name: fit.misfit(k) for k, name in enumerate(names)},
-            response=fit.rows.responses[0], spread=spread, factor=factor, notes=self._told(fit),
+            response=fit.rows.responses[0], spread=spread, factor=factor, notes=self._notes(fit),
             experiments=tuple(self.solutions) if len(self.solutions) > 1 else (),
         )  # fmt: skip
 
@@ -349,19 +349,19 @@ class OuterIterations:
                 remedy = "correct the equations or bounds" if held else "correct the equations"
                 degree = ", or a larger degree" if self.unknowns.bases else ""
                 return Status.VETOED, f"{missed}: {remedy}, give a larger noise{degree}"
-        unmet = (
-            float(np.sqrt(np.mean(np.square(fit.rows.constraint_residuals))))
-            if len(fit.rows.constraint_residuals)
-            else 0.0
-        )
-        if unmet > self.settings.constraint_excess:
-            lacking = f"the conditions on unknown functions alone are missed by {unmet * self.settings.constraint_tolerance:.1e} of their size"
-            return Status.VETOED, f"{lacking}; give a larger degree, or conditions that agree"
+        left = fit.rows.constraint_residuals
+        excess = float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
+        if excess > self.settings.constraint_excess:
+            missed = f"missed by {excess * self.settings.constraint_tolerance:.1e} of their size"
+            return (
+                Status.VETOED,
+                f"the conditions on unknown functions alone are {missed}; give a larger degree, or conditions that agree",
+            )
         if not self.agreed:
             return Status.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
         return Status.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
 
-    def _told(self, fit: RegressionResult) -> tuple[str, ...]:
+    def _notes(self, fit: RegressionResult) -> tuple[str, ...]:
         known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"
         notes = [f"{len(self.fits)} outer iterations, {sum(f.steps for f in self.fits)} steps; {known}"]
         for k, one in enumerate(self.measured):

@@ -220,15 +220,15 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
                 break
             before, samples = samples, SolutionSamples(solution)
             change = np.inf if before is None else samples.difference(before)
-            told = _record(tol, solution, change, perf_counter() - begin)
-            settings.monitor.tell(number, told.steps, width=told.width, estimate=change)
+            record = _record(tol, solution, change, perf_counter() - begin)
+            settings.monitor.tell(number, record.steps, width=record.width, estimate=change)
         except KeyboardInterrupt:
             if not solutions:
                 raise
             status = Status.INTERRUPTED
             break
         solutions.append(solution)
-        iterations.append(told)
+        iterations.append(record)
         comparable = len(iterations) > 1 and iterations[-2].tolerance <= settings.tol
         ended = solution.trajectory.status
         if ended is not None and ended.by_caller:

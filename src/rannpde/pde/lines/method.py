@@ -327,13 +327,13 @@ class LinesHistory:
 
     def lines(self) -> list[str]:
         """The lines of the report."""
-        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
-        told.append(f"fastest growth of a mode at the start: exp({self.fastest_growth:.2g} t)")
+        rows = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        rows.append(f"fastest growth of a mode at the start: exp({self.fastest_growth:.2g} t)")
         for name, times in self.events.items():
-            told.append(f"event {name!r} at t = " + (", ".join(f"{t:.8g}" for t in times) or "never"))
+            rows.append(f"event {name!r} at t = " + (", ".join(f"{t:.8g}" for t in times) or "never"))
         if self.known_until is not None:
-            told.append(f"known up to t = {self.known_until:.6g} only")
-        return told
+            rows.append(f"known up to t = {self.known_until:.6g} only")
+        return rows
 
     def to_table(self) -> dict[str, Any]:
         """The history as JSON-able data."""
