@@ -1,6 +1,7 @@
 """The ladder of imports: each package uses only what stands below it, and inside ``pde`` each part likewise."""
 
 import ast
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -61,6 +62,21 @@ BELOW_IN_PDE = {
     | {"budget", "monitor", "solution", "forward_model", "ensembles", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
+BELOW_IN_CELLS = {
+    "tuning": set(),
+    "interfaces": set(),
+    "basis": {"tuning"},
+    "mesh": {"tuning", "interfaces", "basis"},
+    "network": {"interfaces", "basis", "mesh"},
+    "condensation": {"mesh"},
+    "constraints": {"basis", "mesh", "condensation"},
+    "stationary": {"tuning", "basis", "mesh", "network", "condensation", "constraints"},
+    "time": {"tuning", "interfaces", "basis", "mesh", "network", "condensation", "constraints"},
+    "adaptivity": {"tuning", "interfaces", "basis", "mesh", "network", "stationary"},
+    "model": {"tuning", "basis", "mesh", "network", "stationary", "time"},
+    "method": {"tuning", "network", "time", "adaptivity", "model"},
+}
+"""interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
 BELOW_IN_LINES = {
     "tuning": set(),
     "solution": set(),
@@ -76,8 +92,9 @@ BELOW_IN_LINES = {
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
-LINES = [p for p in (ROOT / "pde" / "lines").rglob("*.py") if p.parent.name != "lines" or p.stem != "__init__"]
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
+LINES = [p for p in INNER if place(p, 1) == "lines" and p != ROOT / "pde" / "lines" / "__init__.py"]
+CELLS = [p for p in INNER if place(p, 1) == "cells" and p != ROOT / "pde" / "cells" / "__init__.py"]
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
 
@@ -124,6 +141,14 @@ def test_inside_pde_imports_point_downwards(path):
     assert used <= BELOW_IN_PDE[part], f"pde.{part} may not import {used - BELOW_IN_PDE[part]}"
 
 
+@pytest.mark.parametrize("path", CELLS, ids=lambda p: str(p.relative_to(ROOT / "pde" / "cells")))
+def test_inside_cells_imports_point_downwards(path):
+    part, above = place(path, 2), "rannpde.pde.cells."
+    names = [name.removeprefix(above) for name in imports(without_hints(read(path))) if name.startswith(above)]
+    used = {name.split(".")[0] for name in names} - {part}
+    assert used <= BELOW_IN_CELLS[part], f"pde.cells.{part} may not import {used - BELOW_IN_CELLS[part]}"
+
+
 @pytest.mark.parametrize("path", LINES, ids=lambda p: str(p.relative_to(ROOT / "pde" / "lines")))
 def test_inside_lines_imports_point_downwards(path):
     part = place(path, 2)
@@ -132,53 +157,23 @@ def test_inside_lines_imports_point_downwards(path):
     assert used <= BELOW_IN_LINES[part], f"pde.lines.{part} may not import {used - BELOW_IN_LINES[part]}"
 
 
-def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The sets of modules that reach each other, by Tarjan's algorithm; none where imports have an order."""
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        number[node] = lowest[node] = len(number)
-        stack.append(node)
-        for other in sorted(graph[node]):
-            if other not in number:
-                visit(other)
-                lowest[node] = min(lowest[node], lowest[other])
-            elif other in stack:
-                lowest[node] = min(lowest[node], number[other])
-        if lowest[node] == number[node]:
-            part = [stack.pop()]
-            while part[-1] != node:
-                part.append(stack.pop())
-            if len(part) > 1:
-                found.append(sorted(part))
-
-    for node in sorted(graph):
-        if node not in number:
-            visit(node)
-    return found
+@pytest.mark.parametrize(
+    "table",
+    [BELOW, BELOW_IN_PDE, BELOW_IN_CELLS, BELOW_IN_LINES],
+    ids=["rannpde", "pde", "cells", "lines"],
+)
+def test_the_layers_have_an_order(table):
+    """Each table is topologically sorted: what a part may import stands above it, so that no two import each other."""
+    TopologicalSorter(table).prepare()
+    parts = list(table)
+    for number, part in enumerate(parts):
+        assert table[part] <= set(parts[:number]), f"{part} may import {table[part] - set(parts[:number])} below it"
 
 
-def test_cycles_are_seen():
-    assert cycles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
-    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
-
-
-def test_no_modules_of_pde_import_each_other():
-    """Also not from within functions, nor package by package inside ``lines``; what draws is loaded when asked."""
-    names = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts): p for p in INNER}
-    graph: dict[str, set[str]] = {}
-    for name, path in names.items():
-        graph[name] = (imports(without_hints(read(path))) & set(names)) - {name}
-    assert cycles(graph) == []
-    parts = {name: ".".join(name.split(".")[:4]) for name in names if name.startswith("rannpde.pde.lines.")}
-    packages: dict[str, set[str]] = {part: set() for part in parts.values()}
-    for name, part in parts.items():
-        packages[part] |= {parts[one] for one in graph[name] if one in parts} - {part}
-    assert "rannpde.pde.lines.fourier" in packages
-    assert cycles(packages) == []
+def test_no_modules_inside_pde_import_each_other_in_a_circle():
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in INNER}
+    graph = {name: imports(without_hints(read(path))) & set(names) for name, path in names.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(ROOT.parent).as_posix())

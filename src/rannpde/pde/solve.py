@@ -134,7 +134,7 @@ class Identify:
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
         if functions and wanted is None and not all(map(functions_identifiable, problems)):
-            wanted = Cells(march=False)
+            wanted = Cells(time_stepping=False)
 
         return ForwardSolver(wanted, monitor)
 

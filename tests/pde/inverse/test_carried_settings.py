@@ -80,14 +80,14 @@ def test_lines_integrate_again_with_their_own_tuning_and_integrator(monkeypatch)
 
 def test_cells_model_has_the_tuning_weights_and_degree_of_the_method(monkeypatch):
     built = []
-    system, draw = cells_model.CellsSystem, cells_model.Draw.sample
+    system, draw = cells_model.CellsSystem, cells_model.BasisSample.sample
     monkeypatch.setattr(cells_model, "CellsSystem", lambda *args: built.append(args[4]) or system(*args))
     monkeypatch.setattr(
-        cells_model.Draw,
+        cells_model.BasisSample,
         "sample",
         lambda dim, degree, tuning, rng: built.append((degree, tuning)) or draw(dim, degree, tuning, rng),
     )
-    tuning = CellsTuning(cutoff=3e-13)
+    tuning = CellsTuning(singular_value_cutoff=3e-13)
     method = rp.Cells(degree=9, weights={"ends": 7.0}, tuning=tuning)
     asked = request(rod(), ForwardSolver(method, Monitor()), 1e-8)
     built.clear()
@@ -102,10 +102,10 @@ def test_cells_model_has_the_tuning_weights_and_degree_of_the_method(monkeypatch
 
 def test_cells_in_space_keep_their_settings_through_time(monkeypatch):
     seen = []
-    marching = cells_model.Marching
-    monkeypatch.setattr(cells_model, "Marching", lambda *args: seen.append(args[3:]) or marching(*args))
-    tuning = CellsTuning(cutoff=3e-13)
-    method = rp.Cells(degree=7, weights={"sides": 3.0}, march=True, tuning=tuning)
+    marching = cells_model.CellIntegration
+    monkeypatch.setattr(cells_model, "CellIntegration", lambda *args: seen.append(args[3:]) or marching(*args))
+    tuning = CellsTuning(singular_value_cutoff=3e-13)
+    method = rp.Cells(degree=7, weights={"sides": 3.0}, time_stepping=True, tuning=tuning)
     asked = request(plate(), ForwardSolver(method, Monitor()), 1e-3)
     model = method.model(asked)
     assert model is not None
@@ -122,7 +122,7 @@ def test_a_method_without_a_model_says_so():
 
 
 @pytest.mark.parametrize(
-    "method", [rp.Lines(integrator="DOP853"), rp.Cells(degree=10, weights={"ends": 2.0}, march=False)]
+    "method", [rp.Lines(integrator="DOP853"), rp.Cells(degree=10, weights={"ends": 2.0}, time_stepping=False)]
 )
 def test_identification_with_settings_finds_the_number(method):
     solution = rp.solve(cooling(), tol=1e-6, method=method)

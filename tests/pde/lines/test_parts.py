@@ -263,7 +263,7 @@ def test_modes_represent_derive_and_embed_exactly(dim):
     assert slope == pytest.approx(wanted, abs=1e3 * EPS)
     larger = FourierBasis(bounds, (9,) * dim)
     more = larger.resized(tables, modes.highest)
-    assert larger.at(more, larger.waves(points), [still])[0, 0] == pytest.approx(value, abs=50 * EPS)
+    assert larger.at(more, larger.exponentials(points), [still])[0, 0] == pytest.approx(value, abs=50 * EPS)
     assert modes.resized(more, larger.highest) == pytest.approx(tables, abs=0)
 
 

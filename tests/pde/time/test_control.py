@@ -31,24 +31,24 @@ def test_steps_fill_the_time_exactly(level: int, parts: int, seed: int) -> None:
         if not steps.left:
             break
         assert abs(steps.time - passed) < 1e-12
-        step = steps.judged(trial(steps, 1e-3 * 10 ** rng.uniform(-4, 0.5)))
+        step = steps.decide(trial(steps, 1e-3 * 10 ** rng.uniform(-4, 0.5)))
         if step is not None:
             passed += steps.span / (parts * 2**step.level)
-            steps.taken(step)
+            steps.advance(step)
     assert steps.left or abs(passed - 2.0) < 1e-12
 
 
 def test_errors_that_do_not_fall_with_the_step_are_those_of_space() -> None:
     steps = controller(1.0, 1, 6, 1e-6, 4)
     first = trial(steps, 1e-3)
-    assert steps.judged(first) is None
+    assert steps.decide(first) is None
     assert steps.level > 6
-    assert steps.judged(trial(steps, 1e-3)) is first
-    steps.taken(first)
+    assert steps.decide(trial(steps, 1e-3)) is first
+    steps.advance(first)
     assert (steps.level, steps.position) == (6, 1)
     again = trial(steps, 1.2e-3)
-    assert steps.judged(again) is again
-    steps.taken(again)
+    assert steps.decide(again) is again
+    steps.advance(again)
     assert (steps.level, steps.position) == (5, 1)
 
 
@@ -57,12 +57,12 @@ def test_steps_grow_by_four_or_with_patience_by_two() -> None:
     levels = []
     for _ in range(8):
         levels.append(steps.level)
-        steps.taken(trial(steps, 1e-12))
+        steps.advance(trial(steps, 1e-12))
     assert levels == [10, 10, 10, 10, 8, 8, 8, 6]
     steps = controller(1.0, 1, 10, 1e-6, 4, patience=4)
     for _ in range(4):
         assert steps.level == 10
-        steps.taken(trial(steps, 0.01 * steps.allowed(steps.level, steps.position)))
+        steps.advance(trial(steps, 0.01 * steps.allowed(steps.level, steps.position)))
     assert steps.level == 9
 
 
@@ -76,10 +76,10 @@ def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: in
 
 def test_steps_are_shorter_for_a_while_where_newton_failed() -> None:
     steps = controller(1.0, 1, 3, 1e-6, 4)
-    steps.failed()
+    steps.corrections_failed()
     assert steps.level == 6
     for _ in range(WAIT - 2):
-        steps.taken(trial(steps, 1e-12))
+        steps.advance(trial(steps, 1e-12))
         assert steps.level > 3
     steps.level = 60
     assert steps.too_short

@@ -18,7 +18,8 @@ def test_stages_differentiate_their_polynomials_and_decouple(count: int) -> None
         assert np.allclose(derivative, power * tableau.nodes ** (power - 1), atol=1e-11)
     some_values = np.random.default_rng(0).normal(size=(count, 4))
     parts = [
-        tableau.transform_back(k, tableau.shift(k) * tableau.transform(k, some_values)) for k in range(tableau.distinct)
+        tableau.from_eigenbasis(k, tableau.shift(k) * tableau.to_eigenbasis(k, some_values))
+        for k in range(tableau.distinct)
     ]
     assert np.allclose(np.sum(parts, axis=0), tableau.derivative @ some_values, atol=1e-9)
     assert tableau.distinct == (count + 1) // 2

@@ -9,12 +9,12 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.marching import Marching
-from rannpde.pde.cells.mesh import MeshBuilder
+from rannpde.pde.cells.basis.basis import BasisSample
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
-from rannpde.pde.cells.system import CellsSystem
+from rannpde.pde.cells.stationary.system import CellsSystem
+from rannpde.pde.cells.time.integration import CellIntegration
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.forward_model import FailedEvaluation, ModelRequest, Response, UnknownVector
 from rannpde.pde.functions import State
@@ -69,7 +69,7 @@ class CellsModel:
         self, request: ModelRequest, start: CellNetwork, degree: int, tuning: CellsTuning, weights: Mapping[str, float]
     ) -> None:
         problem, rng = request.problem, request.rng
-        draw = Draw.sample(problem.domain.dim, degree, tuning, rng)
+        draw = BasisSample.sample(problem.domain.dim, degree, tuning, rng)
         names = problem.domain.names
         mesh = MeshBuilder(problem.domain, draw).build(start.tree, tuple(map(names.index, problem.periodic)))
         values = start(problem.domain.sample(SIZE_POINTS, rng=3))
@@ -173,7 +173,7 @@ class CellsTimeModel:
     def __init__(
         self,
         request: ModelRequest,
-        start: MarchedNetwork,
+        start: CellTrajectory,
         degree: int,
         tuning: CellsTuning,
         weights: Mapping[str, float],
@@ -182,7 +182,7 @@ class CellsTimeModel:
         assert isinstance(problem.domain, SpaceTime)
         self.problem, self.unknowns, self.tol, self.monitor = problem, request.unknowns, request.tol, request.monitor
         space = problem.domain.space
-        draw, names = Draw.sample(space.dim, degree, tuning, rng), space.names
+        draw, names = BasisSample.sample(space.dim, degree, tuning, rng), space.names
         self.mesh = MeshBuilder(space, draw).build(start.cells.tree, tuple(map(names.index, problem.periodic)))
         self.sizes = np.sqrt(np.mean(np.square(start(problem.domain.sample(SIZE_POINTS, rng=3))), axis=0))
         self.seed, self.tuning, self.weights = int(rng.integers(2**31)), tuning, weights
@@ -209,7 +209,7 @@ class CellsTimeModel:
     def _integrated(self, vector: Array, near: list[tuple[Problem, float]]) -> State:
         """An integration with its neighbours: outputs are the fields, then their derivatives by each number."""
         forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
-        marching = Marching(forward, self.tol, self.monitor, self.tuning, self.weights)
-        network = marching.with_changes(self.mesh, self.sizes, self.seed, near)
+        integration = CellIntegration(forward, self.tol, self.monitor, self.tuning, self.weights)
+        network = integration.with_sensitivities(self.mesh, self.sizes, self.seed, near)
         whole = len(network.orders) == outputs and network.times[-1] >= network.end * (1 - 1e-9)
         return network if whole else FailedEvaluation(outputs)

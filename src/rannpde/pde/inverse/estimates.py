@@ -15,7 +15,7 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, finite_points
 from rannpde.network.features import FourierFeatures
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.inverse.unknowns import Expanded, FunctionBasis
 from rannpde.pde.problem.unknown import UnknownFunction
@@ -113,7 +113,7 @@ class FunctionEstimate:
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         basis = self.expanded.basis
-        features, cell = basis.cell.draw.features, basis.cell
+        features, cell = basis.cell.basis.features, basis.cell
         arrays = {
             "weights": features.weights, "phases": features.phases, "bounds": cell.bounds,
             "transform": cell.transform, "turn": basis.turn, "roughness": basis.roughness,
@@ -122,7 +122,7 @@ class FunctionEstimate:
         }  # fmt: skip
         about = {
             "name": self.name,
-            "degree": cell.draw.degree,
+            "degree": cell.basis.degree,
             "factor": self.factor,
             "regularisation": self.regularisation,
         }
@@ -150,10 +150,10 @@ def unpack_function(
     transform = floats(arrays, "transform", (features.columns, None))
     turn = floats(arrays, "turn", (transform.shape[1], None))
     count = turn.shape[1]
-    draw = Draw(features, degree, CellsTuning())
+    sample = BasisSample(features, degree, CellsTuning())
     middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-    nodes, shares = draw.grid
-    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, whole=False)
+    nodes, shares = sample.grid
+    cell = Cell(sample, bounds, middle + half * nodes, shares, transform, uncut=False)
     basis = FunctionBasis(unknown, cell, turn, floats(arrays, "roughness", (count,)))
     expanded = Expanded(basis, floats(arrays, "vector", (count,)))
     covariance = floats(arrays, "covariance", (count, count))

@@ -200,7 +200,7 @@ class OuterIterations:
             return model
         if self.unknowns.bases:
             raise InputError(
-                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or the method of "
+                "unknown functions need method=rp.Cells(time_stepping=False) and at most three coordinates, or the method of "
                 f"lines where the equations alone contain them, but the method is {solution.method.name}"
             )
         return RepeatedSolveModel(problem, self.unknowns, lambda both: self._solved(both, tol))
@@ -216,7 +216,7 @@ class OuterIterations:
         It is for evolutions along a line by the method of lines without sensitivities, as with an unknown number in a
         boundary condition: the alternative, fields and sensitivities together, would be solved anew for every value.
         """
-        method, problem = Cells(march=False), request.problem
+        method, problem = Cells(time_stepping=False), request.problem
         by_lines = request.solution.method.name == "lines"
         if not (by_lines and self.space_time_works) or problem.domain.dim > 2 or method.obstacles(problem):
             return None

@@ -124,7 +124,7 @@ class TrialStep(Generic[Payload]):
 class DyadicController(Generic[Payload]):
     """Where an integration is, and how long its next step may be: steps are intervals of a binary tree over time.
 
-    span, parts : the whole time, and into how many equal parts it is divided before they are halved
+    span, segments : the whole time, and into how many equal segments it is divided before they are halved
     level : how often a part is halved at first
     tol : of the error of a step at the end of time, which is of ``order`` in its length (see ``allowed``)
     fixed : whether all steps have one length
@@ -137,7 +137,7 @@ class DyadicController(Generic[Payload]):
     def __init__(
         self,
         span: float,
-        parts: int,
+        segments: int,
         level: int,
         tol: float,
         order: int,
@@ -146,22 +146,22 @@ class DyadicController(Generic[Payload]):
         fixed: bool = False,
         patience: int = 1,
     ) -> None:
-        self.span, self.parts, self.level, self.position = span, parts, level, 0
+        self.span, self.segments, self.level, self.position = span, segments, level, 0
         self.tol, self.order, self.fixed, self.patience = tol, order, fixed, patience
         self.wait, self.futile = wait, futile
         self.rejected: TrialStep[Payload] | None = None
-        self.floor = 0.0  # the error that shorter steps did not reduce
-        self.barred, self.waiting = -1, 0
-        self.last, self.same = -1, 0
+        self.spatial_error = 0.0  # the error that shorter steps did not reduce
+        self.failed_level, self.cooldown = -1, 0
+        self.last, self.repeats = -1, 0
 
     @property
     def left(self) -> int:
         """Steps of the present length up to the end."""
-        return int(self.parts * 2**self.level - self.position)
+        return int(self.segments * 2**self.level - self.position)
 
     @property
     def length(self) -> float:
-        return self.span / (self.parts * 2**self.level)
+        return self.span / (self.segments * 2**self.level)
 
     @property
     def time(self) -> float:
@@ -179,18 +179,18 @@ class DyadicController(Generic[Payload]):
         Such steps leave tol·√(log of their number) in L² over the whole time T, however short the first ones are. The
         initial layers of data that do not agree with the boundary deserve no more.
         """
-        return self.tol * sqrt(self.parts * 2**level / (position + 1))
+        return self.tol * sqrt(self.segments * 2**level / (position + 1))
 
-    def judged(self, trial: TrialStep[Payload]) -> TrialStep[Payload] | None:
+    def decide(self, trial: TrialStep[Payload]) -> TrialStep[Payload] | None:
         """The step to take, this or an earlier one; None where a shorter one is to be tried.
 
         Where a shorter step had no smaller error, the basis in space cannot follow, and no step will change that: the
         longer one is taken, and longer ones after it.
         """
         if self.fixed or trial.error <= self.allowed(trial.level, trial.position):
-            self.floor = 0.0
+            self.spatial_error = 0.0
             return trial
-        if trial.error <= 2 * self.floor:
+        if trial.error <= 2 * self.spatial_error:
             return trial
         before = self.rejected
         if before is None or trial.error < self.futile * before.error:
@@ -198,21 +198,21 @@ class DyadicController(Generic[Payload]):
             self._shorten(min(3, deeper) if trial.position else 3)  # the first step may be of any order
             self.rejected = trial
             return None
-        self.floor = before.error
+        self.spatial_error = before.error
         return before
 
-    def failed(self) -> None:
+    def corrections_failed(self) -> None:
         """Newton's method did not converge in a step: shorter steps follow, for a while."""
-        self.barred, self.waiting, self.rejected = self.level, self.wait, None
+        self.failed_level, self.cooldown, self.rejected = self.level, self.wait, None
         self._shorten(1 if self.position else 3)
 
-    def taken(self, trial: TrialStep[Payload]) -> None:
+    def advance(self, trial: TrialStep[Payload]) -> None:
         """A step was taken."""
         self.level, self.position, self.rejected = trial.level, trial.position + 1, None
-        self.waiting -= 1
-        if self.waiting <= 0:
-            self.barred = -1
-        self.same = self.same + 1 if trial.level == self.last else 1
+        self.cooldown -= 1
+        if self.cooldown <= 0:
+            self.failed_level = -1
+        self.repeats = self.repeats + 1 if trial.level == self.last else 1
         self.last = trial.level
         if not self.fixed and self.left >= self.wait:
             self._lengthen(self._factor(trial))
@@ -220,9 +220,9 @@ class DyadicController(Generic[Payload]):
     def _lengthen(self, factor: float) -> None:
         """Longer steps where they are allowed: by four, as new factors cost many steps, by two after a while."""
         for rise, wanted in ((2, 1), (1, self.patience)):
-            room = self.level - rise > self.barred and self.level >= rise
-            easy = factor > 2**rise or (self.floor > 0 and rise == 1)
-            if room and easy and self.position % 2**rise == 0 and (self.same >= wanted or self.floor > 0):
+            room = self.level - rise > self.failed_level and self.level >= rise
+            easy = factor > 2**rise or (self.spatial_error > 0 and rise == 1)
+            if room and easy and self.position % 2**rise == 0 and (self.repeats >= wanted or self.spatial_error > 0):
                 self.level, self.position = self.level - rise, self.position // 2**rise
                 return
 

@@ -63,12 +63,12 @@ class RadauTableau:
         value = self.eigenvalues[number]
         return float(value.real) if self.is_real(number) else complex(value)
 
-    def transform(self, number: int, stages: Array) -> Array:
+    def to_eigenbasis(self, number: int, stages: Array) -> Array:
         """The row of T⁻¹ of one eigenvalue, applied to stages (s, …): (…)."""
         row = self.dual[number]
         return np.tensordot(row.real if self.is_real(number) else row, stages, axes=1)
 
-    def transform_back(self, number: int, part: Array) -> Array:
+    def from_eigenbasis(self, number: int, part: Array) -> Array:
         """The contribution (s, …) of one eigenvalue and its conjugate to real stages, from transformed values (…)."""
         column = self.vectors[:, number]
         if self.is_real(number):
