@@ -200,8 +200,8 @@ class OuterIterations:
             return model
         if self.unknowns.bases:
             raise InputError(
-                "unknown functions need method=rp.Cells(time_stepping=False) and at most three coordinates, or the method of "
-                f"lines where the equations alone contain them, but the method is {solution.method.name}"
+                "unknown functions need method=rp.Cells(time_stepping=False) and at most three coordinates, or the "
+                f"method of lines where the equations alone contain them, but the method is {solution.method.name}"
             )
         return RepeatedSolveModel(problem, self.unknowns, lambda both: self._solved(both, tol))
 
@@ -353,10 +353,8 @@ class OuterIterations:
         excess = float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
         if excess > self.settings.constraint_excess:
             missed = f"missed by {excess * self.settings.constraint_tolerance:.1e} of their size"
-            return (
-                Status.VETOED,
-                f"the conditions on unknown functions alone are {missed}; give a larger degree, or conditions that agree",
-            )
+            remedy = "give a larger degree, or conditions that agree"
+            return Status.VETOED, f"the conditions on unknown functions alone are {missed}; {remedy}"
         if not self.agreed:
             return Status.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
         return Status.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
