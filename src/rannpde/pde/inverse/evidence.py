@@ -75,7 +75,7 @@ ORDER_ODDS = 2.0
 """Prior odds of each order against the one before. Measured on 26 functions, smooth, rough and random: with 1, errors
 of the smooth ones are a tenth larger; with 10, bands of the random ones cover 91 %, not 93 %."""
 PRIOR_WIDTHS = np.logspace(-3.5, 1.5, 26)
-"""Standard deviations of a prior, relative to the size of the function, that are marginalised over."""
+"""Standard deviations of a prior, relative to the size of the function, over which the estimate is averaged."""
 FIRST_REGULARISATION = 1e-4
 """Regularisation parameter at the start, for noise of size 1."""
 

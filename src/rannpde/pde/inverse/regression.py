@@ -1,6 +1,6 @@
 """Least squares for the unknowns: bounded Levenberg–Marquardt.
 
-The equations hold exactly for every value of the unknowns, so that what is left is a regression of the measured values
+The equations hold exactly for every value of the unknowns, so that the problem is a regression of the measured values
 d = q(θ) + noise. With residuals over the noise r, their derivative -J and a prior of precision Λ on rough parts,
 
     minimise |r(θ)|² + cᵀΛc .

@@ -1,4 +1,4 @@
-"""Rows of the regression: what was measured minus what a model predicts, over the noise, with derivatives."""
+"""Rows of the regression: measured minus predicted values over the noise, with their derivatives."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class DataRows:
-    """Residuals over noise (N,), and the derivative of what the model predicts over noise (N, p), set by set.
+    """Residuals over noise (N,), and the derivatives of the predictions over noise (N, p), set by set.
 
     constraint_residuals, constraint_slopes : the same for the conditions on unknown functions
     responses : of the models

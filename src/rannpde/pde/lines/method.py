@@ -266,9 +266,9 @@ def discretisation(evolution: Evolution) -> DiscretisationType:
 
 
 def between_walls(evolution: Evolution) -> DiscretisationType:
-    """TensorSystem on boxes whose conditions fit, ridges elsewhere.
+    """A tensor-product basis on boxes whose conditions fit, ridge functions elsewhere.
 
-    Ridges keep the weak form, which a field that may touch a declared bound needs.
+    Ridge functions keep the weak form, which a field that may touch a declared bound needs.
     """
     problem, space = evolution.problem, evolution.domain.space
     if evolution.walls is not None:

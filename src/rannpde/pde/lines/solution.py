@@ -116,7 +116,7 @@ class SpaceTimeSolution:
 
     @property
     def trajectory(self) -> Trajectory:
-        """That of the last segment, which tells how and when the integration ended."""
+        """The trajectory of the last segment, which tells how and when the integration ended."""
         return self.segments[-1].trajectory
 
     @property

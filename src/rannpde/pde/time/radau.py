@@ -8,8 +8,8 @@ with Y(t) = y and Y' = f(·, Y) at every node. With A the Butcher matrix and Z_i
 which decouples into s systems of the size of y in the eigenvectors of A⁻¹ (Hairer & Wanner, Solving ODEs II, IV.8).
 
 SciPy's own ``Radau`` has s = 3, and its dense output is of third order: at twelve digits it takes thousands of steps.
-Here the polynomial itself is the dense output, s is chosen from the tolerance, and what is held below the tolerance is
-the error of that polynomial at every time, estimated from the decay of its Legendre coefficients.
+Here the polynomial itself is the dense output, s is chosen from the tolerance, and the step sizes keep the
+error of that polynomial below the tolerance at every time, estimated from the decay of its Legendre coefficients.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""TensorSystem of functions of each coordinate, on boxes; incompressible flow in them."""
+"""Tensor-product bases on boxes, and incompressible flow on them."""
