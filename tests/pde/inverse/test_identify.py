@@ -324,14 +324,14 @@ def test_an_evolution_on_a_shape_is_identified_and_kept(disc, tmp_path):
 
 
 @pytest.mark.parametrize(("force", "same"), [("sin(9*t)", True), ("sin(w*t)", False)])
-def test_data_in_time_are_looked_at_once_where_no_unknown_changes_them(force, same):
+def test_the_time_scale_of_data_is_estimated_once_where_no_unknown_changes_it(force, same):
     from rannpde.pde.lines.sensitivities.dependence import ParametricDependence
 
     conditions = {"start": rp.On("t=0", "u = 0"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
     conditions["sensor"] = rp.Data([[0.5, 0.5], [0.7, 0.5]], [1.0, 1.0], "u", noise=0.1)
     unknown = {"k": rp.Unknown(1.0)} | ({} if same else {"w": rp.Unknown(9.0)})
     problem = rp.Problem(f"u_t = k*u_xx + {force}", rp.SpaceTime(t=(0, 1), x=(0, 1)), conditions, unknown=unknown)
-    assert (ParametricDependence.of(problem, weak=True).clock is not None) == same
+    assert (ParametricDependence.of(problem, weak=True).time_scale(4.0) is not None) == same
 
 
 def test_an_initial_state_that_vanishes_where_it_is_known():
@@ -367,5 +367,5 @@ def test_predictions_go_beyond_the_data():
 
 def test_a_bound_that_keeps_the_data_away_is_named():
     unknown = {"k": rp.Unknown(0.5, bounds=(0, 1)), "A": rp.Unknown(1.0)}
-    with pytest.warns(rp.ConvergenceWarning, match=r"k is held by its upper bound, .* mend the equations or bounds"):
+    with pytest.warns(rp.ConvergenceWarning, match=r"k is held by its upper bound, .* correct the equations or bounds"):
         rp.solve(decay(3 * np.exp(-2.0 * TIMES[:, 0]), noise=0.01, **unknown), tol=1e-6)

@@ -84,6 +84,7 @@ class FeatureBasis:
     constraints: tuple[Constraint, ...]
     boundary_points: int
     _cache: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+    _last_data: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @property
     def rank(self) -> int:
@@ -118,10 +119,17 @@ class FeatureBasis:
         return design @ self.weights, design @ self.lifting
 
     def data(self, times: Array, order: int = 0) -> Array:
-        """(m, s): boundary values, or their time derivatives."""
+        """(m, s): boundary values, or their time derivatives.
+
+        Those of the last times are cached, since the Newton iterations of a step ask for the same times.
+        """
         if not self.constraints:
             return np.zeros((0, len(times)))
-        return np.concatenate([constraint.values(times, order) for constraint in self.constraints])
+        last = self._last_data.get(order)
+        if last is None or not np.array_equal(last[0], times):
+            values = np.concatenate([constraint.values(times, order) for constraint in self.constraints])
+            last = self._last_data[order] = np.array(times), values
+        return last[1]
 
     def coefficients(self, states: Array, data: Array) -> Array:
         """(rank, s): what multiplies the basis for states z (rank, s) and boundary values (m, s)."""
@@ -329,7 +337,7 @@ class Galerkin:
                 for one, other in zip(rows, basis.constraints, strict=True)
                 for k in one.coefficients
             )
-            bases[name] = replace(basis, constraints=rows) if same else build_basis(
+            bases[name] = replace(basis, constraints=rows, _last_data={}) if same else build_basis(
                 basis.features, basis.rule, evolution, name,
                 cutoff=0.5 * float(basis.singular_values[-1]), boundary_points=basis.boundary_points,
             )  # fmt: skip
