@@ -80,13 +80,14 @@ BELOW_IN_CELLS = {
 BELOW_IN_LINES = {
     "tuning": set(),
     "solution": set(),
-    "adaptive": {"tuning", "solution"},
-    "features": {"tuning", "solution", "adaptive"},
+    "comparison": {"solution"},
+    "adaptive": {"tuning", "solution", "comparison"},
+    "features": {"tuning", "solution", "comparison", "adaptive"},
     "fourier": {"tuning", "solution", "adaptive"},
     "tensor": {"tuning", "solution", "adaptive", "features"},
     "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
     "files": {"tuning", "solution", "features", "fourier", "tensor"},
-    "method": {"tuning", "solution", "adaptive", "features", "fourier", "tensor", "sensitivities"},
+    "method": {"tuning", "solution", "comparison", "adaptive", "features", "fourier", "tensor", "sensitivities"},
 }
 """solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")

@@ -18,10 +18,9 @@ from rannpde.pde.lines.adaptive import (
     IterationSettings,
     LinesIteration,
     LinesResult,
-    check_points,
-    fourier_applies,
     solve_in_time,
 )
+from rannpde.pde.lines.comparison import check_points, fourier_applies
 from rannpde.pde.lines.features.discretisation import FeatureDiscretisation
 from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
 from rannpde.pde.lines.fourier.equations import Equations
