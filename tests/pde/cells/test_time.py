@@ -350,7 +350,7 @@ def test_what_hinders_a_march_is_said() -> None:
     with pytest.raises(InputError, match="takes no guess"):
         rp.solve(heat(), method=rp.Cells(guess={"u": "x"}))
     with pytest.raises(InputError, match="time_stepping"):
-        rp.Cells(march="yes")  # type: ignore[arg-type]
+        rp.Cells(time_stepping="yes")  # type: ignore[arg-type]
 
 
 def test_initial_values_are_resolved_before_the_march() -> None:
