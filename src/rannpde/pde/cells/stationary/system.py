@@ -193,7 +193,8 @@ class CellsSystem:
         if cell is None:
             return None
         functions = cell.functions
-        blocks, roots = [], []
+        blocks: list[Array] = []
+        roots: list[Array] = []
         flows: Flows = {}
         for collocation in self.collocations[number]:
             jets = self._jets_at(collocation, number, linearisation)
