@@ -4,6 +4,7 @@
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
 # make docs  the site, with its gallery, in docs/_build/html (RANNPDE_SMALL=1: a small gallery)
 # make dist  the wheel, checked in an empty environment
+# make smoke PYTHON=python3.13  a minute of tests on another Python
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
 # Each creates .venv with known-good versions first; nothing but Python ≥ 3.11 and make is needed.
@@ -14,13 +15,25 @@ READY := .venv/.ready
 
 COUNT ?= 1000
 
-.PHONY: run test fuzz honesty lint format bench pinnacle sensitivity docs dist clean
+.PHONY: run test smoke fuzz honesty lint format bench pinnacle sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# the least that another Python must pass, in an environment of its own that is thrown away: make smoke PYTHON=python3.13
+SMOKE := tests/test_names.py tests/test_grammar.py tests/network/test_network.py tests/pde/test_entry.py \
+  tests/studies/run/test_records.py
+
+smoke:
+	rm -rf build/smoke
+	$(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --editable . pytest hypothesis mpmath
+	OPENBLAS_NUM_THREADS=1 build/smoke/bin/python -m pytest -q $(SMOKE)
+	rm -rf build/smoke
 
 fuzz: $(READY)
 	RANNPDE_FUZZ=100000 $(BIN)/python -m pytest -q -s tests/fuzz

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
@@ -225,12 +226,10 @@ def test_a_changed_digit_is_told_and_the_cell_runs_again(tmp_path: Path, toml: P
     command(*arguments)
     folder = tmp_path / "out" / "tiny"
     before = (folder / "slopes.csv").read_text()
-    connection = sqlite3.connect(folder / "records.sqlite")
-    with connection:
+    with closing(sqlite3.connect(folder / "records.sqlite")) as connection, connection:
         connection.execute(
             "UPDATE cells SET result = replace(result, '\"error\": 0.', '\"error\": 1.') WHERE width = 8"
         )
-    connection.close()
     result = command(*arguments)
     assert result.exit_code == 0
     assert re.search("warning: 4 damaged rows of study 'tiny' in .*their cells run again", result.output)
@@ -246,10 +245,8 @@ def test_files_that_cannot_be_used_end_with_code_2(tmp_path: Path, toml: Path, s
     command(*arguments)
     page = tmp_path / "out" / "tiny" / "report.html"
     page.unlink()
-    connection = sqlite3.connect(page.with_name("records.sqlite"))
-    with connection:
+    with closing(sqlite3.connect(page.with_name("records.sqlite"))) as connection, connection:
         connection.execute(statement)
-    connection.close()
     result = command(*arguments)
     assert result.exit_code == 2
     assert re.search("records file .*(damaged|version 1).*--out", result.output)
@@ -326,15 +323,19 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, toml: Path) -> None:
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from rannpde.cli import main; main()"
     )
     arguments = ["study", str(toml), "--out", str(tmp_path / "out"), "--workers", "2"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    records = tmp_path / "out" / "tiny" / "records.sqlite"
-    deadline = time.monotonic() + 60
-    while not (records.exists() and records.stat().st_size > 40_000) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+        stack.callback(process.kill)
+        records = tmp_path / "out" / "tiny" / "records.sqlite"
+        deadline = time.monotonic() + 60
+        while not (records.exists() and records.stat().st_size > 40_000) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
     assert "finished cells are kept" in output
     assert "Traceback" not in output
