@@ -1,6 +1,7 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
-# make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html
+# make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html (CASES="wave-1d": some)
+# make peers PEERS=/path/to/python  other libraries, where that Python has them, beside this one
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
 # make docs  the site, with its gallery, in docs/_build/html (RANNPDE_SMALL=1: a small gallery)
 # make dist  the wheel, checked in an empty environment
@@ -14,8 +15,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 COUNT ?= 1000
+CASES ?=
+PEERS ?= $(BIN)/python
 
-.PHONY: run test smoke fuzz honesty lint format bench pinnacle sensitivity docs dist clean
+.PHONY: run test smoke fuzz honesty lint format bench pinnacle peers sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
@@ -51,17 +54,20 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python benchmarks/fit.py
-	$(BIN)/python benchmarks/reproduce.py
-	$(BIN)/python benchmarks/theory.py
-	$(BIN)/python benchmarks/solve.py
-	$(BIN)/python benchmarks/evolve.py
+	$(BIN)/python -m benchmarks.fit
+	$(BIN)/python -m benchmarks.paper
+	$(BIN)/python -m benchmarks.theory
+	$(BIN)/python -m benchmarks.solve
+	$(BIN)/python -m benchmarks.evolve
 
 pinnacle: $(READY)
-	$(BIN)/rannpde bench pinnacle
+	$(BIN)/python -m benchmarks.pinnacle $(CASES)
+
+peers: $(READY)
+	$(BIN)/python -m benchmarks.peers --python $(PEERS)
 
 sensitivity: $(READY)
-	$(BIN)/python benchmarks/sensitivity.py
+	$(BIN)/python -m benchmarks.sensitivity
 
 docs: .venv/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html

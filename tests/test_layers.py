@@ -35,8 +35,7 @@ BELOW = {
     "plotting": {"network", "domains", "fitting", "pde"},
     "sklearn": {"network", "domains", "fitting"},
     "studies": {"network", "domains", "fitting", "pde", "theory", "plotting"},
-    "bench": {"network", "domains", "fitting", "pde", "plotting", "studies"},
-    "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies", "bench"},
+    "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies"},
 }
 STATED = {"statement", "functions", "residual", "problem"}
 BELOW_IN_PDE = {

@@ -88,7 +88,7 @@ class LinesTuning:
     nodes_per_function : of the rule of an axis: 4.4 nodes a wavelength of the last function, where Gauss needs π
     unresolved : a first or early iteration stops where the last quarter of an axis' functions holds this share of the
         solution, and goes on from there with axes for what it saw, ``much_finer``, at most ``refinements`` times:
-        fronts that 23 functions could not carry made Heat 2d-LT (bench/pinnacle) take 460 steps that showed nothing
+        fronts that 23 functions could not carry made Heat 2d-LT (PINNacle) take 460 steps that showed nothing
     product_looks : values at nodes and times, at most, when an iteration looks at products
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
     most_flow : unknowns of each field of an incompressible flow, whose modes are a dense matrix
