@@ -1,6 +1,7 @@
-"""The ladder of imports: each package uses only what stands below it, and inside ``pde`` each part likewise."""
+"""The ladder of imports: each package uses only those below it, and so do the parts of ``pde`` and ``domains``."""
 
 import ast
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -57,10 +58,30 @@ BELOW_IN_PDE = {
     "solve": STATED | {"budget", "monitor", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
+BELOW_IN_DOMAINS = {
+    "streams": set(),
+    "coordinates": set(),
+    "region": {"streams"},
+    "boundary": {"streams", "coordinates", "region"},
+    "quadrature": {"streams", "region", "boundary"},
+    "shapes": {"streams", "coordinates", "region", "boundary", "quadrature"},
+    "domain": {"streams", "coordinates", "region", "boundary", "shapes"},
+    "operations": {"coordinates", "region", "boundary", "quadrature", "shapes", "domain"},
+    "norms": {"region", "quadrature", "domain"},
+    "export": {"boundary", "shapes", "domain", "operations"},
+}
+"""streams, coordinates ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ← export."""
+OPERATORS = {
+    "shapes/base.py": {"operations", "export"},
+    "shapes/boxes.py": {"operations"},
+    "shapes/cutting.py": {"operations"},
+}
+"""``one | other``, ``shape.part(…)``, ``shape.plot()``: what they make loads when they are called, inside functions."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
+SHAPES = [p for p in MODULES if place(p, 0) == "domains" and p != ROOT / "domains" / "__init__.py"]
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
 
@@ -105,6 +126,22 @@ def test_inside_pde_imports_point_downwards(path):
     names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.")]
     used = {name[2] for name in names} - {part}
     assert used <= BELOW_IN_PDE[part], f"pde.{part} may not import {used - BELOW_IN_PDE[part]}"
+
+
+@pytest.mark.parametrize("path", SHAPES, ids=lambda p: str(p.relative_to(ROOT / "domains")))
+def test_inside_domains_imports_point_downwards(path):
+    part, tree = place(path, 1), without_hints(read(path))
+    top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+    for module, late in ((top, set()), (tree, OPERATORS.get(path.relative_to(ROOT / "domains").as_posix(), set()))):
+        names = [name.split(".") for name in imports(module) if name.startswith("rannpde.domains.")]
+        used = {name[2] for name in names} - {part}
+        allowed = BELOW_IN_DOMAINS[part] | late
+        assert used <= allowed, f"domains.{part} may not import {used - allowed}"
+
+
+@pytest.mark.parametrize("ladder", [BELOW, BELOW_IN_PDE, BELOW_IN_DOMAINS], ids=["packages", "pde", "domains"])
+def test_the_ladders_have_no_cycles(ladder):
+    tuple(TopologicalSorter(ladder).static_order())  # a cycle raises
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(ROOT.parent).as_posix())

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import rannpde as rp
-from rannpde.domains.meshes import library
+from rannpde.domains.shapes.meshes import library
 from rannpde.errors import InputError
 from rannpde.pde.monitor import Status
 from rannpde.pde.solution import Choice, Solution

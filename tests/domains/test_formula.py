@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
-from rannpde.domains.formula import FUNCTIONS, ShapeFormula
+from rannpde.domains.shapes.formula import FUNCTIONS, ShapeFormula
 from rannpde.errors import InputError
 from rannpde.grammar import StatementError
 from rannpde.pde.statement.vocabulary import FUNCTIONS as WORDS

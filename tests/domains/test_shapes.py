@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from known_shapes import CUBE, FOUR, PLANE, PLATE, SPACE, SQUARE, plane, space
 from rannpde.domains import Ball, Box, Interval, SpaceTime, gauss_rule, integrate
-from rannpde.domains.combined import nearby
-from rannpde.domains.formed import Curve, Implicit
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
-from rannpde.domains.touching import refuse_touching_solids
+from rannpde.domains.operations.combined import nearby
+from rannpde.domains.operations.touching import refuse_touching_solids
+from rannpde.domains.shapes.formed import Curve, Implicit
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
 from rannpde.errors import InputError
 
 EPS = np.finfo(float).eps

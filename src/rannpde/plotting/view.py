@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
 from rannpde.domains import Box, Domain, SpaceTime
-from rannpde.domains.outline import outlines, section_outlines
+from rannpde.domains.export.outline import outlines, section_outlines
 from rannpde.pde.solution import Solution
 from rannpde.plotting.style import ONE_SIGN, TWO_SIGNS
 from rannpde.plotting.typeset import inline

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
-from rannpde.domains.creases import NONE, Creases
+from rannpde.domains.boundary.creases import NONE, Creases
 from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.interfaces import Interfaces

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.sides import Side
+from rannpde.domains.boundary.sides import Side
 from rannpde.pde.cells.basis import Cell
 from rannpde.pde.cells.elimination import Kept, Remainder, eliminate
 from rannpde.pde.cells.fluxes import Fluxes, Streams

@@ -15,7 +15,7 @@ from itertools import permutations, product
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.charts import Chart
+from rannpde.domains.boundary.charts import Chart
 from rannpde.errors import InputError
 
 FINEST = {2: 128, 3: 24}

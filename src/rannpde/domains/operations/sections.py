@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import box_level
-from rannpde.domains.boxes import Box
-from rannpde.domains.charts import Chart, Parallelograms
-from rannpde.domains.cut import planar_rule, smooth_step
-from rannpde.domains.planar import JOINED, Planar
-from rannpde.domains.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree
-from rannpde.domains.tracing import CAUTION, Wall, regularised
-from rannpde.domains.walls import Plane, Quadric, box_charts
+from rannpde.domains.boundary.charts import Chart, Parallelograms
+from rannpde.domains.boundary.planar import JOINED, Planar
+from rannpde.domains.boundary.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree
+from rannpde.domains.boundary.tracing import CAUTION, Wall, regularised
+from rannpde.domains.boundary.walls import Plane, Quadric, box_charts
+from rannpde.domains.quadrature.plane import planar_rule, smooth_step
+from rannpde.domains.shapes.base import box_level
+from rannpde.domains.shapes.boxes import Box
 from rannpde.errors import InputError
 
 SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
@@ -153,7 +153,7 @@ def slice_of(tree: Tree, height: float, bounds: Array) -> Tree:
 
 
 def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: float) -> Tree:
-    from rannpde.domains.moved import MovedWall
+    from rannpde.domains.operations.moved import MovedWall
 
     if isinstance(wall, MovedWall):
         start = wall.move.back(origin[None, :])[0]

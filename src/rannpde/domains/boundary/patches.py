@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.charts import Chart, density, normals_of
-from rannpde.domains.pieces import Border, PointCondition
+from rannpde.domains.boundary.charts import Chart, density, normals_of
+from rannpde.domains.boundary.pieces import Border, PointCondition
 from rannpde.domains.streams import PointStream
 
 if TYPE_CHECKING:
-    from rannpde.domains.surfaces import Sheet
+    from rannpde.domains.operations.surfaces import Sheet
 
 MANY = 64
 """Surfaces with more pieces than this have one cell for each."""

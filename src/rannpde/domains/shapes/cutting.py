@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rannpde.arrays import Array, combinations
-from rannpde.domains.base import Domain
-from rannpde.domains.creases import NONE, Creases, reentrant_creases
-from rannpde.domains.cut import planar_rule
-from rannpde.domains.naming import side_names
-from rannpde.domains.pieces import SLACK, Border, Curves, CutSide
-from rannpde.domains.planar import SMOOTH, Corner, Planar
+from rannpde.domains.boundary.creases import NONE, Creases, reentrant_creases
+from rannpde.domains.boundary.naming import side_names
+from rannpde.domains.boundary.pieces import SLACK, Border, Curves, CutSide
+from rannpde.domains.boundary.planar import SMOOTH, Corner, Planar
+from rannpde.domains.boundary.solids import Leaf, padded, tree_bounds, tree_leaves, tree_level
+from rannpde.domains.quadrature.plane import planar_rule
 from rannpde.domains.region import rejected
-from rannpde.domains.solids import Leaf, padded, tree_bounds, tree_leaves, tree_level
+from rannpde.domains.shapes.base import Domain
 from rannpde.domains.streams import PointStream
 from rannpde.errors import InputError, finite_points, require
 
 if TYPE_CHECKING:
-    from rannpde.domains.sides import Side
-    from rannpde.domains.surfaces import Spatial
+    from rannpde.domains.boundary.sides import Side
+    from rannpde.domains.operations.surfaces import Spatial
 
 LEAST = 1e-12
 """Area or volume, relative to that of the bounds, below which a set is called empty."""
@@ -56,8 +56,8 @@ class Cut(Domain):
             self._refuse_useless([stretch.leaf for stretch in planar.stretches], planar.leaves, planar.area)
             planar.refuse_touching()
             return planar
-        from rannpde.domains.surfaces import Spatial
-        from rannpde.domains.touching import refuse_touching_solids
+        from rannpde.domains.operations.surfaces import Spatial
+        from rannpde.domains.operations.touching import refuse_touching_solids
 
         spatial = Spatial.of(self.tree)
         refuse_touching_solids(self.tree, spatial.size)

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.spatial import Delaunay, cKDTree
 
 from rannpde.arrays import Array, ArrayMap, combinations
-from rannpde.domains.base import Domain
-from rannpde.domains.outline import outlines
+from rannpde.domains.export.outline import outlines
+from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
 ROUNDS = 8

@@ -11,8 +11,8 @@ from typing import Literal, Self
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.charts import Chart
-from rannpde.domains.tracing import Wall, trace
+from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.boundary.tracing import Wall, trace
 from rannpde.errors import InputError
 
 SetOperation = Literal["union", "intersection", "difference"]
@@ -66,7 +66,7 @@ class Behind(Solid):
         return (self.wall,)
 
     def level(self, points: Array) -> Array:
-        from rannpde.domains.tracing import regularised
+        from rannpde.domains.boundary.tracing import regularised
 
         return regularised(*self.wall.both(points), self.size)
 

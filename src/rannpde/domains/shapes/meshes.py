@@ -18,14 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain
-from rannpde.domains.boxes import named
-from rannpde.domains.charts import Chart
+from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.coordinates import checked_shape_name, coordinate_names
-from rannpde.domains.distance import Facets
-from rannpde.domains.polygon import Polygon, VertexLoop
-from rannpde.domains.shapes import Shape
-from rannpde.domains.tracing import Wall
+from rannpde.domains.shapes.base import Domain
+from rannpde.domains.shapes.boxes import named
+from rannpde.domains.shapes.distance import Facets
+from rannpde.domains.shapes.polygon import Polygon, VertexLoop
+from rannpde.domains.shapes.quadrics import Shape
 from rannpde.errors import FileError, InputError, require
 
 SURFACES = (".stl", ".obj", ".ply", ".off")

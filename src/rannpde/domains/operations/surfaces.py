@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.charts import Chart, normals_of
-from rannpde.domains.cut import planar_rule
-from rannpde.domains.patches import MANY, Patches, Surfaces, quartered, settled, spheres
-from rannpde.domains.planar import JOINED, PROBE, Planar
+from rannpde.domains.boundary.charts import Chart, normals_of
+from rannpde.domains.boundary.patches import MANY, Patches, Surfaces, quartered, settled, spheres
+from rannpde.domains.boundary.planar import JOINED, PROBE, Planar
+from rannpde.domains.boundary.solids import Clipped, Leaf, Tree, tree_bounds, tree_level
+from rannpde.domains.operations.sections import pulled_back, smooth_panels, space_rule
+from rannpde.domains.quadrature.plane import planar_rule
 from rannpde.domains.region import composite_gauss, tensor_rule
-from rannpde.domains.sections import pulled_back, smooth_panels, space_rule
-from rannpde.domains.solids import Clipped, Leaf, Tree, tree_bounds, tree_level
 
 CELLS = 8
 """Cells along each parameter of a piece, of surfaces with few pieces."""

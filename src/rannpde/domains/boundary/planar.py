@@ -14,10 +14,10 @@ from math import atan2, pi
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.arcs import Arcs, crossings, split
-from rannpde.domains.charts import Chart
+from rannpde.domains.boundary.arcs import Arcs, crossings, split
+from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.boundary.solids import Clipped, tree_level
 from rannpde.domains.region import composite_gauss
-from rannpde.domains.solids import Clipped, tree_level
 from rannpde.errors import InputError
 
 PROBE = 1e-7

@@ -18,8 +18,8 @@ from rannpde.domains.streams import PointStream
 from rannpde.errors import choose, finite_array, finite_points, require
 
 if TYPE_CHECKING:
-    from rannpde.domains.base import Domain
     from rannpde.domains.domain import Ball
+    from rannpde.domains.shapes.base import Domain
 
 SideKind = TypeVar("SideKind", bound="Side")
 
@@ -151,7 +151,7 @@ class RoundSide(Side, ProductRegion):
         return np.pad(arrows / lengths, ((0, 0), (len(self.before), 0)))
 
     def within(self, bounds: Any, count: int, rng: Rng = None) -> Array:
-        from rannpde.domains.pieces import CutSide
+        from rannpde.domains.boundary.pieces import CutSide
 
         time = tuple((axis.lower, axis.upper) for axis in self.before)
         return CutSide(self.name, self.domain, self.ball.border, time).within(bounds, count, rng)

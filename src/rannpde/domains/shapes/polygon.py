@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array, row_blocks
-from rannpde.domains.boxes import named
-from rannpde.domains.charts import Chart, Segments, segment_distances
+from rannpde.domains.boundary.charts import Chart, Segments, segment_distances
+from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.coordinates import checked_shape_name, coordinate_names
-from rannpde.domains.shapes import Shape
-from rannpde.domains.tracing import Wall
+from rannpde.domains.shapes.boxes import named
+from rannpde.domains.shapes.quadrics import Shape
 from rannpde.errors import InputError, finite_array, require
 
 VertexLoop = tuple[tuple[float, float], ...]

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.domains.arcs import Arcs, split, spread, within_box
-from rannpde.domains.charts import Chart
+from rannpde.domains.boundary.arcs import Arcs, split, spread, within_box
+from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.boundary.sides import Side, checked_bounds
 from rannpde.domains.coordinates import Pair
 from rannpde.domains.region import Linear, composite_gauss, tensor_rule
-from rannpde.domains.sides import FlatSide, Side, checked_bounds
-from rannpde.domains.solids import Tree
 from rannpde.domains.streams import PointStream, unit_stream
-from rannpde.errors import InputError, finite_points, positive_integer, require
+from rannpde.errors import finite_points, positive_integer
 
 if TYPE_CHECKING:
-    from rannpde.domains.base import Domain
+    from rannpde.domains.shapes.base import Domain
 
 SLACK = 1e-11
 """Distance, relative to the size of the domain, up to which a point counts as on its boundary."""
@@ -235,59 +234,3 @@ class CutSide(Side):
         for number, interval in enumerate(met):
             points[:, number] = Linear(*interval).quantile(points[:, number])
         return points
-
-
-def border_of(tree: Tree) -> Border:
-    """The whole boundary of a tree in the plane or in space."""
-    if tree_dimension(tree) == 2:
-        from rannpde.domains.planar import Planar
-
-        return Curves(tuple(stretch.arcs for stretch in Planar.of(tree).stretches))
-    from rannpde.domains.surfaces import Spatial
-
-    return Spatial.of(tree).border()
-
-
-def tree_dimension(tree: Tree) -> int:
-    """The dimension of the space in which a tree of solids lies."""
-    from rannpde.domains.solids import tree_leaves
-
-    return len(next(tree_leaves(tree)).solid.bounds)
-
-
-def part_of(domain: Domain, where: Callable[[Array], Any], name: str) -> Side:
-    """The part of the boundary of a domain where a condition on points holds."""
-    from rannpde.domains.domain import SpaceTime
-
-    require(callable(where), "where", where, "a function of points (M, n) to true or false")
-    timed = isinstance(domain, SpaceTime)
-    space = domain.space if isinstance(domain, SpaceTime) else domain
-
-    def at(points: Array, time: float | None) -> Array:
-        whole = points if time is None else np.insert(points, 0, time, axis=1)
-        holds = np.asarray(where(whole))
-        fits = holds.shape == (len(points),) and holds.dtype == bool
-        require(
-            fits, "the condition on points", f"{holds.dtype} of shape {holds.shape}", f"bool of shape ({len(points)},)"
-        )
-        return holds
-
-    start, end = domain.time if isinstance(domain, SpaceTime) else (None, None)
-
-    def condition(points: Array) -> Array:
-        holds = at(points, start)
-        if timed and not np.array_equal(holds, at(points, end)):
-            raise InputError("the condition on points changes with time; a side is the same at all times")
-        return holds
-
-    if space.dim == 1:
-        ends = [side for side in domain.sides.values() if isinstance(side, FlatSide)]
-        kept = [side for side in ends if condition(np.array([[side.value]]))[0]]
-        require(len(kept) == 1, "the condition on points", f"true at {len(kept)} ends", "true at one of the two ends")
-        return kept[0]
-    whole = getattr(space, "border", None)
-    border = (border_of(space.tree) if whole is None else whole).where(condition)
-    if not border.measure > 0:
-        raise InputError("the condition on points holds nowhere on the boundary; a slack helps: points[:, 0] < 1e-9")
-    time = (domain.time,) if isinstance(domain, SpaceTime) else ()
-    return CutSide(name, domain, border, time, condition)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain
+from rannpde.domains.boundary.sides import Side
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.pieces import border_of
-from rannpde.domains.sides import Side
+from rannpde.domains.operations.parts import border_of
+from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
 if TYPE_CHECKING:

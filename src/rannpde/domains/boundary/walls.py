@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.charts import Chart, Conic, Parallelograms, Segments, Sphere
-from rannpde.domains.solids import AllOrNothing, Branch, Leaf, Solid, Tree
-from rannpde.domains.tracing import Wall, regularised
+from rannpde.domains.boundary.charts import Chart, Conic, Parallelograms, Segments, Sphere
+from rannpde.domains.boundary.solids import AllOrNothing, Branch, Leaf, Solid, Tree
+from rannpde.domains.boundary.tracing import Wall, regularised
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.boxes import named
-from rannpde.domains.charts import Chart, Disc, Tube
+from rannpde.domains.boundary.charts import Chart, Disc, Tube
+from rannpde.domains.boundary.solids import Leaf, Solid, Tree
+from rannpde.domains.boundary.tracing import Wall
+from rannpde.domains.boundary.walls import HalfPlane, Inside, Plane, Quadric, frame
 from rannpde.domains.coordinates import checked_shape_name, coordinate_names
-from rannpde.domains.cutting import Cut
-from rannpde.domains.solids import Leaf, Solid, Tree
-from rannpde.domains.tracing import Wall
-from rannpde.domains.walls import HalfPlane, Inside, Plane, Quadric, frame
+from rannpde.domains.shapes.boxes import named
+from rannpde.domains.shapes.cutting import Cut
 from rannpde.errors import finite_array, finite_points, require
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
-from rannpde.domains.boxes import Box, named
-from rannpde.domains.charts import Chart
+from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.boundary.solids import Behind, Branch, Leaf, Solid, Tree
+from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.coordinates import Pair, checked_shape_name, coordinate_names, pair
-from rannpde.domains.cutting import Cut
-from rannpde.domains.formula import ShapeFormula
-from rannpde.domains.polygon import crossing_edges
-from rannpde.domains.shapes import Shape
-from rannpde.domains.solids import Behind, Branch, Leaf, Solid, Tree
-from rannpde.domains.tracing import Wall
+from rannpde.domains.shapes.boxes import Box, named
+from rannpde.domains.shapes.cutting import Cut
+from rannpde.domains.shapes.formula import ShapeFormula
+from rannpde.domains.shapes.polygon import crossing_edges
+from rannpde.domains.shapes.quadrics import Shape
 from rannpde.errors import InputError, require
 
 PIECES = 16
@@ -223,7 +223,7 @@ class Curve(Shape):
 
     @cached_property
     def bounds(self) -> Array:
-        from rannpde.domains.planar import Planar
+        from rannpde.domains.boundary.planar import Planar
 
         points = self._path.at(np.linspace(*self.span, SAMPLES))[0]
         rough = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)

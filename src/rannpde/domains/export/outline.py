@@ -9,9 +9,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
-from rannpde.domains.arcs import Arcs
-from rannpde.domains.base import Domain
-from rannpde.domains.planar import Planar
+from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.planar import Planar
+from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
 FINE = 400

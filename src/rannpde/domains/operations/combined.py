@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain
+from rannpde.domains.boundary.solids import Branch, SetOperation, Tree, tree_bounds
 from rannpde.domains.coordinates import DefaultNames
-from rannpde.domains.cutting import Cut
-from rannpde.domains.solids import Branch, SetOperation, Tree, tree_bounds
+from rannpde.domains.shapes.base import Domain
+from rannpde.domains.shapes.cutting import Cut
 from rannpde.errors import InputError, reject, require
 
 ASIDE = 1e-5

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.domains.creases import NONE, Creases
+from rannpde.domains.boundary.creases import NONE, Creases
+from rannpde.domains.boundary.sides import Side, checked_bounds, find_side
 from rannpde.domains.region import Region
-from rannpde.domains.sides import Side, checked_bounds, find_side
 from rannpde.domains.streams import unit_stream
 from rannpde.errors import positive_integer, reject
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from rannpde.domains.planar import Corner
-    from rannpde.domains.solids import Tree
+    from rannpde.domains.boundary.planar import Corner
+    from rannpde.domains.boundary.solids import Tree
 
 FEW = 2**14
 """Points of a box that are tried before a domain is said not to meet it."""
@@ -100,7 +100,7 @@ class Domain(Region):
         >>> round(upper.measure, 12)
         3.14159265359
         """
-        from rannpde.domains.pieces import part_of
+        from rannpde.domains.operations.parts import part_of
 
         return part_of(self, where, name)
 
@@ -131,41 +131,41 @@ class Domain(Region):
     # ---------------------------------------------------------------------------------------- combined and moved
 
     def __or__(self, other: Domain) -> Domain:
-        from rannpde.domains.combined import combined
+        from rannpde.domains.operations.combined import combined
 
         return combined("union", self, other)
 
     def __and__(self, other: Domain) -> Domain:
-        from rannpde.domains.combined import combined
+        from rannpde.domains.operations.combined import combined
 
         return combined("intersection", self, other)
 
     def __sub__(self, other: Domain) -> Domain:
-        from rannpde.domains.combined import combined
+        from rannpde.domains.operations.combined import combined
 
         return combined("difference", self, other)
 
     def translated(self, *shift: float) -> Domain:
         """The domain moved by a vector: ``translated(1, 0)``."""
-        from rannpde.domains.moved import translated
+        from rannpde.domains.operations.moved import translated
 
         return translated(self, shift)
 
     def rotated(self, angle: float, *, axis: Any = None, centre: Any = None) -> Domain:
         """The domain turned by an angle in radians, about a centre (the origin) and, in space, about an axis vector."""
-        from rannpde.domains.moved import rotated
+        from rannpde.domains.operations.moved import rotated
 
         return rotated(self, angle, axis, centre)
 
     def scaled(self, factor: float, *, centre: Any = None) -> Domain:
         """The domain enlarged by a factor about a centre (the origin)."""
-        from rannpde.domains.moved import scaled
+        from rannpde.domains.operations.moved import scaled
 
         return scaled(self, factor, centre)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A picture of the boundary with the names of its sides, in the plane or in space, written to a path."""
-        from rannpde.domains.picture import plot_domain
+        from rannpde.domains.export.picture import plot_domain
 
         return plot_domain(self, path)
 

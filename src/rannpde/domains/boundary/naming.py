@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rannpde.domains.solids import Leaf, Solid
+from rannpde.domains.boundary.solids import Leaf, Solid
 from rannpde.errors import InputError
 
 Labelled = tuple[int, str]

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain, box_level
-from rannpde.domains.charts import Chart, Conic, Sphere
+from rannpde.domains.boundary.charts import Chart, Conic, Sphere
+from rannpde.domains.boundary.sides import FlatSide, RoundSide, Side, side_name
+from rannpde.domains.boundary.solids import Leaf, Solid
+from rannpde.domains.boundary.tracing import Wall
+from rannpde.domains.boundary.walls import Plane, Quadric, box_charts
 from rannpde.domains.coordinates import Pair, checked_shape_name, coordinate_names, expand, named_intervals
 from rannpde.domains.region import ROUNDING, CoordinateLaw, Linear, ProductRegion, Radius, sphere_axes, sphere_points
-from rannpde.domains.sides import FlatSide, RoundSide, Side, side_name
-from rannpde.domains.solids import Leaf, Solid
-from rannpde.domains.tracing import Wall
-from rannpde.domains.walls import Plane, Quadric, box_charts
+from rannpde.domains.shapes.base import Domain, box_level
 from rannpde.errors import finite_array, finite_points, reject, require
 
 if TYPE_CHECKING:
-    from rannpde.domains.pieces import Border
-    from rannpde.domains.planar import Corner
-    from rannpde.domains.solids import Tree
+    from rannpde.domains.boundary.pieces import Border
+    from rannpde.domains.boundary.planar import Corner
+    from rannpde.domains.boundary.solids import Tree
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -226,7 +226,7 @@ class Ball(Domain, ProductRegion, Solid):
     @cached_property
     def border(self) -> Border:
         """The sphere as pieces, which ``within`` cuts."""
-        from rannpde.domains.pieces import border_of
+        from rannpde.domains.operations.parts import border_of
 
         return border_of(self.tree)
 

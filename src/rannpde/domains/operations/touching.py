@@ -11,9 +11,9 @@ from itertools import combinations
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.boxes import Ball, Box
-from rannpde.domains.planar import JOINED, touching
-from rannpde.domains.solids import Solid, Tree, tree_leaves, tree_level
+from rannpde.domains.boundary.planar import JOINED, touching
+from rannpde.domains.boundary.solids import Solid, Tree, tree_leaves, tree_level
+from rannpde.domains.shapes.boxes import Ball, Box
 from rannpde.errors import InputError
 
 

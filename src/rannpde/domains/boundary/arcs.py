@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array, ArrayMap
-from rannpde.domains.charts import Chart, density, normals_of
+from rannpde.domains.boundary.charts import Chart, density, normals_of
 from rannpde.domains.region import composite_gauss
 
 ZERO = 1e-11

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain
-from rannpde.domains.boxes import Ball, Box
-from rannpde.domains.charts import Chart
-from rannpde.domains.cutting import Cut
-from rannpde.domains.solids import Branch, Leaf, Solid, Tree
-from rannpde.domains.tracing import Wall
+from rannpde.domains.boundary.charts import Chart
+from rannpde.domains.boundary.solids import Branch, Leaf, Solid, Tree
+from rannpde.domains.boundary.tracing import Wall
+from rannpde.domains.shapes.base import Domain
+from rannpde.domains.shapes.boxes import Ball, Box
+from rannpde.domains.shapes.cutting import Cut
 from rannpde.errors import finite_array, positive_number, require
 
 Matrix = tuple[tuple[float, ...], ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.arcs import Arcs
-from rannpde.domains.planar import Planar
+from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.planar import Planar
 from rannpde.domains.region import composite_gauss
 from rannpde.errors import InputError
 

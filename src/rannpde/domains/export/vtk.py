@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.meshes import library
-from rannpde.domains.simplices import filled
+from rannpde.domains.export.simplices import filled
+from rannpde.domains.shapes.base import Domain
+from rannpde.domains.shapes.meshes import library
 from rannpde.errors import finite_array, require
 from rannpde.io import PathLike, write_whole
 
