@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from helpers import inked
 from known_shapes import CUBE, FOUR, PLANE, PLATE, SPACE, SQUARE, plane, space
 from rannpde.domains import Ball, Box, Interval, SpaceTime, gauss_rule, integrate
 from rannpde.domains.operations.combined import nearby
@@ -348,8 +349,8 @@ def test_moves_compose_and_come_back():
 
 def test_pictures(tmp_path):
     for name, domain in {"plate": PLATE, "time": SpaceTime(t=(0, 1), x=FOUR), "cube": CUBE}.items():
-        domain.plot(tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+        figure = domain.plot(tmp_path / f"{name}.png")
+        assert min(inked(figure, tmp_path / f"{name}.png")) > 0.005
     with pytest.raises(InputError, match="to be drawn"):
         Interval(0, 1).plot()
 

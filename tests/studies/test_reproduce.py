@@ -144,7 +144,7 @@ def test_a_study_from_a_file_leaves_everything(tmp_path: Path, toml: Path) -> No
 @pytest.fixture
 def one_format(monkeypatch) -> None:
     """Figures as SVG only: that all formats are written is a test of its own, and takes most of the time."""
-    monkeypatch.setattr("rannpde.studies.show.figures.render.__defaults__", (("svg",),))
+    monkeypatch.setattr("rannpde.studies.show.figures.render_figure.__defaults__", (("svg",),))
 
 
 @pytest.mark.usefixtures("one_format")
@@ -350,7 +350,7 @@ def test_doctor_prints_the_environment() -> None:
 
 
 def test_doctor_says_what_is_wrong(monkeypatch) -> None:
-    monkeypatch.setattr("rannpde.cli.doctor.solved", list)  # what it says is tested with the other first contacts
+    monkeypatch.setattr("rannpde.cli.doctor.solved_example", list)  # what it says: see the first contacts
     monkeypatch.setattr("rannpde.studies.run.environment.symmetric_product_rate", lambda: 0.5)
     monkeypatch.setattr("rannpde.studies.run.environment._version", lambda name: None if name == "finufft" else "1")
     result = command("doctor")

@@ -25,9 +25,9 @@ MOST_PLACES = 3000
 """Data points at which the length is measured."""
 FIRST_LENGTH = 0.5
 """ℓ of the first pass everywhere: that of a constant field on [-1, 1]."""
-HELD_OUT = 0.1
+COMPARED_SHARE = 0.1
 """Share of the points by which passes are compared."""
-CUTOFF = 1e-12
+PIVOT_CUTOFF = 1e-12
 """Of the factorisation on the way, relative to the largest pivot."""
 
 
@@ -48,7 +48,7 @@ def adaptive_features(
     rng = np.random.default_rng(rng)
     lower, upper = points.min(axis=0), points.max(axis=0)
     centre, halfwidth = 0.5 * (lower + upper), np.where(upper > lower, 0.5 * (upper - lower), 1.0)
-    held, train = np.split(rng.permutation(len(points)), [max(1, int(HELD_OUT * len(points)))])
+    held, train = np.split(rng.permutation(len(points)), [max(1, int(COMPARED_SHARE * len(points)))])
     places = points[rng.permutation(train)[:MOST_PLACES]]
     lengths = np.full(len(places), FIRST_LENGTH)
     trials: list[tuple[float, RandomFeatures]] = []
@@ -68,7 +68,7 @@ def _fit(features: RandomFeatures, points: Array, targets: Array, weights: Array
     equations = OrthogonalEquations(features.columns, targets.shape[1], True)
     for block in row_blocks(len(points), max(4 * features.columns, 4096)):
         equations.add(features.ridge(points[block], 0), targets[block], weights[block])
-    return equations.solve(0.0, CUTOFF).coefficients
+    return equations.solve(0.0, PIVOT_CUTOFF).coefficients
 
 
 def _lengths(features: RandomFeatures, coefficients: Array, places: Array) -> Array:

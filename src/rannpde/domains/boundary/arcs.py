@@ -16,15 +16,15 @@ ZERO = 1e-11
 """Level, relative to the size of the domain, below which a point counts as on a boundary."""
 STARTS = 16
 """Stretches of every piece that are looked at first."""
-SIMPLE = 4
+CROSSING_CHECKS = 4
 """Halvings of a stretch with a change of sign before it is taken to hold one crossing."""
-DEPTH = 30
+CROSSING_HALVINGS = 30
 """Halvings at most of a stretch that may hold two crossings close together."""
 CLOSEST = 1e-7
 """Stretches shorter than this multiple of the size are not halved any more: two boundaries that close touch."""
 LONG = 1e-4
 """Stretches must be longer than this multiple of the size to be called coincident: tangents look so on shorter ones."""
-CELLS = 8
+ARC_PANELS = 8
 """Panels of an arc, of GAUSS nodes each, behind its table of lengths."""
 GAUSS = 12
 
@@ -66,13 +66,13 @@ class Arcs:
 
     @cached_property
     def table(self) -> Array:
-        """Length (K, CELLS + 1) from the start of each arc to the ends of its panels."""
-        ends = np.linspace(0.0, 1.0, CELLS + 1)
+        """Length (K, ARC_PANELS + 1) from the start of each arc to the ends of its panels."""
+        ends = np.linspace(0.0, 1.0, ARC_PANELS + 1)
         nodes, weights = composite_gauss(ends, GAUSS)
         number = np.repeat(np.arange(len(self)), len(nodes))
         share = np.tile(nodes, len(self))
-        speed = density(self.chart, self.piece[number], self._unit(number, share)).reshape(len(self), CELLS, GAUSS)
-        cells = (speed * weights.reshape(CELLS, GAUSS)).sum(axis=2) * (self.upper - self.lower)[:, None]
+        speed = density(self.chart, self.piece[number], self._unit(number, share)).reshape(len(self), ARC_PANELS, GAUSS)
+        cells = (speed * weights.reshape(ARC_PANELS, GAUSS)).sum(axis=2) * (self.upper - self.lower)[:, None]
         return np.concatenate([np.zeros((len(self), 1)), np.cumsum(cells, axis=1)], axis=1)
 
     @property
@@ -83,24 +83,24 @@ class Arcs:
     def along(self, number: Array, distance: Array) -> Array:
         """Shares (M,) at distances (M,) from the start, measured along the arc: Newton's method in one panel."""
         table = self.table[number]
-        cell = np.clip((table[:, 1:-1] <= distance[:, None]).sum(axis=1), 0, CELLS - 1)
+        cell = np.clip((table[:, 1:-1] <= distance[:, None]).sum(axis=1), 0, ARC_PANELS - 1)
         rows = np.arange(len(number))
         start, size = table[rows, cell], table[rows, cell + 1] - table[rows, cell]
         wanted = np.clip(distance - start, 0.0, size)
         nodes, weights = composite_gauss(np.array([0.0, 1.0]), GAUSS)
         share = np.divide(wanted, size, out=np.full(len(wanted), 0.5), where=size > 0)
-        width = (self.upper - self.lower)[number] / CELLS
+        width = (self.upper - self.lower)[number] / ARC_PANELS
         for _ in range(6):
-            inner = (cell[:, None] + share[:, None] * nodes) / CELLS
+            inner = (cell[:, None] + share[:, None] * nodes) / ARC_PANELS
             repeated = np.repeat(number, GAUSS)
             speed = density(self.chart, self.piece[repeated], self._unit(repeated, inner.ravel())).reshape(-1, GAUSS)
             covered = (speed @ weights) * share * width
-            here = density(self.chart, self.piece[number], self._unit(number, (cell + share) / CELLS)) * width
+            here = density(self.chart, self.piece[number], self._unit(number, (cell + share) / ARC_PANELS)) * width
             step = np.divide(wanted - covered, here, out=np.zeros_like(share), where=here > 0)
             share = np.clip(share + step, 0.0, 1.0)
             if (np.abs(step) < 1e-14).all():
                 break
-        return (cell + share) / CELLS
+        return (cell + share) / ARC_PANELS
 
 
 def crossings(
@@ -124,14 +124,14 @@ def crossings(
     brackets: list[tuple[Array, Array, Array]] = []
     ends = [(home[ga == 0], a[ga == 0])]
     touching = np.empty((0, 2))
-    for halving in range(DEPTH):
+    for halving in range(CROSSING_HALVINGS):
         chord = np.linalg.norm(xb - xa, axis=1)
         change = ga * gb < 0
         near = np.abs(ga) + np.abs(gb) <= 1.3 * rate * chord
-        done = change & (halving >= SIMPLE)
+        done = change & (halving >= CROSSING_CHECKS)
         brackets.append((home[done], a[done], b[done]))
         keep = (change | near) & ~done
-        if halving > SIMPLE:
+        if halving > CROSSING_CHECKS:
             tiny = keep & ~change & (chord < CLOSEST * size)
             zero = tiny & (np.minimum(np.abs(ga), np.abs(gb)) <= 1e-9 * size)
             if zero.any():

@@ -14,13 +14,13 @@ import numpy as np
 
 from rannpde.arrays import Array, ArrayMap
 
-BENT = cos(pi / 6)
+SHARP_EDGE_COSINE = cos(pi / 6)
 """Cosine of the least angle between normals: round flatter edges solutions are nearly smooth (λ > 6/7)."""
-REACH = 3.0
+PAIR_SPACINGS = 3.0
 """Pairs are looked for within so many spacings of the points."""
-ROUNDS, NEARER = 2, 0.1
+PLANE_UPDATES, NEARER = 2, 0.1
 """How often planes are laid anew, each time at this share of the distance before."""
-ON, STEP = 1e-5, 1e-8
+ON, DIFFERENCE_STEP = 1e-5, 1e-8
 """An edge is on the boundary up to this share of the size; step of difference quotients, likewise."""
 
 
@@ -47,25 +47,27 @@ def reentrant_creases(level: ArrayMap, points: Array, normals: Array, size: floa
     from scipy.spatial import cKDTree
 
     tree = cKDTree(points)
-    reach = REACH * float(np.median(tree.query(points, 2)[0][:, 1]))
+    reach = PAIR_SPACINGS * float(np.median(tree.query(points, 2)[0][:, 1]))
     first, second = tree.query_pairs(reach, output_type="ndarray").T
     gap = points[second] - points[first]
     cosine = (normals[first] * normals[second]).sum(axis=1)
     facing = ((gap * normals[first]).sum(axis=1) > ON * size) & ((gap * normals[second]).sum(axis=1) < -ON * size)
-    chosen = facing & (cosine < BENT) & (cosine > -BENT)  # parallel walls of a slit meet nowhere
+    chosen = (
+        facing & (cosine < SHARP_EDGE_COSINE) & (cosine > -SHARP_EDGE_COSINE)
+    )  # parallel walls of a slit meet nowhere
     if not chosen.any():
         return NONE
     first, second = first[chosen], second[chosen]
     sides = [(points[one], normals[one], (points[one] * normals[one]).sum(axis=1)) for one in (first, second)]
     edge = _meeting(0.5 * (points[first] + points[second]), sides)
     distance = 1.0
-    for _ in range(ROUNDS):
+    for _ in range(PLANE_UPDATES):
         distance *= NEARER
         sides = [_plane(level, edge + distance * (points[one] - edge), size) for one in (first, second)]
         edge, last = _meeting(edge, sides), edge
     (_, one, _), (_, other, _) = sides
     cosine = (one * other).sum(axis=1)
-    kept = (cosine < BENT) & (np.abs(level(edge)) < ON * size)
+    kept = (cosine < SHARP_EDGE_COSINE) & (np.abs(level(edge)) < ON * size)
     kept &= np.linalg.norm(edge - last, axis=1) < distance * reach  # the planes were laid beside it
     _, places = np.unique(np.round(edge[kept] / (0.5 * reach)), axis=0, return_index=True)
     if not len(places):
@@ -82,7 +84,7 @@ def reentrant_creases(level: ArrayMap, points: Array, normals: Array, size: floa
 
 def _vertices(points: Array, directions: Array, pairs: Array, slack: float) -> tuple[Array, Array]:
     """Where lines of two of these points meet, once with each direction."""
-    one, other = pairs[np.abs((directions[pairs[:, 0]] * directions[pairs[:, 1]]).sum(axis=1)) < BENT].T
+    one, other = pairs[np.abs((directions[pairs[:, 0]] * directions[pairs[:, 1]]).sum(axis=1)) < SHARP_EDGE_COSINE].T
     across = np.cross(directions[one], directions[other])
     lengths = np.linalg.norm(across, axis=1)
     gap = points[other] - points[one]
@@ -95,8 +97,10 @@ def _vertices(points: Array, directions: Array, pairs: Array, slack: float) -> t
 
 def _plane(level: ArrayMap, places: Array, size: float) -> tuple[Array, Array, Array]:
     """Planes level = 0 as seen from places (M, 3): these, unit normals n and offsets c of n·x = c."""
-    step = STEP * size * np.eye(len(places[0]))
-    slopes = np.stack([level(places + one) - level(places - one) for one in step], axis=1) / (2 * STEP * size)
+    step = DIFFERENCE_STEP * size * np.eye(len(places[0]))
+    slopes = np.stack([level(places + one) - level(places - one) for one in step], axis=1) / (
+        2 * DIFFERENCE_STEP * size
+    )
     lengths = np.maximum(np.linalg.norm(slopes, axis=1), 1e-300)
     normals = slopes / lengths[:, None]
     return places, normals, (normals * places).sum(axis=1) - level(places) / lengths

@@ -23,7 +23,7 @@ ORDER = 12
 """Gauss nodes along each parameter behind areas and volumes, doubled until they agree."""
 FEW_NODES = 5
 """The same for surfaces with many small pieces, which need no more."""
-HALVINGS = 18
+PATCH_HALVINGS = 18
 """Times that cells are halved at most to fit a small box."""
 SLENDER = 64
 """Cells of the parameters are no smaller than this part of a box, however thin it is."""
@@ -102,7 +102,7 @@ class Patches:
         lengths = bounds[:, 1] - bounds[:, 0]
         aim = max(0.25 * float(lengths.min()), float(lengths.max()) / SLENDER)
         piece, lower, width, sure = self.piece, self.lower, self.width, self.sure
-        for _ in range(HALVINGS):
+        for _ in range(PATCH_HALVINGS):
             centre, radius = spheres(self.sheet.chart, piece, lower, width)
             beyond = np.maximum(np.maximum(bounds[:, 0] - centre, centre - bounds[:, 1]), 0.0)
             meets = np.linalg.norm(beyond, axis=1) <= radius

@@ -23,7 +23,7 @@ from rannpde.errors import finite_points, positive_integer
 if TYPE_CHECKING:
     from rannpde.domains.shapes.base import Domain
 
-SLACK = 1e-11
+BOUNDARY_SLACK = 1e-11
 """Distance, relative to the size of the domain, up to which a point counts as on its boundary."""
 ENDS = 1e-9
 """Slack of parameters at the ends of arcs."""
@@ -208,7 +208,7 @@ class CutSide(Side):
         points = finite_points("points", points, self.dim)
         space = self._in_space(points)
         bounds = self.domain.bounds[len(self.time) :]
-        slack = SLACK * float(np.abs(bounds).max())
+        slack = BOUNDARY_SLACK * float(np.abs(bounds).max())
         near: Array = self.border.holds(space, slack) & self.domain.contains(points)
         level = self.domain.space.level(space) if self.time else self.domain.level(space)  # type: ignore[attr-defined]
         near &= np.abs(level) <= 4 * slack

@@ -24,7 +24,7 @@ PROBE = 1e-7
 """Step off a curve, relative to the size of the set, that tells inside from outside: gaps must be wider."""
 JOINED = 1e-9
 """Distance, relative to the size, at which two ends of arcs are one corner: roots are found to about 1e-15."""
-SMOOTH = 1e-6
+SMOOTH_JOIN_ANGLE = 1e-6
 """Angle, in radians, up to which two arcs continue each other."""
 
 
@@ -175,7 +175,7 @@ class Planar(Clipped):
             unmatched[here] = False
             outs, ins = here[leaving[here]], here[~leaving[here]]
             if len(outs) > 1 or len(ins) > 1:
-                raise InputError(touching(points[k]))
+                raise InputError(touching_message(points[k]))
             if len(outs) != 1 or len(ins) != 1:
                 raise InputError(
                     f"the boundary does not close at {_shown(points[k])}; two curves come closer there than "
@@ -188,11 +188,13 @@ class Planar(Clipped):
     def refuse_touching(self) -> None:
         """An InputError where curves touch in a point of the boundary, or ends of arcs do not meet in pairs."""
         # curves that meet or part in a corner touch there too; a joint within one curve is no corner
-        corners = [v.point for v in self.vertices if v.labels[0] != v.labels[1] or abs(v.angle - pi) > SMOOTH]
+        corners = [
+            v.point for v in self.vertices if v.labels[0] != v.labels[1] or abs(v.angle - pi) > SMOOTH_JOIN_ANGLE
+        ]
         for point in self._cut[1]:
             on = abs(float(tree_level(self.tree, point[None, :])[0])) <= 1e-8 * self.size
             if on and not any(np.linalg.norm(corner - point) <= 1e-5 * self.size for corner in corners):
-                raise InputError(touching(point))
+                raise InputError(touching_message(point))
 
     def _ends_of_arcs(self) -> tuple[Array, Array, list[tuple[int, str]], Array]:
         """Ends of all arcs: points (E, 2), unit directions, the set on their left, labels, whether one leaves."""
@@ -208,7 +210,7 @@ class Planar(Clipped):
         return np.concatenate(points), np.concatenate(directions), labels, np.concatenate(leaving)
 
 
-def touching(point: Array) -> str:
+def touching_message(point: Array) -> str:
     """What shapes are told that touch there."""
     return f"the shapes touch in a point, {_shown(point)}; move them apart, or let them overlap"
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rannpde.arrays import Array, Rng
-from rannpde.domains.region import ROUNDING, CoordinateLaw, Linear, ProductRegion, Region, sphere_axes, sphere_points
+from rannpde.domains.region import (
+    CONTAINS_SLACK,
+    CoordinateLaw,
+    Linear,
+    ProductRegion,
+    Region,
+    sphere_axes,
+    sphere_points,
+)
 from rannpde.domains.streams import PointStream
 from rannpde.errors import choose, finite_array, finite_points, require
 
@@ -98,7 +106,7 @@ class FlatSide(Side):
 
     def contains(self, points: Array) -> Array:
         points = finite_points("points", points, self.dim)
-        slack = ROUNDING * np.abs(self.domain.bounds[self.axis]).max()
+        slack = CONTAINS_SLACK * np.abs(self.domain.bounds[self.axis]).max()
         near: Array = np.abs(points[:, self.axis] - self.value) <= slack
         return near & self.face.contains(np.delete(points, self.axis, axis=1))
 

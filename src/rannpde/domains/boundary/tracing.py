@@ -18,10 +18,10 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.charts import Chart
 from rannpde.errors import InputError
 
-FINEST = {2: 128, 3: 24}
+FINEST_TRACING_CELLS = {2: 128, 3: 24}
 """Cells, of equal sides, along the longest axis at the finest: what is smaller than one can be missed."""
 COARSEST = {2: 16, 3: 6}
-TURN = 0.5
+MOST_TURNING = 0.5
 """Most turning of the normal along one piece of a curve, in radians: Gauss rules converge fast on such pieces."""
 NEWTON = 12
 """Steps at most: they begin at a chord, and double their digits each time."""
@@ -190,7 +190,7 @@ def _near(wall: Wall, lower: Array, upper: Array) -> tuple[Array, Array]:
             steepest = np.maximum(steepest, np.linalg.norm(wall.both(lower + (cells + corner) * step)[1], axis=1))
         reach = CAUTION * 0.5 * float(np.linalg.norm(step))
         cells = cells[~(np.abs(value) > reach * steepest)]
-        if count >= FINEST[dim] or not len(cells):
+        if count >= FINEST_TRACING_CELLS[dim] or not len(cells):
             return cells, step
         cells = (2 * cells[:, None, :] + shifts).reshape(-1, dim)
         count, along = 2 * count, 2 * along
@@ -283,7 +283,7 @@ def _merged(chain: list[int], points: Array, normals: Array) -> list[tuple[int, 
     found, first = [], 0
     for last in range(1, len(chain)):
         ahead = chain[min(last + 1, len(chain) - 1)]
-        turned = float(normals[chain[first]] @ normals[ahead]) < np.cos(TURN)
+        turned = float(normals[chain[first]] @ normals[ahead]) < np.cos(MOST_TURNING)
         if last == len(chain) - 1 or turned:
             # a stretch must not close on itself, which would have no direction
             if chain[first] != chain[last] and np.any(points[chain[first]] != points[chain[last]]):

@@ -14,7 +14,7 @@ from rannpde.domains.boundary.planar import Planar
 from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
-FINE = 400
+OUTLINE_POINTS = 400
 """Points along the diagonal of a domain, unless a spacing is given."""
 ROUND = 12
 """Stretches at least of a bent arc: small holes are round too."""
@@ -35,7 +35,7 @@ def outlines(domain: Domain, spacing: float | None = None) -> list[Array]:
     """
     require(domain.dim == 2, "the dimension of the domain", domain.dim, "2 for an outline")
     planar = Planar.of(domain.tree)
-    step = planar.size / FINE if spacing is None else spacing
+    step = planar.size / OUTLINE_POINTS if spacing is None else spacing
     pieces = []
     for stretch in planar.stretches:
         for number in range(len(stretch.arcs)):

@@ -22,7 +22,7 @@ OUTLINE = 600
 """Points along the longest side of an outline."""
 SURFACE = 4000
 """Points of the surface of a solid."""
-COLOURS = 10
+CYCLED_COLOURS = 10
 
 
 def plot_domain(domain: Domain, path: str | Path | None = None) -> Figure:
@@ -52,7 +52,7 @@ def _outline(domain: Domain, figure: Figure) -> None:
     size = float(np.linalg.norm(domain.bounds[:, 1] - domain.bounds[:, 0]))
     longest = max(side.measure for side in domain.sides.values())
     for number, (name, side) in enumerate(domain.sides.items()):
-        colour = f"C{number % COLOURS}"
+        colour = f"C{number % CYCLED_COLOURS}"
         count = max(50, round(OUTLINE * side.measure / longest))
         points = side.within(domain.bounds + size * np.array([-1.0, 1.0]), count, rng=0)
         axes.plot(points[:, 0], points[:, 1], ".", color=colour, markersize=2.2)
@@ -80,7 +80,7 @@ def _surface(domain: Domain, figure: Figure) -> None:
     for number, (name, side) in enumerate(domain.sides.items()):
         count = max(30, round(SURFACE * side.measure / total))
         points = side.sample(count, rng=0, method="sobol")
-        axes.scatter(*points.T, s=2, color=f"C{number % COLOURS}", label=name)
+        axes.scatter(*points.T, s=2, color=f"C{number % CYCLED_COLOURS}", label=name)
     axes.legend(fontsize=7, markerscale=3)
     lengths = domain.bounds[:, 1] - domain.bounds[:, 0]
     axes.set_box_aspect(tuple(lengths))

@@ -2,7 +2,8 @@
 
 In the plane: a grid inside, points along the boundary with its corners, and their Delaunay triangles, the boundary
 halved where they do not follow it. In space: a grid of cubes of six tetrahedra each; its points near the boundary are
-moved on to it, tetrahedra that cross it are cut there, so that round shapes are smooth to O(h²).
+moved on to it, tetrahedra that cross it are cut there, so that round shapes are smooth to O(h²). Neither meshio (which
+reads and writes) nor trimesh (surfaces) fills a domain; mesh generators that do have licences that we cannot ship.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from rannpde.domains.export.outline import outlines
 from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
-ROUNDS = 8
+BOUNDARY_HALVINGS = 8
 """Times at most that stretches of the boundary are halved until triangles follow it."""
 SNAP = 0.25
 """Points of a grid in space closer to the boundary than this share of a cell are moved on to it."""
-FLAT = 1e-9
+FLAT_SIMPLEX = 1e-9
 """Size of a simplex, relative to that of a cell, below which it is left out."""
 
 
@@ -56,7 +57,7 @@ def _triangles(domain: Domain, spacing: float) -> tuple[Array, Array]:
     rim = np.concatenate(loops)
     inner = grid[domain.level(grid) < 0]
     inner = inner[cKDTree(rim).query(inner)[0] > 0.6 * spacing]
-    for _ in range(ROUNDS):
+    for _ in range(BOUNDARY_HALVINGS):
         rim = np.concatenate(loops)
         points = np.concatenate([rim, inner])
         triangles = Delaunay(points).simplices
@@ -72,7 +73,7 @@ def _triangles(domain: Domain, spacing: float) -> tuple[Array, Array]:
     triangles = _turned(points, triangles)
     # where parts of a union meet, the level vanishes inside too
     inside = domain.level(points[triangles].mean(axis=1)) <= 1e-9 * spacing
-    return _used(points, triangles[inside & (volumes(points, triangles) > FLAT * spacing**2)])
+    return _used(points, triangles[inside & (volumes(points, triangles) > FLAT_SIMPLEX * spacing**2)])
 
 
 def _ticks(lower: float, upper: float, spacing: float) -> Array:
@@ -129,7 +130,7 @@ def _tetrahedra(domain: Domain, spacing: float) -> tuple[Array, Array]:
     flat = flat[domain.level(points[flat].mean(axis=1)) < 0]
     points, cut = _cut(points, signs, tetrahedra[(least < 0) & (most > 0)], domain.level)
     every = _turned(points, np.concatenate([tetrahedra[(least < 0) & (most <= 0)], flat, cut]))
-    return _used(points, every[volumes(points, every) > FLAT * cell**3])
+    return _used(points, every[volumes(points, every) > FLAT_SIMPLEX * cell**3])
 
 
 def _kuhn(shape: tuple[int, ...]) -> Array:

@@ -17,7 +17,7 @@ from rannpde.domains.shapes.meshes import library
 from rannpde.errors import finite_array, require
 from rannpde.io import PathLike, write_whole
 
-FINEST = {2: 2048, 3: 160}
+FINEST_FILE_CELLS = {2: 2048, 3: 160}
 """Cells along the longest side at most, by the dimension of space: some millions of simplices."""
 MOMENTS = 11
 """Times of a series unless they are given."""
@@ -34,7 +34,7 @@ def write_vtk(path: PathLike, domain: Domain, values: Values, resolution: int, t
     space = domain.space if isinstance(domain, SpaceTime) else domain
     remedy = "use to_arrays()"
     require(space.dim in (2, 3), "the dimension of space", space.dim, "2 or 3 for a VTK file", remedy)
-    finest = FINEST[space.dim]
+    finest = FINEST_FILE_CELLS[space.dim]
     require(2 <= resolution <= finest, "resolution", resolution, f"from 2 to {finest} in {space.dim}-D")
     file = Path(path)
     require(file.suffix == ".vtu", "path", str(path), "a name that ends in .vtu")

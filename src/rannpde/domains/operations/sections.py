@@ -15,15 +15,15 @@ from rannpde.domains.boundary.planar import JOINED, Planar
 from rannpde.domains.boundary.solids import AllOrNothing, Behind, Branch, Leaf, Solid, Tree
 from rannpde.domains.boundary.tracing import CAUTION, Wall, regularised
 from rannpde.domains.boundary.walls import Plane, Quadric, box_charts
-from rannpde.domains.quadrature.plane import planar_rule, smooth_step
+from rannpde.domains.quadrature.plane import endpoint_grading, planar_rule
 from rannpde.domains.shapes.base import box_level
 from rannpde.domains.shapes.boxes import Box
 from rannpde.errors import InputError
 
 SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
-PANEL = 8
+SLICES_PER_PANEL = 8
 """Slices of a panel by which it is judged."""
-DEEPEST = 7
+SLICE_HALVINGS = 7
 """Times that a panel of slices is halved at most: at most 1e-9 of the volume is then at stake."""
 SLICED = 1e-10
 """Volume, relative to the whole, that a panel may be wrong by before it is halved."""
@@ -192,7 +192,7 @@ def smooth_panels(tree: Tree, bounds: Array) -> list[tuple[float, float]]:
     heights = sorted(ends)
 
     def area(a: float, b: float) -> float:
-        nodes, weights = smooth_step(PANEL, 1)
+        nodes, weights = endpoint_grading(SLICES_PER_PANEL, 1)
         slices = [_planar(tree, a + (b - a) * float(node), bounds) for node in nodes]
         return (b - a) * sum(float(w) * (0.0 if s is None else s.area) for w, s in zip(weights, slices, strict=True))
 
@@ -203,7 +203,7 @@ def smooth_panels(tree: Tree, bounds: Array) -> list[tuple[float, float]]:
         a, b, value, depth = work.pop()
         middle = 0.5 * (a + b)
         left, right = area(a, middle), area(middle, b)
-        if abs(left + right - value) <= SLICED * whole or depth >= DEEPEST:
+        if abs(left + right - value) <= SLICED * whole or depth >= SLICE_HALVINGS:
             found.append((a, b))
         else:
             work += [(a, middle, left, depth + 1), (middle, b, right, depth + 1)]
@@ -218,7 +218,7 @@ def space_rule(
     intervals : of the last coordinate, as ``smooth_panels`` finds them
     """
     points, weights = [np.empty((0, 3))], [np.empty(0)]
-    unit, shares = smooth_step(count, panels)
+    unit, shares = endpoint_grading(count, panels)
     for a, b in intervals:
         for node, share in zip(unit.tolist(), shares.tolist(), strict=True):
             height = a + (b - a) * node

@@ -22,7 +22,7 @@ from rannpde.domains.operations.sections import pulled_back, smooth_panels, spac
 from rannpde.domains.quadrature.plane import planar_rule
 from rannpde.domains.region import composite_gauss, tensor_rule
 
-CELLS = 8
+CELLS_PER_PARAMETER = 8
 """Cells along each parameter of a piece, of surfaces with few pieces."""
 QUARTERED = 3
 """Times that cells near another shape are quartered to see whether it really cuts them."""
@@ -51,7 +51,7 @@ class Sheet:
     @cached_property
     def _grid(self) -> tuple[Array, Array, Array]:
         """Piece (C,), lower corner (C, 2) and width (C,) of all cells."""
-        count = CELLS if self.chart.count <= MANY else 1
+        count = CELLS_PER_PARAMETER if self.chart.count <= MANY else 1
         u, v = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")
         lower = np.tile(np.stack([u.ravel(), v.ravel()], axis=1) / count, (self.chart.count, 1))
         piece = np.repeat(np.arange(self.chart.count), count**2)

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.boundary.planar import JOINED, touching
+from rannpde.domains.boundary.planar import JOINED, touching_message
 from rannpde.domains.boundary.solids import Solid, Tree, tree_leaves, tree_level
 from rannpde.domains.shapes.boxes import Ball, Box
 from rannpde.errors import InputError
@@ -23,7 +23,7 @@ def refuse_touching_solids(tree: Tree, size: float) -> None:
     for one, other in combinations([solid for solid in solids if isinstance(solid, Ball | Box)], 2):
         for point in _contacts(one, other, JOINED * size):
             if abs(float(tree_level(tree, point[None, :])[0])) <= JOINED * size:
-                raise InputError(touching(point))
+                raise InputError(touching_message(point))
 
 
 def _contacts(one: Solid, other: Solid, slack: float) -> list[Array]:

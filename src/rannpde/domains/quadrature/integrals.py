@@ -33,7 +33,7 @@ REPLICATES = 16
 """Independent sequences behind a standard error, whose own relative error is then about 1/√30."""
 DEFAULT_TOLERANCE = {"gauss": 1e-8, "sobol": 1e-3, "uniform": 1e-3}
 """Relative error at which refinement stops when none is asked for."""
-LARGEST_RULE = 2**24
+LARGEST_GAUSS_RULE = 2**24
 """Nodes that one rule may have: their coordinates fill a gigabyte in eight dimensions."""
 
 
@@ -81,7 +81,9 @@ def gauss_rule(region: Region, count: int, *, panels: int = 1) -> tuple[Array, A
     """
     count, panels = positive_integer("count", count), positive_integer("panels", panels)
     size = (count * panels) ** checked_region(region).extent
-    require(size <= LARGEST_RULE, "points of the rule", size, f"≤ {LARGEST_RULE}", "take fewer, or Sobol points")
+    require(
+        size <= LARGEST_GAUSS_RULE, "points of the rule", size, f"≤ {LARGEST_GAUSS_RULE}", "take fewer, or Sobol points"
+    )
     return region.rule(count, panels)
 
 
@@ -137,7 +139,7 @@ def _gauss(function: Integrand, region: Region, budget: int, rule: str, rng: Rng
     dimensions, before = region.extent, None
     # what is cut out of shapes has several panels along each axis already
     nodes = FIRST_NODES if region.exact else FIRST_CUT
-    while nodes**dimensions <= min(budget, LARGEST_RULE):
+    while nodes**dimensions <= min(budget, LARGEST_GAUSS_RULE):
         points, weights = gauss_rule(region, min(nodes, PANEL_NODES), panels=max(1, nodes // PANEL_NODES))
         if before is not None and len(points) > budget:
             return

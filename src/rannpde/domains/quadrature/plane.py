@@ -19,10 +19,10 @@ MERGED = 1e-11
 """Heights closer than this, relative to the size, are one: strips that thin hold no area worth a point."""
 
 
-def smooth_step(count: int, panels: int) -> tuple[Array, Array]:
+def endpoint_grading(count: int, panels: int) -> tuple[Array, Array]:
     """Nodes and weights on [0, 1] of Gauss's rule in t, y = t² (3 - 2t): square roots at both ends become smooth.
 
-    >>> nodes, weights = smooth_step(12, 1)
+    >>> nodes, weights = endpoint_grading(12, 1)
     >>> bool(abs(weights @ np.sqrt(nodes * (1 - nodes)) - np.pi / 8) < 1e-14)
     True
     """
@@ -35,7 +35,7 @@ def planar_rule(planar: Planar, count: int, panels: int = 1) -> tuple[Array, Arr
     families = planar.monotone(1)
     lows, highs = zip(*(_heights(arcs) for arcs in families), strict=True)
     levels = _strips(np.concatenate([*lows, *highs]), planar.size)
-    unit, shares = smooth_step(count, panels)
+    unit, shares = endpoint_grading(count, panels)
     bottom, height = levels[:-1], np.diff(levels)
     lines = bottom[:, None] + height[:, None] * unit  # (strips, nodes)
     strip, crossing = _crossings(families, lows, highs, levels, lines, planar.size)

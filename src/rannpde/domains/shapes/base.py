@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rannpde.domains.boundary.planar import Corner
     from rannpde.domains.boundary.solids import Tree
 
-FEW = 2**14
+TRIED_POINTS = 2**14
 """Points of a box that are tried before a domain is said not to meet it."""
 
 
@@ -122,7 +122,7 @@ class Domain(Region):
         stream = unit_stream(self.dim, rng, "sobol")
         kept: list[Array] = []
         have, tried = 0, 0
-        while have < count and not (tried >= FEW and have == 0):
+        while have < count and not (tried >= TRIED_POINTS and have == 0):
             points = lower + (upper - lower) * stream(count)
             kept.append(points[self.contains(points)])
             have, tried = have + len(kept[-1]), tried + count

@@ -21,8 +21,22 @@ from rannpde.domains.boundary.sides import FlatSide, RoundSide, Side, side_name
 from rannpde.domains.boundary.solids import Leaf, Solid
 from rannpde.domains.boundary.tracing import Wall
 from rannpde.domains.boundary.walls import Plane, Quadric, box_charts
-from rannpde.domains.coordinates import Pair, checked_shape_name, coordinate_names, expand, named_intervals
-from rannpde.domains.region import ROUNDING, CoordinateLaw, Linear, ProductRegion, Radius, sphere_axes, sphere_points
+from rannpde.domains.coordinates import (
+    Pair,
+    checked_shape_name,
+    coordinate_names,
+    expanded_coordinates,
+    named_intervals,
+)
+from rannpde.domains.region import (
+    CONTAINS_SLACK,
+    CoordinateLaw,
+    Linear,
+    ProductRegion,
+    Radius,
+    sphere_axes,
+    sphere_points,
+)
 from rannpde.domains.shapes.base import Domain, box_level
 from rannpde.errors import finite_array, finite_points, reject, require
 
@@ -130,7 +144,9 @@ class Box(Domain, ProductRegion, Solid):
         Box(x1=(0.2, 0.8), x2=(0.4, 0.6))
         """
         old = dict(zip(self.names, self.intervals, strict=True))
-        new = old | dict(chain.from_iterable(expand(key, value, self.names) for key, value in intervals.items()))
+        new = old | dict(
+            chain.from_iterable(expanded_coordinates(key, value, self.names) for key, value in intervals.items())
+        )
         for name, (lower, upper) in new.items():
             inside = old[name][0] <= lower and upper <= old[name][1]
             require(inside, name, (lower, upper), f"inside {old[name]}", "build a new domain to enlarge it")
@@ -176,7 +192,7 @@ class Ball(Domain, ProductRegion, Solid):
     @property
     def slack(self) -> float:
         """How far rounding may carry a point of the ball off it."""
-        return ROUNDING * self.dim * (self.radius + max(abs(value) for value in self.centre))
+        return CONTAINS_SLACK * self.dim * (self.radius + max(abs(value) for value in self.centre))
 
     @property
     def bounds(self) -> Array:

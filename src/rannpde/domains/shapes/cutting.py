@@ -11,8 +11,8 @@ import numpy as np
 from rannpde.arrays import Array, combinations
 from rannpde.domains.boundary.creases import NONE, Creases, reentrant_creases
 from rannpde.domains.boundary.naming import side_names
-from rannpde.domains.boundary.pieces import SLACK, Border, Curves, CutSide
-from rannpde.domains.boundary.planar import SMOOTH, Corner, Planar
+from rannpde.domains.boundary.pieces import BOUNDARY_SLACK, Border, Curves, CutSide
+from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE, Corner, Planar
 from rannpde.domains.boundary.solids import Leaf, padded, tree_bounds, tree_leaves, tree_level
 from rannpde.domains.quadrature.plane import planar_rule
 from rannpde.domains.region import rejected
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 LEAST = 1e-12
 """Area or volume, relative to that of the bounds, below which a set is called empty."""
 
-SEEN, LEAST_SEEN = 4000, 50
+EDGE_SEARCH_POINTS, LEAST_SEEN = 4000, 50
 """Points of the boundary, and of each side, among which the edges of a solid are found."""
 
-NEAR = 1e-7
+INWARD_PROBE = 1e-7
 """How far beside a point of the rim points inside are looked for, as a share of the size of the shape."""
 
 
@@ -97,12 +97,12 @@ class Cut(Domain):
 
     def contains(self, points: Array) -> Array:
         level = self.level(points)
-        inside: Array = level <= SLACK * self.size
-        rim = np.flatnonzero(inside & (level >= -SLACK * self.size))
+        inside: Array = level <= BOUNDARY_SLACK * self.size
+        rim = np.flatnonzero(inside & (level >= -BOUNDARY_SLACK * self.size))
         if len(rim):  # faces that two shapes share bound nothing: a point of the rim has points inside beside it
             ways = combinations([np.array([-1.0, 0.0, 1.0])] * self.dim)
-            beside = points[rim, None] + NEAR * self.size * ways
-            deep = self.level(beside.reshape(-1, self.dim)).reshape(len(rim), -1) < -SLACK * self.size
+            beside = points[rim, None] + INWARD_PROBE * self.size * ways
+            deep = self.level(beside.reshape(-1, self.dim)).reshape(len(rim), -1) < -BOUNDARY_SLACK * self.size
             inside[rim] = deep.any(axis=1)
         return inside
 
@@ -163,7 +163,7 @@ class Cut(Domain):
                 (names[v.labels[0]], names[v.labels[1]]),
             )
             for v in self.engine.vertices
-            if v.angle > np.pi + SMOOTH
+            if v.angle > np.pi + SMOOTH_JOIN_ANGLE
         )
 
     @cached_property
@@ -171,6 +171,8 @@ class Cut(Domain):
         if self.dim != 3:
             return NONE
         sides, whole = self.sides.values(), sum(side.measure for side in self.sides.values())
-        points = [side.sample(max(LEAST_SEEN, round(SEEN * side.measure / whole)), rng=0) for side in sides]
+        points = [
+            side.sample(max(LEAST_SEEN, round(EDGE_SEARCH_POINTS * side.measure / whole)), rng=0) for side in sides
+        ]
         normals = [side.normals(own) for side, own in zip(sides, points, strict=True)]
         return reentrant_creases(self.level, np.concatenate(points), np.concatenate(normals), self.size)

@@ -29,7 +29,7 @@ from rannpde.domains.shapes.quadrics import Shape
 from rannpde.errors import FileError, InputError, require
 
 SURFACES = (".stl", ".obj", ".ply", ".off")
-SIMPLE = {"vertex", "line", "triangle", "quad", "tetra"}
+CELL_KINDS = {"vertex", "line", "triangle", "quad", "tetra"}
 FACES_OF_TETRA = np.array([(1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1)])
 
 
@@ -180,9 +180,13 @@ def _from_groups(file: Path, names: Sequence[str] | None, name: str | None) -> D
     except (Exception, SystemExit) as error:  # meshio ends the program on formats that it does not know
         raise FileError(f"{file} cannot be read as a mesh: {error}") from None
     kinds = {block.type for block in read.cells}
-    strange = kinds - SIMPLE
+    strange = kinds - CELL_KINDS
     require(
-        not strange, "cells of the mesh", sorted(strange), f"of the kinds {', '.join(sorted(SIMPLE))}", "use order 1"
+        not strange,
+        "cells of the mesh",
+        sorted(strange),
+        f"of the kinds {', '.join(sorted(CELL_KINDS))}",
+        "use order 1",
     )
     points = np.asarray(read.points, dtype=float)
     if "tetra" in kinds:
