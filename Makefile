@@ -8,6 +8,7 @@
 # make smoke PYTHON=python3.13  a minute of tests on another Python
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
+# make randomised COUNT=1000  random problems as users state them: solved, honestly not, refused, or defective?
 # Each creates .venv with known-good versions first; nothing but Python ≥ 3.11 and make is needed.
 
 PYTHON ?= python3
@@ -17,8 +18,9 @@ READY := .venv/.ready
 COUNT ?= 1000
 CASES ?=
 PEERS ?= $(BIN)/python
+SECONDS ?= 30
 
-.PHONY: run test smoke fuzz honesty lint format bench pinnacle peers sensitivity docs dist clean
+.PHONY: run test smoke fuzz honesty randomised lint format bench pinnacle peers sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
@@ -43,6 +45,9 @@ fuzz: $(READY)
 
 honesty: $(READY)
 	$(BIN)/python tests/honesty/hunt.py --count $(COUNT)
+
+randomised: $(READY)
+	$(BIN)/python tests/randomised/run.py --count $(COUNT) --seconds $(SECONDS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
