@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor() -> None:
-    """Say whether this installation is well.
+    """Check the installation.
 
     Versions, BLAS, threads and rates are printed, a tiny problem is solved, and what is wrong is named with a remedy.
     """
@@ -34,7 +34,10 @@ def doctor() -> None:
         if check.problem:
             console.print(f"{'':>13}  ! {check.problem}", style="red", markup=False, soft_wrap=True)
     wrong = sum(bool(check.problem) for check in checks)
-    console.print("nothing is wrong" if not wrong else f"{wrong} to mend", style="green" if not wrong else "red")
+    console.print(
+        "no issues found" if not wrong else f"{wrong} issue{'s' * (wrong > 1)} found",
+        style="green" if not wrong else "red",
+    )
     if wrong:
         raise typer.Exit(1)
 
