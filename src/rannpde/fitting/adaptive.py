@@ -2,8 +2,8 @@
 
 Passes as in the method of lines: fit, measure the length ℓ of the fitted function place by place
 (``network.adapted.inverse_length``, in coordinates scaled to [-1, 1]), draw the next features by the adapted law of ℓ,
-and keep the pass that predicts held-out points best. It pays where a function has layers; in many dimensions centres
-are too sparse to find them, and the first pass is what remains.
+and keep the iteration that predicts held-out points best. It pays where a function has layers; in many dimensions
+centres are too sparse to find them, and the first iteration is what remains.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FEWEST_POINTS = 20
 MOST_PLACES = 3000
 """Data points at which the length is measured."""
 FIRST_LENGTH = 0.5
-"""ℓ of the first pass everywhere: that of a constant field on [-1, 1]."""
+"""ℓ of the first iteration everywhere: that of a constant field on [-1, 1]."""
 COMPARED_SHARE = 0.1
-"""Share of the points by which passes are compared."""
+"""Share of the points by which iterations are compared."""
 PIVOT_CUTOFF = 1e-12
 """Of the factorisation on the way, relative to the largest pivot."""
 
@@ -34,7 +34,7 @@ PIVOT_CUTOFF = 1e-12
 def adaptive_features(
     points: Array, values: Array, width: int, *, weights: Array | None = None, rng: Rng = None
 ) -> RandomFeatures:
-    """tanh features for data (M, dim), (M,) or (M, outputs): the draw of the best of a few passes.
+    """tanh features for data (M, dim), (M,) or (M, outputs): the draw of the best of a few iterations.
 
     weights (M,) ≥ 0 of the squared errors, 1 by default; a point of weight 0 does not matter at all.
     """

@@ -53,7 +53,7 @@ def page(solution: Solution, command: str = "") -> str:
         figure(solution),
         residuals(solution),
         _found(solution),
-        _passes(solution),
+        _iterations(solution),
         _made(solution, command),
     ]
     title = escape(solution.title)
@@ -163,7 +163,7 @@ def _found(solution: Solution) -> str:
     return f'<section><h2 id="numbers">Parameters and residuals</h2>{"".join(parts)}</section>'
 
 
-def _passes(solution: Solution) -> str:
+def _iterations(solution: Solution) -> str:
     iterations: Sequence[Any] = getattr(solution.history, "iterations", ())
     table = ""
     if iterations and all(is_dataclass(one) for one in iterations):
