@@ -23,7 +23,7 @@ from scipy.special import erf
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.errors import InputError
+from rannpde.errors import InputError, reject
 from rannpde.pde.statement.kinks import KINKED, Absolute, Delta, Exponential, Larger, Sign, Smaller, Step, Where
 
 
@@ -282,13 +282,22 @@ def _power(base: Array, exponent: Array, exact: sympy.Expr) -> Array:
 
 
 def _user_value(name: str, function: Callable[..., Any], arguments: list[Array]) -> Array:
-    """A user's function of one-dimensional arrays, at arrays of any shape."""
+    """A user's function of one-dimensional arrays, at arrays of any shape; InputError where it is no such function."""
     shape, flat = _flattened(arguments)
-    result = np.asarray(function(*flat), dtype=float)
+    try:
+        result = np.asarray(function(*flat))
+    except Exception as error:
+        raise InputError(
+            f"functions[{name!r}] failed for arrays of {len(flat[0])} numbers ({type(error).__name__}: {error}); it "
+            "must take and return NumPy arrays: write it with np.where and the like, or wrap it by np.vectorize"
+        ) from error
+    if result.dtype.kind not in "fiub":
+        reject(f"the type of the values of functions[{name!r}]", result.dtype.name, "that of real numbers")
     if result.shape not in ((), flat[0].shape):
         raise InputError(
             f"functions[{name!r}] gave an array of shape {result.shape} for arguments of shape {flat[0].shape}"
         )
+    result = result.astype(float)
     return result.reshape(shape) if result.shape else result
 
 

@@ -144,12 +144,13 @@ class CellsLoop:
         status: Status | None = None
         while status is None:
             try:
-                status = self._iterate(tree, self.last.network if self.last is not None else state)
-            except _BudgetExhausted:
-                status = Status.BUDGET
-                if self.last is None:  # return at least a solution on a single cell
-                    self.out_of_time = True
-                    self._iterate(CellNode(tree.bounds), state)
+                try:
+                    status = self._iterate(tree, self.last.network if self.last is not None else state)
+                except _BudgetExhausted:
+                    status = Status.BUDGET
+                    if self.last is None:  # return at least a solution on a single cell
+                        self.out_of_time = True
+                        self._iterate(CellNode(tree.bounds), state)
             except KeyboardInterrupt:
                 if self.last is None:
                     raise
@@ -215,7 +216,7 @@ class CellsLoop:
         if self.turning > np.finfo(float).eps ** -0.5:  # no residual in floating-point numbers is small enough
             return Status.UNDETERMINED
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
-        if agree and self._ill_conditioned(solution, whole):
+        if agree and self._ill_conditioned(solution):
             return Status.UNDETERMINED
         if agree and not self._fails_residual_check(solution):
             # the earlier ones failed the residual check, or were no better
@@ -228,18 +229,18 @@ class CellsLoop:
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
 
-    def _ill_conditioned(self, solution: DiscreteSolution, residual: float) -> bool:
-        """Return whether residuals as small as those of a solution change it by more than the tolerance.
+    def _ill_conditioned(self, solution: DiscreteSolution) -> bool:
+        """Return whether the linearised problem amplifies residuals by more than 1/√eps.
 
-        Agreement of two iterations shows nothing then: both have residuals of that size, and often of one sign. A
-        stability constant above 1/√eps, where normal equations have lost all digits, is called ill-conditioned.
+        Agreement of two iterations shows nothing then: both leave residuals, and often of one sign. Normal equations
+        have lost all digits at such a stability constant.
         """
         if self.system is None or not self.may_be_ill_conditioned:
             return False
         response = cell_network(solution.mesh, self.system.perturbed(solution.weights, self.rng, self._checkpoint))
         sizes = np.sqrt(np.mean(response(self.points) ** 2, axis=0)) / self.sizes
         self.stability = float(sizes.max())
-        return not self.stability <= max(np.finfo(float).eps ** -0.5, self.tol / max(residual, self._rounding))
+        return not self.stability <= np.finfo(float).eps ** -0.5
 
     @property
     def _rounding(self) -> float:

@@ -161,7 +161,8 @@ class CellsSystem:
             if jet.field not in self.problem.fields:
                 continue
             size = self.sizes[self.problem.fields.index(jet.field)]
-            natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
+            with np.errstate(over="ignore"):  # what is not finite is refused below
+                natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         if not (np.isfinite(natural) and np.isfinite(value).all()):
             raise NoLinearisation(collocation.term.name)
         return np.broadcast_to(value, len(collocation.points)), partials, max(natural, 1e-300)
