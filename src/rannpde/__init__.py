@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rannpde.network.network import Network
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
+    from rannpde.pde.trefftz.method import Trefftz
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.inverse.design import Sensitivity
@@ -76,6 +77,7 @@ _HOMES = {
     "network.network": ("Network",),
     "pde.cells.method": ("Cells",),
     "pde.collocation.method": ("Collocation",),
+    "pde.trefftz.method": ("Trefftz",),
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
@@ -134,6 +136,7 @@ __all__ = [
     "Solution",
     "SpaceTime",
     "StatementError",
+    "Trefftz",
     "Uniform",
     "Unknown",
     "UnknownFunction",

@@ -30,9 +30,12 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.trefftz.method import TrefftzHistory
+from rannpde.pde.trefftz.network import unpack_trefftz
 from rannpde.pde.watch import Ending
 
-STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory]] = {
+STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory] | type[TrefftzHistory]] = {
+    "trefftz": TrefftzHistory,
     "lines": LinesStory,
     "cells": CellsStory,
     "collocation": CollocationStory,
@@ -133,9 +136,10 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    kind = choose(
-        "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces"), header["function"])
-    )
+    known = ("evolved", "cells", "marched", "pieces", "trefftz")
+    kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
+    if kind == "trefftz":
+        return unpack_trefftz(header, arrays)
     if kind == "evolved":
         return unpack_evolved(header, arrays, problem)
     if kind == "marched":

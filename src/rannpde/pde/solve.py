@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,21 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.response.influence import functions_march
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.pde.solution import Choice, ConvergenceWarning, Solution
+from rannpde.pde.trefftz.method import Trefftz
 from rannpde.pde.watch import Ending, Progress, Watch
 
-Method = Lines | Cells | Collocation
-METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation]] = {
+Method = Trefftz | Lines | Cells | Collocation
+METHODS: dict[str, type[Trefftz] | type[Lines] | type[Cells] | type[Collocation]] = {
+    "trefftz": Trefftz,
     "lines": Lines,
     "cells": Cells,
     "collocation": Collocation,
 }
 """In the order in which they are tried."""
+
+SENSELESS = ("trefftz",)
+"""Methods that have no sensitivities, so that unknowns are not identified with them."""
 
 SMALLEST_TOLERANCE = 1e-13
 """Below this, float64 and the conditioning of random features leave nothing to ask for."""
@@ -53,9 +58,10 @@ def solve(
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
-    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
+    method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
         coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
-        "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
+        "cells", "collocation", "trefftz"; None takes the first that fits, and the next one where it fails.
+        ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
@@ -96,8 +102,45 @@ def _solution(
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), watch)
-    chosen, why = _chosen(problems[0], method)
-    return chosen.solve(problems[0], tol, _generator(rng), watch, why)
+    return _tried(problems[0], tol, method, _generator(rng), watch)
+
+
+def _tried(
+    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, watch: Watch
+) -> Solution:
+    """By the method asked for, or by those that fit in turn, in what is left of the time, until one reaches ``tol``.
+
+    ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
+    """
+    if method is not None:
+        chosen, why = _chosen(problem, method)
+        return chosen.solve(problem, tol, rng, watch, why)
+    fitting, found = _fitting(problem)
+    best: Solution | None = None
+    for number, one in enumerate(fitting):
+        last = number == len(fitting) - 1
+        why = "; ".join(found) or one.reason
+        solution = one.solve(problem, tol, rng, watch if last else _within(watch, one.share), why)
+        if best is None or solution.converged or not best.estimate < solution.estimate:
+            best = solution
+        if last or solution.ending not in one.hands_over or watch.over:
+            break
+        reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
+        found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
+    assert best is not None
+    told = "; ".join(found)
+    return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
+
+
+def _with_why(choice: Choice, why: str) -> Choice:
+    return Choice(choice.name, choice.label, why)
+
+
+def _within(watch: Watch, share: float) -> Watch:
+    """A watch that runs with the other, for a share of what it has left."""
+    if watch.seconds is None:
+        return watch
+    return replace(watch, seconds=watch.elapsed + share * max(watch.seconds - watch.elapsed, 0.0))
 
 
 @dataclass(frozen=True)
@@ -135,7 +178,7 @@ class Identify:
             wanted = Cells(march=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
-            chosen, why = _chosen(problem, wanted)
+            chosen, why = _chosen(problem, wanted, SENSELESS)
             left = None if watch.seconds is None else max(watch.seconds - watch.elapsed, 0.1)
             rest = Watch(watch.progress, left)
             if isinstance(chosen, Lines) and isinstance(like, Evolved):
@@ -263,23 +306,37 @@ def _plain_settings(kind: type[Any]) -> list[str]:
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
-def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
-    """The method and why it was taken."""
+def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
+    """The method and why it was taken; ``without`` names those that are not looked at unless they are asked for."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…) or rp.Collocation(…)")
+        require(
+            isinstance(method, Method), "method", method, "rp.Trefftz(…), rp.Lines(…), rp.Cells(…) or rp.Collocation(…)"
+        )
         reasons = method.obstacles(problem)
         if reasons:
             others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
+    fitting, found = _fitting(problem, without)
+    return fitting[0], "; ".join(found) or fitting[0].reason
+
+
+def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> tuple[list[Method], list[str]]:
+    """The methods that fit, in the order in which they are tried, and why those before the first do not."""
+    fitting: list[Method] = []
     found: list[str] = []
-    for kind in METHODS.values():
+    for name, kind in METHODS.items():
+        if name in without:
+            continue
         one = kind()
         reasons = one.obstacles(problem) or one.drawbacks(problem)
         if not reasons:
-            return one, "; ".join(found) or "the problem evolves in time"
-        found.append(f"not by {one.name}: " + "; ".join(reasons))
+            fitting.append(one)
+        elif not fitting:
+            found.append(f"not by {one.name}: " + "; ".join(reasons))
+    if fitting:
+        return fitting, found
     raise InputError(f"no method can solve the problem: {'; '.join(found)}; state it without what is named")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class Collocation:
     tuning: CollocationTuning = field(default_factory=CollocationTuning)
 
     name = "collocation"
+    reason: ClassVar[str] = "it takes every problem"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Ending]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.width is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,6 +79,9 @@ class Lines:
     tuning: LinesTuning = field(default_factory=LinesTuning)
 
     name = "lines"
+    reason: ClassVar[str] = "the problem evolves in time"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Ending]] = frozenset({Ending.INTEGRATOR})
 
     def __post_init__(self) -> None:
         for key in ("width", "windows"):

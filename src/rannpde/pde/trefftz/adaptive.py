@@ -1,0 +1,176 @@
+"""The adaptive iteration SOLVE → ESTIMATE → MARK → REFINE of Trefftz networks, with its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.network import TrefftzNetwork
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.particular import NoPart, Particular
+from rannpde.pde.trefftz.rows import BoundaryPoints, boundary_rows, feature_values, least_squares
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.pde.watch import Ending, Watch
+
+INSIDE = 400
+"""Points inside, at which the size of the solution and the stability constant are measured."""
+RESONANT = 1e12
+"""A stability constant beyond which rounding of the data alone spoils all digits but a few."""
+
+
+class FeatureLaw(Protocol):
+    """What knows which features a domain and an operator need; ``Any`` is its own resolution."""
+
+    def first(self) -> Any: ...
+
+    def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]: ...
+
+    def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[BoundaryPoints]: ...
+
+    def refined(self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool) -> Any: ...
+
+
+@dataclass(frozen=True)
+class TrefftzIteration:
+    """One adaptive iteration: features, rank, boundary error in L² and its largest value, stability, estimate."""
+
+    columns: int
+    rank: int
+    rows: int
+    boundary: float
+    largest: float
+    stability: float
+    estimate: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.columns} features (rank {self.rank}), {self.rows} boundary points, relative boundary error "
+            f"{self.boundary:.1e} (largest {self.largest:.1e}), stability constant {self.stability:.1e}, "
+            f"estimate {self.estimate:.1e}, {self.seconds:.2f} s"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrefftzResult:
+    """The best network with its iterations and how it ended."""
+
+    network: TrefftzNetwork
+    best: TrefftzIteration
+    iterations: tuple[TrefftzIteration, ...]
+    ending: Ending
+    detail: str
+    places: tuple[BoundaryPoints, ...]
+    inside: Array
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveTrefftz:
+    """The loop for one problem, whatever its law of features."""
+
+    problem: Problem
+    law: FeatureLaw
+    form: CanonicalForm
+    particular: Sequence[Particular]
+    tol: float
+    watch: Watch
+    tuning: TrefftzTuning
+
+    def run(self, rng: np.random.Generator) -> TrefftzResult:
+        """Until the estimate is below the tolerance, or nothing helps any more."""
+        resolution = self.law.first()
+        inside = self.problem.domain.sample(INSIDE, rng=rng, method="sobol")
+        best: tuple[TrefftzNetwork, TrefftzIteration, tuple[BoundaryPoints, ...]] | None = None
+        done: list[TrefftzIteration] = []
+        ending, detail, vain, before = Ending.STALLED, "more features do not lower the boundary error", 0, np.inf
+        try:
+            for number in range(1, self.tuning.iterations + 1):
+                families = self.law.families(resolution, rng)
+                columns = sum(family.columns for family in families)
+                if columns > self.tuning.columns and best is not None:
+                    detail = f"the next iteration would take {columns} features, more than {self.tuning.columns}"
+                    break
+                network, now, fresh, errors = self._solved(families, resolution, inside, rng)
+                done.append(now)
+                self.watch.tell(number, 1, width=columns, estimate=now.estimate)
+                if best is None or now.estimate < best[1].estimate:
+                    best = network, now, fresh
+                if now.estimate * self.tuning.safety <= self.tol:
+                    ending, detail = Ending.CONVERGED, "the boundary error is below the tolerance"
+                    break
+                vain = vain + 1 if now.estimate > 0.5 * before else 0
+                slow = now.estimate > 0.1 * before or not np.isfinite(before)
+                before = min(before, now.estimate)
+                if vain >= self.tuning.patience:
+                    break
+                if self.watch.over or self._too_late(done):
+                    ending, detail = Ending.BUDGET, ""
+                    break
+                resolution = self.law.refined(
+                    resolution, errors, 0.3 * self.tol / np.sqrt(len(errors)), slow and number > 1
+                )
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            ending, detail = Ending.INTERRUPTED, ""
+        assert best is not None
+        if best[1].stability > RESONANT or best[1].stability * np.finfo(float).eps > self.tol:
+            ending = Ending.UNDETERMINED
+            detail = (
+                f"a unit of boundary error may be {best[1].stability:.1e} inside: the problem is at a resonance, or its "
+                "conditions leave something free"
+            )
+        return TrefftzResult(best[0], best[1], tuple(done), ending, detail, best[2], inside)
+
+    def failed(self, reason: str) -> TrefftzResult:
+        """What comes back where no particular solution is known: zero, and the reason."""
+        zero = TrefftzNetwork((), np.empty(0), (NoPart(),) * len(self.problem.fields), self.form)
+        nothing = TrefftzIteration(0, 0, 0, np.inf, np.inf, np.inf, np.inf, 0.0)
+        inside = self.problem.domain.sample(2, rng=0)
+        return TrefftzResult(zero, nothing, (nothing,), Ending.STALLED, reason, (), inside)
+
+    def _too_late(self, done: list[TrefftzIteration]) -> bool:
+        """Whether the next iteration, which costs about growth³ times as much as the last, cannot end in time."""
+        if self.watch.seconds is None:
+            return False
+        return self.watch.elapsed + done[-1].seconds * self.tuning.growth**2 > self.watch.seconds
+
+    def _solved(
+        self, families: list[FeatureFamily], resolution: Any, inside: Array, rng: np.random.Generator
+    ) -> tuple[TrefftzNetwork, TrefftzIteration, tuple[BoundaryPoints, ...], dict[int, float]]:
+        start = self.watch.elapsed
+        words = self.problem.vocabulary
+        parts = tuple(one.part for one in self.particular)
+        nothing = TrefftzNetwork((), np.empty(0), parts, self.form)
+        rows = boundary_rows(families, nothing, self.law.places(resolution, 0.5), words)
+        found = least_squares(rows, self.tuning.cutoff)
+        network = TrefftzNetwork(tuple(families), found.coefficients, parts, self.form)
+        still = (0,) * self.problem.domain.dim
+        columns = feature_values(families, inside, still)
+        values = columns @ found.coefficients + nothing.derivative(inside, still)
+        size = float(np.sqrt(np.mean(np.square(values), axis=0)).max())
+        kept = columns.transpose(1, 0, 2).reshape(-1, columns.shape[2]) / np.sqrt(len(inside))
+        stability = found.stability(kept)
+        fresh = self.law.places(resolution, float(rng.uniform(0.15, 0.35)), 1.4)
+        again = boundary_rows(families, nothing, fresh, words)
+        residual = np.abs(again.matrix @ found.coefficients - again.rhs)
+        residual[~np.isfinite(residual)] = np.inf
+        weighted = residual * again.weights
+        boundary = float(np.linalg.norm(weighted))
+        source = sum(one.defect * one.gain for one in self.particular) * (1 + stability)
+        # boundary values that are zero up to rounding: the solution is zero, and its error is that of zero
+        scale = size if size > 0 else 1.0
+        estimate = (stability * boundary + source) / scale if np.isfinite(boundary) else np.inf
+        groups = np.concatenate([place.groups for place in fresh])
+        errors = {int(g): stability / scale * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
+        now = TrefftzIteration(
+            len(found.coefficients), found.rank, len(rows.rhs), boundary / scale, float(residual.max()) / scale,
+            stability, estimate, self.watch.elapsed - start,
+        )  # fmt: skip
+        return network, now, tuple(fresh), errors

@@ -1,0 +1,222 @@
+"""Trefftz: random features that satisfy a linear equation exactly, fitted to the conditions, as a choice of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rannpde.domains.domain import SpaceTime
+from rannpde.errors import positive_integer
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual, term_residual
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
+from rannpde.pde.trefftz.families import (
+    AngleFamily,
+    ExponentialFamily,
+    FeatureFamily,
+    MultipoleFamily,
+    SourceFamily,
+)
+from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.network import TrefftzNetwork
+from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
+from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particular
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.pde.watch import Ending, Watch
+from rannpde.threads import one_thread
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneSetting:
+    """What a problem in the plane is for this method: its equation, the canonical form, the boundary."""
+
+    equation: LinearEquation
+    form: CanonicalForm
+    boundary: PlaneBoundary
+
+
+@dataclass(frozen=True)
+class Trefftz:
+    """Solve by features that satisfy the equation exactly, so that only boundary conditions are left to fit.
+
+    For linear equations of order two with constant coefficients in the plane: Laplace, Poisson, Helmholtz, screened
+    problems, diffusion with advection, isotropic or not. See docs/trefftz.md for the features and for the bounds.
+
+    features : at most so many; None for the number of the tuning
+    tuning : the empirical numbers behind all this
+
+    >>> from rannpde.domains import Ball, Box
+    >>> from rannpde.pde.solve import solve
+    >>> square = Box(x=(0, 1), y=(0, 1)) - Ball((0.4, 0.5), 0.2, name="hole")
+    >>> problem = Problem("laplace(u) = 0", square, {"hole": "u = 1", "boundary except hole": "u = 0"})
+    >>> solution = solve(problem, tol=1e-8, method=Trefftz())
+    >>> solution.converged, solution.story.bound < 1e-7
+    (True, True)
+    """
+
+    features: int | None = None
+    tuning: TrefftzTuning = field(default_factory=TrefftzTuning)
+
+    name = "trefftz"
+    reason: ClassVar[str] = "the equation is linear with constant coefficients"
+    share: ClassVar[float] = 0.25
+    """Of the time allowed, that it may take before another method is tried."""
+    hands_over: ClassVar[frozenset[Ending]] = frozenset({Ending.STALLED, Ending.BUDGET})
+    """Endings after which another method is tried; a resonance is one for every method."""
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            positive_integer("features", self.features)
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons why this method cannot solve the problem."""
+        found = _outside(problem)
+        if found:
+            return tuple(found)
+        setting = _setting(problem)
+        return (setting,) if isinstance(setting, str) else ()
+
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too."""
+        if any(term.expression.kinked for term in problem.constraints):
+            return ("conditions have kinks or jumps within a side, at which no feature is singular",)
+        setting = _setting(problem)
+        assert not isinstance(setting, str)
+        reach = setting.form.wave_number * setting.boundary.radius
+        bent = any(not piece.straight for piece in setting.boundary.pieces)
+        if setting.form.kappa < 0 and bent and reach > 10 * self.tuning.layers:
+            return ("layers along curved sides are thinner than its features resolve",)
+        return ()
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        setting = _setting(problem)
+        assert not isinstance(setting, str)
+        tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
+        symbol = setting.equation.symbols[problem.fields[0]]
+        missing = ""
+        try:
+            part = particular(problem, setting.equation, symbol, tol)
+        except NoParticular as reason:
+            part, missing = Particular(NoPart(), np.inf, np.inf), str(reason)
+        law = PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning)
+        with one_thread():
+            adaptive = AdaptiveTrefftz(problem, law, setting.form, [part], tol, watch, tuning)
+            found = adaptive.run(rng) if not missing else adaptive.failed(missing)
+            bound = None
+            if not missing and has_maximum_principle(problem, setting.form):
+                count = 2 * found.best.rows
+                bound = maximum_bound(problem, found.network, setting.boundary, setting.form, part, count)
+        return _solution(problem, found, bound, _described(found.network.families), watch, why, self.name)
+
+
+def _outside(problem: Problem) -> list[str]:
+    """What the method does not know at all."""
+    found = []
+    if isinstance(problem.domain, SpaceTime):
+        found.append("the problem evolves in time")
+    elif problem.domain.dim != 2:
+        found.append(f"the domain has {problem.domain.dim} coordinate(s), not two")
+    if len(problem.fields) != 1 or len(problem.equations) != 1:
+        found.append("it has several fields")
+    if problem.bounds:
+        found.append("fields have bounds")
+    if problem.periodic or problem.pairings:
+        found.append("it has periodic conditions")
+    if any(term.kind != "boundary" for term in problem.constraints):
+        found.append("conditions hold inside the domain, or at single points")
+    if not problem.linear:
+        found.append("it is not linear")
+    if problem.free_constants:
+        found.append("a constant is left free")
+    return found
+
+
+def _setting(problem: Problem) -> PlaneSetting | str:
+    equations = linear_equations(problem)
+    if isinstance(equations, str):
+        return equations
+    form = canonical_form(equations[0].symbols[problem.fields[0]], problem.domain.bounds.mean(axis=1))
+    if form is None:
+        return "the equation is not elliptic of order two"
+    boundary = plane_boundary(problem.domain, problem.constraints, form)
+    return boundary if isinstance(boundary, str) else PlaneSetting(equations[0], form, boundary)
+
+
+def _described(families: tuple[FeatureFamily, ...]) -> str:
+    """The features in words."""
+    words = {ExponentialFamily: "exponentials", SourceFamily: "sources outside", AngleFamily: "angles at corners"}
+    counts: dict[str, int] = {}
+    for family in families:
+        name = words.get(type(family), "features")
+        if isinstance(family, MultipoleFamily):
+            name = "regular functions" if family.regular else "multipoles in holes"
+        if isinstance(family, SourceFamily) and len(family.moments) > 1:
+            name = "poles at corners"
+        counts[name] = counts.get(name, 0) + family.columns
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _solution(
+    problem: Problem, found: TrefftzResult, bound: float | None, features: str, watch: Watch, why: str, name: str
+) -> Solution:
+    network: TrefftzNetwork = found.network
+    losses: dict[str, float] = {}
+    measures: dict[str, float] = {}
+    for term in problem.terms:
+        region: Any = term.region
+        points = region.sample(400, rng=5)
+        residual = term_residual(term, network, problem.vocabulary, points)
+        share, before = term.measure, measures.get(term.name, 0.0)
+        mean = float(np.mean(np.square(residual)))
+        losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
+        measures[term.name] = before + share
+    return Solution(
+        problem=problem, fields=problem.fields, function=network, ending=found.ending, detail=found.detail,
+        estimate=found.best.estimate, held_out=held_out_residual(problem, network), losses=losses,
+        integrals={key: loss * measures[key] for key, loss in losses.items()},
+        story=TrefftzHistory(found.iterations, features, bound),
+        method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=watch.elapsed,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TrefftzHistory:
+    """What only this method can tell: its iterations, its features, and the bound of the maximum principle.
+
+    bound : of |error| everywhere in the domain; None where there is no maximum principle
+    """
+
+    passes: tuple[TrefftzIteration, ...]
+    features: str
+    bound: float | None = None
+
+    advice = "more features of rp.Trefftz, or another method, may help"
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        found = [f"iteration {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+        if self.bound is not None:
+            found.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
+        return found
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.passes]
+        return {"passes": rows, "features": self.features, "bound": self.bound}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> TrefftzHistory:
+        rows = [[np.inf if x is None else x for x in row] for row in table["passes"]]
+        bound = table["bound"]
+        return cls(
+            tuple(TrefftzIteration(*row) for row in rows),
+            str(table["features"]),
+            None if bound is None else float(bound),
+        )
