@@ -24,7 +24,7 @@ from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import check_weights
-from rannpde.pde.watch import Watch
+from rannpde.pde.watch import Ending, Watch
 
 
 @dataclass(frozen=True)

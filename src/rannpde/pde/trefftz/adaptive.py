@@ -33,6 +33,8 @@ class FeatureLaw(Protocol):
 
     def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[BoundaryPoints]: ...
 
+    def tube(self) -> tuple[Array, Array]: ...
+
     def refined(self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool) -> Any: ...
 
 
@@ -152,11 +154,14 @@ class AdaptiveTrefftz:
         found = least_squares(rows, self.tuning.cutoff)
         network = TrefftzNetwork(tuple(families), found.coefficients, parts, self.form)
         still = (0,) * self.problem.domain.dim
-        columns = feature_values(families, inside, still)
-        values = columns @ found.coefficients + nothing.derivative(inside, still)
-        size = float(np.sqrt(np.mean(np.square(values), axis=0)).max())
-        kept = columns.transpose(1, 0, 2).reshape(-1, columns.shape[2]) / np.sqrt(len(inside))
-        stability = found.stability(kept)
+        near, shares = self.law.tube()
+        seen, size = [], 0.0
+        for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
+            columns = feature_values(families, points, still) * np.sqrt(share)[:, None, None]
+            values = columns @ found.coefficients + nothing.derivative(points, still) * np.sqrt(share)[:, None]
+            size = max(size, float(np.linalg.norm(values, axis=0).max()))
+            seen.append(columns.transpose(1, 0, 2).reshape(-1, columns.shape[2]))
+        stability = found.stability(np.concatenate(seen))
         fresh = self.law.places(resolution, float(rng.uniform(0.15, 0.35)), 1.4)
         again = boundary_rows(families, nothing, fresh, words)
         residual = np.abs(again.matrix @ found.coefficients - again.rhs)

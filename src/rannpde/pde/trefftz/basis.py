@@ -27,6 +27,9 @@ from rannpde.pde.trefftz.tuning import TrefftzTuning
 ROUND = 0.6
 """Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
 
+TUBE = 5.0
+"""Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
+
 
 @dataclass(frozen=True)
 class Resolution:
@@ -87,7 +90,7 @@ class PlaneLaw:
             others = [np.linalg.norm(m - middle) - r for k, (m, _, r) in enumerate(self.boundary.holes) if k != number]
             unit = (np.arange(48) + 0.5) / 48
             outside = [self.form.to(p.place(unit)) for p in self.boundary.pieces if p.loop == 0]
-            gap = min([*others, float(np.linalg.norm(np.concatenate(outside) - middle, axis=1).min())])
+            gap = min(map(float, [*others, np.linalg.norm(np.concatenate(outside) - middle, axis=1).min()]))
             rate = min(outer / max(gap, 1e-300), 0.85)
             start = ceil(log(self.tol) / log(rate)) if self.round_hole(number) else 0
             holes.append(min(max(start, 6), 40) + ceil(self.form.wave_number * outer * (self.form.kappa > 0)))
@@ -258,6 +261,29 @@ class PlaneLaw:
             scales = scales * float(np.abs(np.linalg.inv(self.form.matrix)).max())
             found.append(BoundaryPoints(piece.term, points, weights, scales, groups))
         return found
+
+    def tube(self) -> tuple[Array, Array]:
+        """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be seen by
+        points that are spread evenly; none where there are no layers.
+        """
+        if self.form.kappa >= 0 or self.reach < TUBE:
+            return np.empty((0, 2)), np.empty(0)
+        levels = np.geomspace(0.02 / self.form.wave_number, 0.25 * self.boundary.radius, 18)
+        depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
+        points, shares = [], []
+        area = self.domain.measure * float(np.linalg.det(self.form.matrix))
+        for piece in self.boundary.pieces:
+            count = max(4, ceil(40 * piece.length / self.boundary.length))
+            unit = (np.arange(count) + 0.5) / count
+            slopes = piece.slopes(unit)
+            speed = np.linalg.norm(slopes, axis=1)
+            inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
+            here = self.form.to(piece.place(unit))[:, None] + depth[:, None] * inward[:, None]
+            points.append(here.reshape(-1, 2))
+            shares.append((speed[:, None] / count * thick / area).ravel())
+        found = self.form.back(np.concatenate(points))
+        kept = self.domain.contains(found)
+        return found[kept], np.concatenate(shares)[kept]
 
     def refined(self, resolution: Resolution, errors: Mapping[int, float], target: float, slow: bool) -> Resolution:
         """More features for the groups whose error is above the target, as many as their decay so far asks for.

@@ -108,7 +108,7 @@ class SourceFamily(CanonicalFamily):
             together = tuple((np.array(index) + moment).tolist())
             sign = (-1.0) ** int(moment.sum())
             found.append(sign * self.lengths ** int(moment.sum()) * _derived(gaps, radial, together))
-        return np.stack(found, axis=2).reshape(len(points), -1)
+        return np.stack(found, axis=2).reshape(len(points), self.columns)
 
     def _radial(self, radius: Array, gaps: Array, most: int) -> list[Array]:
         """(1/r d/dr)^j G, j = 0 … most, times exp(-drift·(y - s))."""

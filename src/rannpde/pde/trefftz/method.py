@@ -216,7 +216,7 @@ class TrefftzHistory:
         rows = [[np.inf if x is None else x for x in row] for row in table["passes"]]
         bound = table["bound"]
         return cls(
-            tuple(TrefftzIteration(*row) for row in rows),
+            tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:])) for row in rows),
             str(table["features"]),
             None if bound is None else float(bound),
         )

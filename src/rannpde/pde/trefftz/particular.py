@@ -32,6 +32,9 @@ TERMS = 12
 ROUNDING = 1e-13
 """A fit of this relative error is exact, as far as float64 goes."""
 
+CUTOFF = 1e-14
+"""Relative singular values of Fourier extensions that are left out."""
+
 
 class NoParticular(Exception):
     """Why no particular solution was found."""
@@ -222,9 +225,8 @@ def _fourier(
         if not np.isfinite(values).all():
             raise NoParticular("the source is not finite around the domain")
         coefficients: Array = values.reshape([len(grid) for grid in grids]).astype(complex)
-        for axis, (grid, omega) in enumerate(zip(grids, frequencies, strict=True)):
-            inverse = np.linalg.pinv(np.exp(1j * grid[:, None] * omega), rcond=1e-13)
-            coefficients = np.moveaxis(np.tensordot(inverse, coefficients, axes=(1, axis)), 0, axis)
+        matrices = [np.exp(1j * grid[:, None] * omega) for grid, omega in zip(grids, frequencies, strict=True)]
+        coefficients = _fitted(matrices, coefficients)
         sigma = symbol_at(symbol, 1j * combinations(frequencies)).reshape(coefficients.shape)
         defect = float(
             np.abs(FourierPart(frequencies, coefficients, origin).derivative(points, (0,) * len(box)) - wanted).max()
@@ -232,14 +234,28 @@ def _fourier(
         found = Particular(FourierPart(frequencies, coefficients / sigma, origin), defect, 1 / least)
         if best is None or defect < best.defect:
             best = found
-        if defect <= ROUNDING * size or (
-            best.defect < 0.01 * tol * size and defect > 0.3 * best.defect and found is not best
-        ):
+        if defect <= ROUNDING * size or (best.defect < 1e-9 * size and found is not best):
             break
     assert best is not None
     if best.defect > 0.1 * max(tol, ROUNDING) * size and best.defect > 1e-4 * size:
         raise NoParticular(f"Fourier features leave {best.defect / size:.1e} of the source")
     return _trimmed(best)
+
+
+def _fitted(matrices: list[Array], values: Array) -> Array:
+    """Least squares for a tensor product of matrices, by the truncated singular value decomposition of the whole.
+
+    Its singular values are products of those of the factors: to truncate each factor alone would let noise through that
+    the next one magnifies.
+    """
+    factors = [np.linalg.svd(matrix, full_matrices=False) for matrix in matrices]
+    for axis, (left, _, _) in enumerate(factors):
+        values = np.moveaxis(np.tensordot(left.conj().T, values, axes=(1, axis)), 0, axis)
+    sizes = reduce(np.multiply.outer, [sizes for _, sizes, _ in factors])
+    image = np.where(sizes > CUTOFF * sizes.max(), values / np.maximum(sizes, 1e-300), 0.0)
+    for axis, (_, _, right) in enumerate(factors):
+        image = np.moveaxis(np.tensordot(right.conj().T, image, axes=(1, axis)), 0, axis)
+    return image
 
 
 def _trimmed(found: Particular) -> Particular:
