@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import field_sizes
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
@@ -83,6 +84,7 @@ class AdaptiveTrefftz:
     tol: float
     watch: Watch
     tuning: TrefftzTuning
+    pins: tuple[BoundaryPoints, ...] = ()
 
     def run(self, rng: np.random.Generator) -> TrefftzResult:
         """Until the estimate is below the tolerance, or nothing helps any more."""
@@ -150,18 +152,20 @@ class AdaptiveTrefftz:
         words = self.problem.vocabulary
         parts = tuple(one.part for one in self.particular)
         nothing = TrefftzNetwork((), np.empty(0), parts, self.form)
-        rows = boundary_rows(families, nothing, self.law.places(resolution, 0.5), words)
+        rows = boundary_rows(families, nothing, [*self.law.places(resolution, 0.5), *self.pins], words)
         found = least_squares(rows, self.tuning.cutoff)
         network = TrefftzNetwork(tuple(families), found.coefficients, parts, self.form)
         still = (0,) * self.problem.domain.dim
         near, shares = self.law.tube()
-        seen, size = [], 0.0
+        seen, sizes = [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
             columns = feature_values(families, points, still) * np.sqrt(share)[:, None, None]
             values = columns @ found.coefficients + nothing.derivative(points, still) * np.sqrt(share)[:, None]
-            size = max(size, float(np.linalg.norm(values, axis=0).max()))
-            seen.append(columns.transpose(1, 0, 2).reshape(-1, columns.shape[2]))
-        stability = found.stability(np.concatenate(seen))
+            sizes = np.maximum(sizes, np.linalg.norm(values, axis=0))
+            seen.append(columns)
+        scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
+        relative = np.concatenate(seen) * (scale / field_sizes(sizes))[None, :, None]
+        stability = found.stability(relative.transpose(1, 0, 2).reshape(-1, relative.shape[2]))
         fresh = self.law.places(resolution, float(rng.uniform(0.15, 0.35)), 1.4)
         again = boundary_rows(families, nothing, fresh, words)
         residual = np.abs(again.matrix @ found.coefficients - again.rhs)
@@ -169,8 +173,6 @@ class AdaptiveTrefftz:
         weighted = residual * again.weights
         boundary = float(np.linalg.norm(weighted))
         source = sum(one.defect * one.gain for one in self.particular) * (1 + stability)
-        # boundary values that are zero up to rounding: the solution is zero, and its error is that of zero
-        scale = size if size > 0 else 1.0
         estimate = (stability * boundary + source) / scale if np.isfinite(boundary) else np.inf
         groups = np.concatenate([place.groups for place in fresh])
         errors = {int(g): stability / scale * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}

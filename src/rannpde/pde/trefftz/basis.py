@@ -21,6 +21,7 @@ from rannpde.pde.trefftz.families import (
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, cell_lengths, clustered
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.rows import BoundaryPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
@@ -49,13 +50,14 @@ class Resolution:
 
 @dataclass(frozen=True, eq=False)
 class PlaneLaw:
-    """The sampling law of features for an operator on a domain of the plane."""
+    """The sampling law of features for an operator on a domain of the plane; with a model, of harmonic potentials."""
 
     domain: Domain
     boundary: PlaneBoundary
     form: CanonicalForm
     tol: float
     tuning: TrefftzTuning
+    model: PotentialModel | None = None
 
     @cached_property
     def reach(self) -> float:
@@ -114,7 +116,7 @@ class PlaneLaw:
         if corner.angle > np.pi + 1e-6:
             return True
         kinds = {
-            frozenset(jet.order for jet in piece.term.expression.jets)
+            frozenset((jet.field, jet.order) for term in piece.terms for jet in term.expression.jets)
             for piece in self.boundary.pieces
             if number in piece.corners
         }
@@ -124,6 +126,12 @@ class PlaneLaw:
 
     def families(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """The features: a realisation of the law."""
+        found = self._scalar(resolution, rng)
+        if self.model is None:
+            return found
+        return [PotentialFamily(one, self.model) for one in found if isinstance(one, CanonicalFamily)]
+
+    def _scalar(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
         found: list[FeatureFamily] = []
         found += self._regular(resolution, rng)
         for number, degree in enumerate(resolution.holes):
@@ -183,9 +191,9 @@ class PlaneLaw:
             return []
         dipoles = np.eye(2)
         found: list[FeatureFamily] = [SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), dipoles)]
-        if self.form.kappa == 0 and not self.form.moves:
+        if not self.layered:
             points, outward = np.array([c.point for c in angles]), np.array([c.outward for c in angles])
-            found.append(AngleFamily(self.form, points, outward))
+            found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
         return found
 
     def _along(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
@@ -246,7 +254,7 @@ class PlaneLaw:
             units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift)
             points = piece.place(units)
             weights = np.sqrt(cell_lengths(piece, units) / total)
-            scales, groups = np.full(len(units), self.boundary.radius), np.full(len(units), number + len(crowds) * 0)
+            scales, groups = np.full(len(units), self.boundary.radius), np.full(len(units), number)
             groups = groups + len(self.boundary.corners)
             here = self.form.to(points)
             for corner in piece.corners:
@@ -259,7 +267,7 @@ class PlaneLaw:
             if self.form.kappa:
                 scales = np.minimum(scales, 1 / self.form.wave_number)
             scales = scales * float(np.abs(np.linalg.inv(self.form.matrix)).max())
-            found.append(BoundaryPoints(piece.term, points, weights, scales, groups))
+            found += [BoundaryPoints(term, points, weights, scales, groups) for term in piece.terms]
         return found
 
     def tube(self) -> tuple[Array, Array]:

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import comb, factorial
+from itertools import product
+from math import ceil, comb, factorial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ive, jv, kve, yv
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.trefftz.cylinder import bessel_i, bessel_j, bessel_k, bessel_y
 from rannpde.pde.trefftz.operator import CanonicalForm
 
 
@@ -124,7 +125,8 @@ class SourceFamily(CanonicalFamily):
                     steps.append(steps[-1] * -(2 * j - 1) / radius**2)
         else:
             screened = self.form.kappa < 0
-            steps = [(-m / radius) ** j * _cylinder(screened, plane, j, m * radius) for j in range(most + 1)]
+            orders = _cylinder(screened, plane, most, m * radius)
+            steps = [(-m / radius) ** j * orders[j] for j in range(most + 1)]
             if screened:  # both exponents at once: neither overflows
                 decay = np.exp(-m * radius - (gaps @ self.form.drift if self.form.moves else 0.0))
                 return [step * decay for step in steps]
@@ -134,16 +136,14 @@ class SourceFamily(CanonicalFamily):
         return steps
 
 
-def _cylinder(screened: bool, plane: bool, order: int, x: Array) -> Array:
-    """K_j(x) eˣ or Y_j(x) in the plane, the spherical functions in space."""
+def _cylinder(screened: bool, plane: bool, top: int, x: Array) -> Array:
+    """Orders 0 … top of K(x) eˣ or Y(x) in the plane, of the spherical functions in space."""
     if plane:
-        return np.asarray(kve(order, x) if screened else yv(order, x))
-    before, now = (1 / x, (1 + 1 / x) / x) if screened else (-np.cos(x) / x, (-np.cos(x) / x - np.sin(x)) / x)
-    if order == 0:
-        return np.asarray(before)
-    for j in range(1, order):
-        before, now = now, (before if screened else -before) + (2 * j + 1) / x * now
-    return np.asarray(now)
+        return bessel_k(top, x) if screened else bessel_y(top, x)
+    found = [1 / x, (1 + 1 / x) / x] if screened else [-np.cos(x) / x, (-np.cos(x) / x - np.sin(x)) / x]
+    for j in range(1, top):
+        found.append((found[j - 1] if screened else -found[j - 1]) + (2 * j + 1) / x * found[j])
+    return np.array(found)
 
 
 @lru_cache(maxsize=256)
@@ -223,33 +223,40 @@ class MultipoleFamily(CanonicalFamily):
         raise_sign, lower_sign = (1.0, 1.0) if screened else (-1.0, 1.0)
         if screened and not self.regular:
             raise_sign = lower_sign = -1.0
-        function = (ive if self.regular else kve) if screened else (jv if self.regular else yv)
-        sizes = self._sizes(orders)
-        known: dict[int, Array] = {}
+        ladder = _ladder(index)
+        top = int(self.degree) + sum(index)
+        known = self._orders(top, k * r)
+        odd = -1.0 if not screened else 1.0  # C_{-n} is (-1)^n C_n of J and Y, and C_n of I and K
         total = np.zeros((len(z), len(orders)), dtype=complex)
-        for up, down, weight in _ladder(index):
-            shift = up - down
-            if shift not in known:
-                # C_{-n} = (-1)^n C_n of J and Y, C_n of I and K: scipy knows
-                known[shift] = function(orders + shift, (k * r)[:, None]) * turn[:, None] ** (orders + shift)
-            total += weight * k ** (up + down) * raise_sign**up * lower_sign**down * known[shift]
+        for up, down, weight in ladder:
+            shifted = orders + up - down
+            values = known[np.abs(shifted)] * (odd ** np.where(shifted < 0, shifted, 0))[:, None]
+            factor = weight * k ** (up + down) * raise_sign**up * lower_sign**down
+            total += factor * values.T * turn[:, None] ** shifted
         if screened:
             grow = k * r if self.regular else -k * r
             if self.form.moves:
                 centred = np.stack([z.real, z.imag], axis=1)
                 grow = grow - centred @ self.form.drift
             total *= np.exp(grow - self.offset)[:, None]
-        return total / sizes
+        return total / self._sizes(orders)
+
+    def _orders(self, top: int, x: Array) -> Array:
+        """C_0 … C_top (top + 1, M) of the family's cylinder function."""
+        if self.form.kappa < 0:
+            return bessel_i(top, x) if self.regular else bessel_k(top, x)
+        return bessel_j(top, x) if self.regular else bessel_y(top, x)
 
     def _sizes(self, orders: Array) -> Array:
-        x = self.form.wave_number * self.radius
+        x, top = self.form.wave_number * self.radius, int(self.degree)
+        here = np.array([x])
         if self.form.kappa < 0:
-            return np.asarray((ive if self.regular else kve)(orders, x))
-        if self.regular:
-            return np.where(
-                orders > x, np.abs(jv(np.maximum(orders, np.ceil(x)), x)), max(abs(float(jv(np.ceil(x), x))), 1e-300)
-            )
-        return np.hypot(jv(orders, x), yv(orders, x))
+            return np.maximum(self._orders(top, here)[:, 0], 1e-290)
+        if not self.regular:
+            return np.hypot(bessel_j(top, here)[:, 0], bessel_y(top, here)[:, 0])
+        turning = ceil(x)  # below this order they oscillate, and no value is typical
+        values = np.abs(bessel_j(max(top, turning), here)[:, 0])
+        return np.maximum(np.where(orders > x, values[: top + 1], values[turning]), 1e-290)
 
 
 @lru_cache(maxsize=256)
@@ -267,27 +274,40 @@ def _ladder(index: MultiIndex) -> tuple[tuple[int, int, complex], ...]:
 
 @dataclass(frozen=True, eq=False)
 class AngleFamily(CanonicalFamily):
-    """The polar angle about corners (K, 2), cut along the directions (K, 2) that lead out of the domain.
+    """θ C₀(r) about corners (K, 2): the polar angle times 1, J₀(kr) or I₀(mr), cut along the directions (K, 2) that lead
+    out of the domain. ∇θ and ∇C₀ are orthogonal, so that Δ(θ C₀) = θ ΔC₀.
 
-    Harmonic, with a jump from one side of the corner to the other: what u = 0 beside u = 1 needs.
+    It jumps from one side of the corner to the other: what u = 0 beside u = 1 needs.
     """
 
     kind: ClassVar[str] = "angles"
     form: CanonicalForm
     corners: Array
     directions: Array
+    offsets: Array
 
     @property
     def columns(self) -> int:
         return len(self.corners)
 
     def canonical(self, points: Array, index: MultiIndex) -> Array:
-        out = self.directions @ np.array([1.0, 1j])
-        z = (points @ np.array([1.0, 1j]))[:, None] - self.corners @ np.array([1.0, 1j])
-        total = sum(index)
-        if not total:
-            return np.asarray(np.angle(-z / out))
-        return np.asarray((1j ** index[1] * (-1) ** (total - 1) * factorial(total - 1) / z**total).imag)
+        found = np.zeros((len(points), self.columns))
+        for number, corner in enumerate(self.corners):
+            radial = MultipoleFamily(self.form, corner, 1.0, 0, True, float(self.offsets[number]))
+            z = (points - corner) @ np.array([1.0, 1j])
+            out = self.directions[number] @ np.array([1.0, 1j])
+            for first, second in product(range(index[0] + 1), range(index[1] + 1)):
+                weight = comb(index[0], first) * comb(index[1], second)
+                rest = (index[0] - first, index[1] - second)
+                found[:, number] += weight * _angle(z, out, (first, second)) * radial.canonical(points, rest)[:, 0]
+        return found
+
+
+def _angle(z: Array, out: complex, index: MultiIndex) -> Array:
+    total = sum(index)
+    if not total:
+        return np.asarray(np.angle(-z / out))
+    return np.asarray((1j ** index[1] * (-1) ** (total - 1) * factorial(total - 1) / z**total).imag)
 
 
 FAMILIES: dict[str, type[Any]] = {

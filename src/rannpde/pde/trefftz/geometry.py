@@ -46,8 +46,9 @@ def arcs_of(region: Region) -> list[Arcs] | None:
 
 @dataclass(frozen=True, eq=False)
 class BoundaryPiece:
-    """One smooth arc with one condition, in the direction that has the domain on its left.
+    """One smooth arc with its conditions, in the direction that has the domain on its left.
 
+    term, others : the first condition and, of systems, all others
     corners : numbers of the singular points at its start and end, -1 where it goes on smoothly
     loop : the closed curve that it belongs to; 0 is the outer one
     """
@@ -58,6 +59,12 @@ class BoundaryPiece:
     form: CanonicalForm
     corners: tuple[int, int] = (-1, -1)
     loop: int = 0
+    others: tuple[Term, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All conditions that hold there."""
+        return (self.term, *self.others)
 
     def share(self, unit: Array) -> Array:
         return unit if self.arcs.sign[self.number] > 0 else 1 - unit
@@ -116,16 +123,30 @@ class PlaneBoundary:
         return float(sum(piece.length for piece in self.pieces))
 
 
-def plane_boundary(domain: Domain, terms: Sequence[Term], form: CanonicalForm) -> PlaneBoundary | str:
-    """The boundary with its conditions; a reason where it is not known or the conditions do not cover it once."""
-    pieces: list[BoundaryPiece] = []
+def _key(arcs: list[Arcs]) -> tuple[float, ...]:
+    """What tells sides apart: where their arcs are."""
+    points = [family.place(np.arange(len(family)), np.full(len(family), 0.37)) for family in arcs]
+    return tuple(np.round(np.concatenate(points).ravel(), 12).tolist())
+
+
+def plane_boundary(
+    domain: Domain, terms: Sequence[Term], form: CanonicalForm, conditions: int = 1
+) -> PlaneBoundary | str:
+    """The boundary with so many conditions on every side; a reason where it is not known, or they do not cover it."""
+    sides: dict[tuple[float, ...], tuple[list[Arcs], list[Term]]] = {}
     for term in terms:
         arcs = None if term.region is None else arcs_of(term.region)
         if arcs is None:
             return f"{term.name} is no condition on a curve of the boundary"
-        pieces += [BoundaryPiece(term, family, k, form) for family in arcs for k in range(len(family))]
+        sides.setdefault(_key(arcs), (arcs, []))[1].append(term)
+    pieces: list[BoundaryPiece] = []
+    for arcs, own in sides.values():
+        if len(own) != conditions:
+            return f"a side has {len(own)} condition(s), but {conditions} are needed"
+        for family in arcs:
+            pieces += [BoundaryPiece(own[0], family, k, form, others=tuple(own[1:])) for k in range(len(family))]
     measure = sum(side.measure for side in domain.sides.values())
-    given = sum(term.measure for term in terms)
+    given = sum(own[0].measure for _, own in sides.values())
     if abs(given - measure) > 1e-6 * measure:
         return "the conditions do not cover the boundary exactly once"
     ends = np.array([form.to(piece.place(np.array([0.0, 1.0]))) for piece in pieces])
@@ -175,7 +196,8 @@ def _assembled(
             stops[k] = starts[then] = len(corners)
             corners.append(found)
     made = tuple(
-        BoundaryPiece(p.term, p.arcs, p.number, form, (starts[k], stops[k]), home[k]) for k, p in enumerate(pieces)
+        BoundaryPiece(p.term, p.arcs, p.number, form, (starts[k], stops[k]), home[k], p.others)
+        for k, p in enumerate(pieces)
     )
     holes = []
     for outline in outlines[1:]:
@@ -207,7 +229,8 @@ def _singular(
     out = leaving.slopes(np.array([0.0]))[0]
     into, out = into / np.linalg.norm(into), out / np.linalg.norm(out)
     turn = float(np.arctan2(into[0] * out[1] - into[1] * out[0], into @ out))
-    same = arriving.term.expression.formula == leaving.term.expression.formula
+    before, after = ([term.expression.formula for term in piece.terms] for piece in (arriving, leaving))
+    same = before == after
     if abs(turn) <= SMOOTH and same:
         return None
     angle = np.pi - turn

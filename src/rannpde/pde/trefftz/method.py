@@ -11,7 +11,7 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual, term_residual
+from rannpde.pde.residual import Term, held_out_residual, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.basis import PlaneLaw
@@ -26,7 +26,9 @@ from rannpde.pde.trefftz.families import (
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
-from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particular
+from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
+from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel, potential_model
+from rannpde.pde.trefftz.rows import BoundaryPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
@@ -36,9 +38,11 @@ from rannpde.threads import one_thread
 class PlaneSetting:
     """What a problem in the plane is for this method: its equation, the canonical form, the boundary."""
 
-    equation: LinearEquation
+    equations: tuple[LinearEquation, ...]
     form: CanonicalForm
     boundary: PlaneBoundary
+    model: PotentialModel | None
+    pins: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
@@ -99,20 +103,19 @@ class Trefftz:
         setting = _setting(problem)
         assert not isinstance(setting, str)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
-        symbol = setting.equation.symbols[problem.fields[0]]
         missing = ""
         try:
-            part = particular(problem, setting.equation, symbol, tol)
+            parts = particulars(problem, setting.equations, tol)
         except NoParticular as reason:
-            part, missing = Particular(NoPart(), np.inf, np.inf), str(reason)
-        law = PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning)
+            parts, missing = [Particular(NoPart(), np.inf, np.inf) for _ in problem.fields], str(reason)
+        law = PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, setting.model)
         with one_thread():
-            adaptive = AdaptiveTrefftz(problem, law, setting.form, [part], tol, watch, tuning)
+            adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, watch, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
             bound = None
-            if not missing and has_maximum_principle(problem, setting.form):
+            if not missing and setting.model is None and has_maximum_principle(problem, setting.form):
                 count = 2 * found.best.rows
-                bound = maximum_bound(problem, found.network, setting.boundary, setting.form, part, count)
+                bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
         return _solution(problem, found, bound, _described(found.network.families), watch, why, self.name)
 
 
@@ -123,13 +126,12 @@ def _outside(problem: Problem) -> list[str]:
         found.append("the problem evolves in time")
     elif problem.domain.dim != 2:
         found.append(f"the domain has {problem.domain.dim} coordinate(s), not two")
-    if len(problem.fields) != 1 or len(problem.equations) != 1:
-        found.append("it has several fields")
     if problem.bounds:
         found.append("fields have bounds")
     if problem.periodic or problem.pairings:
         found.append("it has periodic conditions")
-    if any(term.kind != "boundary" for term in problem.constraints):
+    pinned = {term for term in problem.constraints if _is_pin(problem, term)}
+    if any(term.kind != "boundary" and term not in pinned for term in problem.constraints):
         found.append("conditions hold inside the domain, or at single points")
     if not problem.linear:
         found.append("it is not linear")
@@ -142,24 +144,51 @@ def _setting(problem: Problem) -> PlaneSetting | str:
     equations = linear_equations(problem)
     if isinstance(equations, str):
         return equations
-    form = canonical_form(equations[0].symbols[problem.fields[0]], problem.domain.bounds.mean(axis=1))
-    if form is None:
-        return "the equation is not elliptic of order two"
-    boundary = plane_boundary(problem.domain, problem.constraints, form)
-    return boundary if isinstance(boundary, str) else PlaneSetting(equations[0], form, boundary)
+    model = potential_model(equations, problem.fields) if problem.domain.dim == 2 else None
+    origin = problem.domain.bounds.mean(axis=1)
+    if model is not None:
+        form = CanonicalForm(np.eye(2), origin, np.zeros(2), 0.0, 1.0, 0.0)
+    elif len(problem.fields) == 1:
+        found = canonical_form(equations[0].symbols[problem.fields[0]], origin)
+        if found is None:
+            return "the equation is not elliptic of order two"
+        form = found
+    else:
+        return "the system is neither Stokes flow nor plane elasticity"
+    pins = tuple(term for term in problem.constraints if _is_pin(problem, term))
+    terms = [term for term in problem.constraints if term not in pins]
+    boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
+    if isinstance(boundary, str):
+        return boundary
+    return PlaneSetting(equations, form, boundary, model, pins)
+
+
+def _is_pin(problem: Problem, term: Term) -> bool:
+    """Whether it is the value of a field at one point that its derivatives leave free: a pressure."""
+    given = term.prescribed
+    if term.kind != "data" or given is None or term.points is None or len(term.points) != 1 or given[0].order:
+        return False
+    others = [jet for other in problem.terms if other is not term for jet in other.expression.jets]
+    return all(jet.order for jet in others if jet.field == given[0].field)
+
+
+def _pinned(terms: tuple[Term, ...]) -> tuple[BoundaryPoints, ...]:
+    one = np.ones(1)
+    return tuple(BoundaryPoints(t, t.points, one, one, 0 * one) for t in terms if t.points is not None)
 
 
 def _described(families: tuple[FeatureFamily, ...]) -> str:
     """The features in words."""
     words = {ExponentialFamily: "exponentials", SourceFamily: "sources outside", AngleFamily: "angles at corners"}
     counts: dict[str, int] = {}
-    for family in families:
+    for one in families:
+        family: FeatureFamily = one.base if isinstance(one, PotentialFamily) else one
         name = words.get(type(family), "features")
         if isinstance(family, MultipoleFamily):
             name = "regular functions" if family.regular else "multipoles in holes"
         if isinstance(family, SourceFamily) and len(family.moments) > 1:
             name = "poles at corners"
-        counts[name] = counts.get(name, 0) + family.columns
+        counts[name] = counts.get(name, 0) + one.columns
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
@@ -171,8 +200,8 @@ def _solution(
     measures: dict[str, float] = {}
     for term in problem.terms:
         region: Any = term.region
-        points = region.sample(400, rng=5)
-        residual = term_residual(term, network, problem.vocabulary, points)
+        points = region.sample(400, rng=5) if term.points is None else term.points
+        residual = term_residual(term, network, problem.vocabulary, points, term.data)
         share, before = term.measure, measures.get(term.name, 0.0)
         mean = float(np.mean(np.square(residual)))
         losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)

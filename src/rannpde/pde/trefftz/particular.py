@@ -209,24 +209,66 @@ def _lattice(symbol: Symbol, box: Array, count: int) -> tuple[tuple[Array, ...],
     return best
 
 
+def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: float) -> list[Particular]:
+    """Particular solutions of a system, one for each field: at each frequency, the matrix of symbols is inverted."""
+    fields = problem.fields
+    if len(fields) == 1:
+        return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
+    if all(one.load == 0 for one in equations):
+        return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
+    box, points = problem.domain.bounds, problem.domain.sample(400, rng=12)
+    wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
+    best: list[Particular] | None = None
+    for count in COUNTS[problem.domain.dim][:5]:
+        frequencies = _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, count)[0]
+        lattice = 1j * combinations(frequencies)
+        matrices = np.array([[symbol_at(one.symbols.get(n, {}), lattice) for n in fields] for one in equations])
+        sides, defect = [], 0.0
+        for one, values in zip(equations, wanted, strict=True):
+            fitted = _source_fit(problem, one, frequencies, count)
+            part = FourierPart(frequencies, fitted, box.mean(axis=1))
+            defect = max(defect, float(np.abs(part.derivative(points, (0,) * len(box)) - values).max()))
+            sides.append(fitted.ravel())
+        solved = np.linalg.solve(matrices.transpose(2, 0, 1), np.array(sides).T[:, :, None])[:, :, 0]
+        gain = float(1 / np.linalg.svd(matrices.transpose(2, 0, 1), compute_uv=False)[:, -1].min())
+        shape = [len(omega) for omega in frequencies]
+        found = [
+            Particular(FourierPart(frequencies, solved[:, k].reshape(shape), box.mean(axis=1)), defect * (k == 0), gain)
+            for k in range(len(fields))
+        ]
+        if best is None or defect < best[0].defect:
+            best = found
+        if defect <= ROUNDING * max(float(np.abs(w).max()) for w in wanted):
+            break
+    assert best is not None
+    if best[0].defect > 1e-4 * max(float(np.abs(w).max()) for w in wanted):
+        raise NoParticular("Fourier features do not fit the loads")
+    return best
+
+
+def _source_fit(problem: Problem, equation: LinearEquation, frequencies: tuple[Array, ...], count: int) -> Array:
+    """Coefficients of the Fourier extension of a source from the bounding box."""
+    box = problem.domain.bounds
+    grids = [0.5 * (b - a) * -np.cos(np.pi * (np.arange(2 * count) + 0.5) / (2 * count)) for a, b in box]
+    try:
+        values = equation.source(problem.vocabulary.symbols, combinations(grids) + box.mean(axis=1))
+    except Exception as error:  # a user's function, asked outside of the domain
+        raise NoParticular(f"the source has no values around the domain ({error})") from None
+    if not np.isfinite(values).all():
+        raise NoParticular("the source is not finite around the domain")
+    matrices = [np.exp(1j * grid[:, None] * omega) for grid, omega in zip(grids, frequencies, strict=True)]
+    return _fitted(matrices, values.reshape([len(grid) for grid in grids]).astype(complex))
+
+
 def _fourier(
     problem: Problem, equation: LinearEquation, symbol: Symbol, tol: float, points: Array, wanted: Array
 ) -> Particular:
-    box, names = problem.domain.bounds, problem.vocabulary.symbols
+    box = problem.domain.bounds
     origin, size = box.mean(axis=1), float(np.abs(wanted).max())
     best: Particular | None = None
     for count in COUNTS[problem.domain.dim]:
         frequencies, least = _lattice(symbol, box, count)
-        grids = [0.5 * (b - a) * -np.cos(np.pi * (np.arange(2 * count) + 0.5) / (2 * count)) for a, b in box]
-        try:
-            values = equation.source(names, combinations(grids) + origin)
-        except Exception as error:  # a user's function, asked outside of the domain
-            raise NoParticular(f"the source has no values around the domain ({error})") from None
-        if not np.isfinite(values).all():
-            raise NoParticular("the source is not finite around the domain")
-        coefficients: Array = values.reshape([len(grid) for grid in grids]).astype(complex)
-        matrices = [np.exp(1j * grid[:, None] * omega) for grid, omega in zip(grids, frequencies, strict=True)]
-        coefficients = _fitted(matrices, coefficients)
+        coefficients = _source_fit(problem, equation, frequencies, count)
         sigma = symbol_at(symbol, 1j * combinations(frequencies)).reshape(coefficients.shape)
         defect = float(
             np.abs(FourierPart(frequencies, coefficients, origin).derivative(points, (0,) * len(box)) - wanted).max()

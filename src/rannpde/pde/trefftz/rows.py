@@ -54,7 +54,7 @@ def boundary_rows(
     matrices, sides, weights = [], [], []
     for place in places:
         term = place.term
-        known = term.known(place.points, words)
+        known = term.known(place.points, words, term.data)
         jets = {}
         for jet in term.expression.jets:
             values = part.derivative(place.points, jet.index)  # type: ignore[attr-defined]
