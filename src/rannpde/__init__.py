@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.trefftz.method import Trefftz
+    from rannpde.pde.trefftz.scattering import ScatteredWave, scatter
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.inverse.design import Sensitivity
@@ -78,6 +79,7 @@ _HOMES = {
     "pde.cells.method": ("Cells",),
     "pde.collocation.method": ("Collocation",),
     "pde.trefftz.method": ("Trefftz",),
+    "pde.trefftz.scattering": ("ScatteredWave", "scatter"),
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
@@ -132,6 +134,7 @@ __all__ = [
     "Problem",
     "Progress",
     "RandomFeatures",
+    "ScatteredWave",
     "Sensitivity",
     "Solution",
     "SpaceTime",
@@ -150,6 +153,7 @@ __all__ = [
     "mesh",
     "mixture",
     "relative_l2",
+    "scatter",
     "sensitivity",
     "sobolev_norm",
     "solve",

@@ -140,8 +140,8 @@ class PlaneLaw:
                 continue  # a hole that bends around its own centroid is served by sources alone
             own = degree if self.round_hole(number) else 0
             found.append(MultipoleFamily(self.form, middle, inner, own, False, self._most(middle, False)))
-        found += self._at_corners(resolution, rng)
-        found += self._along(resolution, rng)
+        found += self.at_corners(resolution, rng)
+        found += self.along(resolution, rng)
         return found
 
     def _most(self, centre: Array, regular: bool) -> float:
@@ -176,7 +176,8 @@ class PlaneLaw:
         exponents = (self.outline @ (canonical - self.form.drift).T).real
         return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
 
-    def _at_corners(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def at_corners(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        """Poles that crowd at corners, and angles."""
         places, lengths, angles = [], [], []
         for corner, count in zip(self.boundary.corners, resolution.corners, strict=True):
             if count:
@@ -196,7 +197,8 @@ class PlaneLaw:
             found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
         return found
 
-    def _along(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def along(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        """Sources along pieces of the boundary, or exponentials where there are layers."""
         found: list[FeatureFamily] = []
         places, lengths = [], []
         for piece, count in zip(self.boundary.pieces, resolution.sources, strict=True):

@@ -108,7 +108,7 @@ class SourceFamily(CanonicalFamily):
         for moment in self.moments.astype(int):
             together = tuple((np.array(index) + moment).tolist())
             sign = (-1.0) ** int(moment.sum())
-            found.append(sign * self.lengths ** int(moment.sum()) * _derived(gaps, radial, together))
+            found.append(sign * self.lengths ** int(moment.sum()) * derived(gaps, radial, together))
         return np.stack(found, axis=2).reshape(len(points), self.columns)
 
     def _radial(self, radius: Array, gaps: Array, most: int) -> list[Array]:
@@ -154,9 +154,9 @@ def _hermite(order: int) -> tuple[tuple[int, float], ...]:
     )
 
 
-def _derived(gaps: Array, radial: list[Array], index: MultiIndex) -> Array:
+def derived(gaps: Array, radial: list[Array], index: MultiIndex) -> Array:
     """∂^index (M, K) of a function of the radius from its derivatives (1/r d/dr)^j."""
-    total: Array = np.zeros(gaps.shape[:2])
+    total: Array = np.zeros(gaps.shape[:2], dtype=radial[0].dtype)
     parts: list[tuple[int, Array | float]] = [(0, 1.0)]
     for axis, order in enumerate(index):
         if order:

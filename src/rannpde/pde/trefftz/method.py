@@ -13,7 +13,7 @@ from rannpde.errors import positive_integer
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, held_out_residual, term_residual
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
 from rannpde.pde.trefftz.families import (
@@ -29,18 +29,22 @@ from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonica
 from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
 from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel, potential_model
 from rannpde.pde.trefftz.rows import BoundaryPoints
+from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneSetting:
-    """What a problem in the plane is for this method: its equation, the canonical form, the boundary."""
+class TrefftzSetting:
+    """What a problem is for this method: its equations, the canonical form, the boundary in the plane (None in space),
+    conditions on the boundary, potentials of systems, values at single points.
+    """
 
     equations: tuple[LinearEquation, ...]
     form: CanonicalForm
-    boundary: PlaneBoundary
+    boundary: PlaneBoundary | None
+    terms: tuple[Term, ...]
     model: PotentialModel | None
     pins: tuple[Term, ...]
 
@@ -92,6 +96,8 @@ class Trefftz:
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
         setting = _setting(problem)
         assert not isinstance(setting, str)
+        if setting.boundary is None:
+            return _drawbacks_in_space(problem, setting.form)
         reach = setting.form.wave_number * setting.boundary.radius
         bent = any(not piece.straight for piece in setting.boundary.pieces)
         if setting.form.kappa < 0 and bent and reach > 10 * self.tuning.layers:
@@ -108,15 +114,27 @@ class Trefftz:
             parts = particulars(problem, setting.equations, tol)
         except NoParticular as reason:
             parts, missing = [Particular(NoPart(), np.inf, np.inf) for _ in problem.fields], str(reason)
-        law = PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, setting.model)
+        law = _law(problem, setting, tol, tuning)
         with one_thread():
             adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, watch, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
             bound = None
-            if not missing and setting.model is None and has_maximum_principle(problem, setting.form):
+            if (
+                not missing
+                and setting.boundary
+                and setting.model is None
+                and has_maximum_principle(problem, setting.form)
+            ):
                 count = 2 * found.best.rows
                 bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
         return _solution(problem, found, bound, _described(found.network.families), watch, why, self.name)
+
+
+def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
+    found = []
+    if form.kappa < 0 and form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max()) > 20:
+        found.append("layers are thinner than its features in space resolve")
+    return tuple(found)
 
 
 def _outside(problem: Problem) -> list[str]:
@@ -124,8 +142,8 @@ def _outside(problem: Problem) -> list[str]:
     found = []
     if isinstance(problem.domain, SpaceTime):
         found.append("the problem evolves in time")
-    elif problem.domain.dim != 2:
-        found.append(f"the domain has {problem.domain.dim} coordinate(s), not two")
+    elif problem.domain.dim not in (2, 3):
+        found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
     if problem.bounds:
         found.append("fields have bounds")
     if problem.periodic or problem.pairings:
@@ -140,7 +158,7 @@ def _outside(problem: Problem) -> list[str]:
     return found
 
 
-def _setting(problem: Problem) -> PlaneSetting | str:
+def _setting(problem: Problem) -> TrefftzSetting | str:
     equations = linear_equations(problem)
     if isinstance(equations, str):
         return equations
@@ -157,10 +175,21 @@ def _setting(problem: Problem) -> PlaneSetting | str:
         return "the system is neither Stokes flow nor plane elasticity"
     pins = tuple(term for term in problem.constraints if _is_pin(problem, term))
     terms = [term for term in problem.constraints if term not in pins]
+    if problem.domain.dim == 3:
+        law = space_law(problem.domain, terms, form, 1e-3, TrefftzTuning())
+        return law if isinstance(law, str) else TrefftzSetting(equations, form, None, tuple(terms), None, pins)
     boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
     if isinstance(boundary, str):
         return boundary
-    return PlaneSetting(equations, form, boundary, model, pins)
+    return TrefftzSetting(equations, form, boundary, tuple(terms), model, pins)
+
+
+def _law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzTuning) -> FeatureLaw:
+    if setting.boundary is None:
+        law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
+        assert not isinstance(law, str)
+        return law
+    return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, setting.model)
 
 
 def _is_pin(problem: Problem, term: Term) -> bool:

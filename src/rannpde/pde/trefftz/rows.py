@@ -118,11 +118,11 @@ def least_squares(rows: BoundaryRows, cutoff: float) -> LeastSquares:
     rank = (
         int((diagonal > cutoff * np.finfo(float).eps * diagonal[0]).sum()) if len(diagonal) and diagonal[0] > 0 else 0
     )
-    coefficients = np.zeros(len(sizes))
+    coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
     left = rhs
     for _ in range(2):
-        image = turn[:, :rank].T @ (first.T @ left)
-        step = np.zeros(len(sizes))
+        image = turn[:, :rank].conj().T @ (first.conj().T @ left)
+        step = np.zeros(len(sizes), dtype=weighted.dtype)
         step[order[:rank]] = solve_triangular(triangle[:rank, :rank], image, check_finite=False)
         coefficients = coefficients + step
         left = rhs - weighted @ coefficients
