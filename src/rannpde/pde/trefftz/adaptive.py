@@ -108,6 +108,8 @@ class AdaptiveTrefftz:
                 if now.estimate * self.tuning.safety <= self.tol:
                     ending, detail = Ending.CONVERGED, "the boundary error is below the tolerance"
                     break
+                if now.stability > RESONANT or now.stability * np.finfo(float).eps > self.tol:
+                    break
                 vain = vain + 1 if now.estimate > 0.5 * before else 0
                 slow = now.estimate > 0.1 * before or not np.isfinite(before)
                 before = min(before, now.estimate)
