@@ -324,7 +324,7 @@ def _poisson(mesh, order, load, values):  # type: ignore[no-untyped-def]
     space = ng.H1(mesh, order=order, dirichlet=".*")
     u, v = space.TnT()
     form = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx).Assemble()
-    right = ng.LinearForm((load or 0.0) * v * ng.dx).Assemble()
+    right = ng.LinearForm(ng.Parameter(load or 0.0) * v * ng.dx).Assemble()
     found = ng.GridFunction(space)
     found.Set(values, ng.BND)
     left = right.vec.CreateVector()
