@@ -65,7 +65,7 @@ def solved(
         points = problem.domain.sample(2000, rng=3)
         gap = solution.function(points) - other.function(points)
         found = float((np.linalg.norm(gap, axis=0) / np.linalg.norm(other.function(points), axis=0)).max())
-    bound = getattr(solution.story, "bound", None)
+    bound = getattr(solution.history, "bound", None)
     return Row(
         problem.name, goal, found, solution.estimate, bound, sum(solution.widths), seconds, solution.converged, beside
     )
@@ -353,7 +353,7 @@ def draws(count: int, seed: int) -> None:
         if solution.converged and error > max(10 * solution.estimate, tol, 1e-12):
             verdict = "WRONG"
         worst = max(worst, error / max(solution.estimate, 1e-13))
-        bound = getattr(solution.story, "bound", None)
+        bound = getattr(solution.history, "bound", None)
         if bound is not None:
             points = draw.problem.domain.sample(2000, rng=2)
             gap = float(np.abs(solution(points) - draw.problem.exact_solution(points)[:, 0]).max())

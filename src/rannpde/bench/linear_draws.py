@@ -112,8 +112,8 @@ def _solution(operator: str, middle: np.ndarray, half: float, rng: np.random.Gen
         return f"-laplace(U) + {float(m * m)!r}*U", f"{parts[0]} + 0.7*{parts[1]}"
     if operator == "advection":
         b = rng.uniform(0.5, 12) / half
-        parts = f"exp({float(b * cosine[0])!r}*{x} + {float(b * sine[0])!r}*{y} - {float(b * half)!r})"
-        return f"-laplace(U) + {float(b * cosine[0])!r}*d(U, x) + {float(b * sine[0])!r}*d(U, y)", f"1 + {parts}"
+        wave = f"exp({float(b * cosine[0])!r}*{x} + {float(b * sine[0])!r}*{y} - {float(b * half)!r})"
+        return f"-laplace(U) + {float(b * cosine[0])!r}*d(U, x) + {float(b * sine[0])!r}*d(U, y)", f"1 + {wave}"
     w = rng.uniform(0.5, 4) / half
     if operator == "anisotropic":
         a = rng.uniform(0.2, 4)

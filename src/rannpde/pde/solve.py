@@ -12,6 +12,7 @@ import numpy as np
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
@@ -23,11 +24,11 @@ from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import Choice, ConvergenceWarning, Solution
 from rannpde.pde.trefftz.method import Trefftz
-from rannpde.pde.watch import Ending, Progress, Watch
 
 Method = Trefftz | Lines | Cells | Collocation
 METHODS: dict[str, type[Trefftz] | type[Lines] | type[Cells] | type[Collocation]] = {
@@ -58,13 +59,14 @@ def solve(
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
-    method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
-        coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
-        "cells", "collocation", "trefftz"; None takes the first that fits, and the next one where it fails.
+    method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
+        evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three coordinates,
+        ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or their names, such as
+        "cells"; None takes the first that fits, and the next one where it fails.
         ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
-    progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
+    progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -97,16 +99,16 @@ def _solution(
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
+    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     problems = [problem] if isinstance(problem, Problem) else list(problem)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
-        return way.solve(problems, tol, _generator(rng), watch)
-    return _tried(problems[0], tol, method, _generator(rng), watch)
+        return way.solve(problems, tol, _generator(rng), monitor)
+    return _tried(problems[0], tol, method, _generator(rng), monitor)
 
 
 def _tried(
-    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, watch: Watch
+    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
 ) -> Solution:
     """By the method asked for, or by those that fit in turn, in what is left of the time, until one reaches ``tol``.
 
@@ -114,16 +116,16 @@ def _tried(
     """
     if method is not None:
         chosen, why = _chosen(problem, method)
-        return chosen.solve(problem, tol, rng, watch, why)
+        return chosen.solve(problem, tol, rng, monitor, why)
     fitting, found = _fitting(problem)
     best: Solution | None = None
     for number, one in enumerate(fitting):
         last = number == len(fitting) - 1
         why = "; ".join(found) or one.reason
-        solution = one.solve(problem, tol, rng, watch if last else _within(watch, one.share), why)
+        solution = one.solve(problem, tol, rng, monitor if last else _within(monitor, one.share), why)
         if best is None or solution.converged or not best.estimate < solution.estimate:
             best = solution
-        if last or solution.ending not in one.hands_over or watch.over:
+        if last or solution.status not in one.hands_over or monitor.exhausted:
             break
         reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
         found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
@@ -136,11 +138,12 @@ def _with_why(choice: Choice, why: str) -> Choice:
     return Choice(choice.name, choice.label, why)
 
 
-def _within(watch: Watch, share: float) -> Watch:
-    """A watch that runs with the other, for a share of what it has left."""
-    if watch.seconds is None:
-        return watch
-    return replace(watch, seconds=watch.elapsed + share * max(watch.seconds - watch.elapsed, 0.0))
+def _within(monitor: Monitor, share: float) -> Monitor:
+    """A monitor that runs with the other, for a share of the time that is left."""
+    budget = monitor.budget
+    if budget.seconds is None:
+        return monitor
+    return replace(monitor, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
 
 
 @dataclass(frozen=True)
@@ -165,22 +168,21 @@ class Identify:
     def _intervals(self) -> Uncertainty:
         return Uncertainty(self.uncertainty, self.confidence, self.draws)
 
-    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, watch: Watch) -> Identified:
+    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, monitor: Monitor) -> Identified:
         """The unknowns that the problems share, and the solution of the first."""
         check_shared(problems)
-        return identify(problems, tol, self.solver(problems, watch), self._intervals(), rng, watch)
+        return identify(problems, tol, self.solver(problems, monitor), self._intervals(), rng, monitor)
 
-    def solver(self, problems: Sequence[Problem], watch: Watch) -> Forward:
+    def solver(self, problems: Sequence[Problem], monitor: Monitor) -> Forward:
         """What solves the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
         if functions and wanted is None and not all(map(functions_march, problems)):
-            wanted = Cells(march=False)
+            wanted = Cells(time_stepping=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
             chosen, why = _chosen(problem, wanted, SENSELESS)
-            left = None if watch.seconds is None else max(watch.seconds - watch.elapsed, 0.1)
-            rest = Watch(watch.progress, left)
+            rest = monitor.rest()
             if isinstance(chosen, Lines) and isinstance(like, Evolved):
                 return chosen.solve(problem, own, seed, rest, why, like)
             return chosen.solve(problem, own, seed, rest, why)
@@ -190,10 +192,10 @@ class Identify:
 
 def _judged(solution: Solution) -> Solution:
     """The same solution, with a warning where it did not reach the wanted error."""
-    if solution.ending not in (Ending.CONVERGED, Ending.EVENT):
+    if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        told = isinstance(solution, Identified) and solution.ending in (Ending.UNDETERMINED, Ending.VETOED)
-        advice = "" if told else solution.story.advice  # the reason says what to do: no method would help
+        told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
+        advice = "" if told else solution.history.advice  # the reason says what to do: no method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
@@ -220,7 +222,7 @@ def sensitivity(
     """
     require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")
     way = Identify(method)
-    return response_at_guess(problem, tol, way.solver([problem], Watch()), _generator(rng))
+    return response_at_guess(problem, tol, way.solver([problem], Monitor()), _generator(rng))
 
 
 def ensemble(

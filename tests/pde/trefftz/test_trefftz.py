@@ -45,8 +45,8 @@ def test_the_bound_holds_in_the_maximum_norm():
         solution = exactly(problem, tol)
         points = domain.sample(3000, rng=4)
         largest = np.abs(solution(points) - problem.exact_solution(points)[:, 0]).max()
-        assert largest <= solution.story.bound + 1e-14
-        assert solution.story.bound < 1e3 * max(largest, 1e-14)
+        assert largest <= solution.history.bound + 1e-14
+        assert solution.history.bound < 1e3 * max(largest, 1e-14)
 
 
 def test_motz():
@@ -77,8 +77,8 @@ def test_boundary_values_that_jump_at_corners():
         )
     solution = exactly(problem, 1e-10)
     assert abs(solution([[0.5, 0.5]])[0] - 0.25) < 1e-11  # four such sides together give one
-    assert solution.story.bound < 1e-8
-    assert exactly(screened, 1e-8).story.bound < 1e-5
+    assert solution.history.bound < 1e-8
+    assert exactly(screened, 1e-8).history.bound < 1e-5
 
 
 @pytest.mark.parametrize("width", [1e-2, 1e-5])
@@ -87,7 +87,7 @@ def test_layers(width):
     box = rp.Box(x=(0, 1), y=(0, 1))
     problem = rp.Problem(f"-{width}*laplace(u) + u_x = 0", box, {"boundary": f"u = {exact}"})
     solution = exactly(problem, 1e-8)
-    assert solution.story.bound < 1e-8
+    assert solution.history.bound < 1e-8
     depth = width * np.array([0.0, 0.5, 1.0, 3.0])
     points = np.stack([1 - depth, np.full(4, 0.37)], axis=1)
     assert np.abs(solution(points) - np.exp(-depth / width)).max() < 1e-8
@@ -100,7 +100,7 @@ def test_at_a_resonance_nothing_is_claimed():
         solution = rp.solve(problem, tol=1e-8)
     assert not solution.converged
     near = rp.Problem("laplace(u) + 2*pi**2*1.001*u = 0", box, {"boundary": "u = cos(pi*1.4157*y)"})
-    assert rp.solve(near, tol=1e-6, method="trefftz").story.passes[-1].stability > 50
+    assert rp.solve(near, tol=1e-6, method="trefftz").history.iterations[-1].stability > 50
 
 
 def test_systems():
@@ -175,7 +175,7 @@ def test_files_hold_it(tmp_path):
         points = domain.sample(50, rng=1)
         assert np.array_equal(again(points), solution(points))
         assert again.report().splitlines()[:3] == solution.report().splitlines()[:3]
-        assert again.story == solution.story
+        assert again.history == solution.history
 
 
 def test_scattering_by_a_disc_is_its_series():
@@ -205,7 +205,7 @@ def test_random_problems_stay_within_their_estimates(seed):
         solution = rp.solve(draw.problem, tol=float(10.0 ** -(3 + seed % 6)), method="trefftz")
     error = solution.errors()["u"]
     assert error <= max(3 * solution.estimate, 1e-12)
-    if solution.story.bound is not None:
+    if solution.history.bound is not None:
         points = draw.problem.domain.sample(1000, rng=2)
         gap = np.abs(solution(points) - draw.problem.exact_solution(points)[:, 0]).max()
-        assert gap <= solution.story.bound * 1.01 + 1e-13
+        assert gap <= solution.history.bound * 1.01 + 1e-13

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.trefftz.families import FeatureFamily
@@ -17,7 +18,6 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import NoPart, Particular
 from rannpde.pde.trefftz.rows import BoundaryPoints, boundary_rows, feature_values, least_squares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
-from rannpde.pde.watch import Ending, Watch
 
 INSIDE = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
@@ -67,7 +67,7 @@ class TrefftzResult:
     network: TrefftzNetwork
     best: TrefftzIteration
     iterations: tuple[TrefftzIteration, ...]
-    ending: Ending
+    status: Status
     detail: str
     places: tuple[BoundaryPoints, ...]
     inside: Array
@@ -82,7 +82,7 @@ class AdaptiveTrefftz:
     form: CanonicalForm
     particular: Sequence[Particular]
     tol: float
-    watch: Watch
+    monitor: Monitor
     tuning: TrefftzTuning
     pins: tuple[BoundaryPoints, ...] = ()
 
@@ -92,7 +92,7 @@ class AdaptiveTrefftz:
         inside = self.problem.domain.sample(INSIDE, rng=rng, method="sobol")
         best: tuple[TrefftzNetwork, TrefftzIteration, tuple[BoundaryPoints, ...]] | None = None
         done: list[TrefftzIteration] = []
-        ending, detail, vain, before = Ending.STALLED, "more features do not lower the boundary error", 0, np.inf
+        status, detail, vain, before = Status.STALLED, "more features do not lower the boundary error", 0, np.inf
         try:
             for number in range(1, self.tuning.iterations + 1):
                 families = self.law.families(resolution, rng)
@@ -102,11 +102,11 @@ class AdaptiveTrefftz:
                     break
                 network, now, fresh, errors = self._solved(families, resolution, inside, rng)
                 done.append(now)
-                self.watch.tell(number, 1, width=columns, estimate=now.estimate)
+                self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
                 if best is None or now.estimate < best[1].estimate:
                     best = network, now, fresh
                 if now.estimate * self.tuning.safety <= self.tol:
-                    ending, detail = Ending.CONVERGED, "the boundary error is below the tolerance"
+                    status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
                 if now.stability > RESONANT or now.stability * np.finfo(float).eps > self.tol:
                     break
@@ -115,8 +115,8 @@ class AdaptiveTrefftz:
                 before = min(before, now.estimate)
                 if vain >= self.tuning.patience:
                     break
-                if self.watch.over or self._too_late(done):
-                    ending, detail = Ending.BUDGET, ""
+                if self.monitor.exhausted or self._too_late(done):
+                    status, detail = Status.BUDGET, ""
                     break
                 resolution = self.law.refined(
                     resolution, errors, 0.3 * self.tol / np.sqrt(len(errors)), slow and number > 1
@@ -124,33 +124,33 @@ class AdaptiveTrefftz:
         except KeyboardInterrupt:
             if best is None:
                 raise
-            ending, detail = Ending.INTERRUPTED, ""
+            status, detail = Status.INTERRUPTED, ""
         assert best is not None
         if best[1].stability > RESONANT or best[1].stability * np.finfo(float).eps > self.tol:
-            ending = Ending.UNDETERMINED
+            status = Status.UNDETERMINED
             detail = (
                 f"a unit of boundary error may be {best[1].stability:.1e} inside: the problem is at a resonance, or its "
                 "conditions leave something free"
             )
-        return TrefftzResult(best[0], best[1], tuple(done), ending, detail, best[2], inside)
+        return TrefftzResult(best[0], best[1], tuple(done), status, detail, best[2], inside)
 
     def failed(self, reason: str) -> TrefftzResult:
         """What comes back where no particular solution is known: zero, and the reason."""
         zero = TrefftzNetwork((), np.empty(0), (NoPart(),) * len(self.problem.fields), self.form)
         nothing = TrefftzIteration(0, 0, 0, np.inf, np.inf, np.inf, np.inf, 0.0)
         inside = self.problem.domain.sample(2, rng=0)
-        return TrefftzResult(zero, nothing, (nothing,), Ending.STALLED, reason, (), inside)
+        return TrefftzResult(zero, nothing, (nothing,), Status.STALLED, reason, (), inside)
 
     def _too_late(self, done: list[TrefftzIteration]) -> bool:
         """Whether the next iteration, which costs about growth³ times as much as the last, cannot end in time."""
-        if self.watch.seconds is None:
+        if self.monitor.budget.seconds is None:
             return False
-        return self.watch.elapsed + done[-1].seconds * self.tuning.growth**2 > self.watch.seconds
+        return self.monitor.elapsed + done[-1].seconds * self.tuning.growth**2 > self.monitor.budget.seconds
 
     def _solved(
         self, families: list[FeatureFamily], resolution: Any, inside: Array, rng: np.random.Generator
     ) -> tuple[TrefftzNetwork, TrefftzIteration, tuple[BoundaryPoints, ...], dict[int, float]]:
-        start = self.watch.elapsed
+        start = self.monitor.elapsed
         words = self.problem.vocabulary
         parts = tuple(one.part for one in self.particular)
         nothing = TrefftzNetwork((), np.empty(0), parts, self.form)
@@ -180,6 +180,6 @@ class AdaptiveTrefftz:
         errors = {int(g): stability / scale * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
         now = TrefftzIteration(
             len(found.coefficients), found.rank, len(rows.rhs), boundary / scale, float(residual.max()) / scale,
-            stability, estimate, self.watch.elapsed - start,
+            stability, estimate, self.monitor.elapsed - start,
         )  # fmt: skip
         return network, now, tuple(fresh), errors

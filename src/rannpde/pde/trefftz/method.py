@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, held_out_residual, term_residual
 from rannpde.pde.solution import Choice, Solution
@@ -31,7 +32,6 @@ from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel, pote
 from rannpde.pde.trefftz.rows import BoundaryPoints
 from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.tuning import TrefftzTuning
-from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 
@@ -64,7 +64,7 @@ class Trefftz:
     >>> square = Box(x=(0, 1), y=(0, 1)) - Ball((0.4, 0.5), 0.2, name="hole")
     >>> problem = Problem("laplace(u) = 0", square, {"hole": "u = 1", "boundary except hole": "u = 0"})
     >>> solution = solve(problem, tol=1e-8, method=Trefftz())
-    >>> solution.converged, solution.story.bound < 1e-7
+    >>> solution.converged, solution.history.bound < 1e-7
     (True, True)
     """
 
@@ -75,8 +75,8 @@ class Trefftz:
     reason: ClassVar[str] = "the equation is linear with constant coefficients"
     share: ClassVar[float] = 0.25
     """Of the time allowed, that it may take before another method is tried."""
-    hands_over: ClassVar[frozenset[Ending]] = frozenset({Ending.STALLED, Ending.BUDGET})
-    """Endings after which another method is tried; a resonance is one for every method."""
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET})
+    """Statuss after which another method is tried; a resonance is one for every method."""
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -104,7 +104,7 @@ class Trefftz:
             return ("layers along curved sides are thinner than its features resolve",)
         return ()
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
         setting = _setting(problem)
         assert not isinstance(setting, str)
@@ -116,7 +116,7 @@ class Trefftz:
             parts, missing = [Particular(NoPart(), np.inf, np.inf) for _ in problem.fields], str(reason)
         law = _law(problem, setting, tol, tuning)
         with one_thread():
-            adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, watch, tuning, _pinned(setting.pins))
+            adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, monitor, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
             bound = None
             if (
@@ -127,7 +127,7 @@ class Trefftz:
             ):
                 count = 2 * found.best.rows
                 bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
-        return _solution(problem, found, bound, _described(found.network.families), watch, why, self.name)
+        return _solution(problem, found, bound, _described(found.network.families), monitor, why, self.name)
 
 
 def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
@@ -222,7 +222,7 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
 
 
 def _solution(
-    problem: Problem, found: TrefftzResult, bound: float | None, features: str, watch: Watch, why: str, name: str
+    problem: Problem, found: TrefftzResult, bound: float | None, features: str, monitor: Monitor, why: str, name: str
 ) -> Solution:
     network: TrefftzNetwork = found.network
     losses: dict[str, float] = {}
@@ -236,11 +236,11 @@ def _solution(
         losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
         measures[term.name] = before + share
     return Solution(
-        problem=problem, fields=problem.fields, function=network, ending=found.ending, detail=found.detail,
+        problem=problem, fields=problem.fields, function=network, status=found.status, detail=found.detail,
         estimate=found.best.estimate, held_out=held_out_residual(problem, network), losses=losses,
         integrals={key: loss * measures[key] for key, loss in losses.items()},
-        story=TrefftzHistory(found.iterations, features, bound),
-        method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=watch.elapsed,
+        history=TrefftzHistory(found.iterations, features, bound),
+        method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=monitor.elapsed,
     )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ class TrefftzHistory:
     bound : of |error| everywhere in the domain; None where there is no maximum principle
     """
 
-    passes: tuple[TrefftzIteration, ...]
+    iterations: tuple[TrefftzIteration, ...]
     features: str
     bound: float | None = None
 
@@ -259,19 +259,19 @@ class TrefftzHistory:
 
     def lines(self) -> list[str]:
         """For the report."""
-        found = [f"iteration {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+        found = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.bound is not None:
             found.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
         return found
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
-        rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.passes]
-        return {"passes": rows, "features": self.features, "bound": self.bound}
+        rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.iterations]
+        return {"iterations": rows, "features": self.features, "bound": self.bound}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> TrefftzHistory:
-        rows = [[np.inf if x is None else x for x in row] for row in table["passes"]]
+        rows = [[np.inf if x is None else x for x in row] for row in table["iterations"]]
         bound = table["bound"]
         return cls(
             tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:])) for row in rows),

@@ -18,6 +18,8 @@ from rannpde.arrays import Array, MultiIndex, Rng
 from rannpde.domains.base import Domain
 from rannpde.domains.domain import Box
 from rannpde.errors import choose, finite_points, positive_number, require
+from rannpde.pde.budget import Budget
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.trefftz.basis import PlaneLaw, Resolution
@@ -27,7 +29,6 @@ from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.rows import BoundaryRows, least_squares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
-from rannpde.pde.watch import Watch
 
 CONDITIONS = ("soft", "hard")
 
@@ -155,7 +156,7 @@ def scatter(
     require(isinstance(obstacles, Domain) and obstacles.dim == 2 and not obstacles.timed, "obstacles", obstacles,
             "a shape of the plane")  # fmt: skip
     direction = np.array([np.cos(angle), np.sin(angle)])
-    watch, tuning, generator = Watch(None, seconds), TrefftzTuning(), np.random.default_rng(rng)
+    monitor, tuning, generator = Monitor(None, Budget(seconds)), TrefftzTuning(), np.random.default_rng(rng)
     law = _exterior(obstacles, k, tol, tuning)
     resolution = law.first()
     resolution = replace(
@@ -169,11 +170,11 @@ def scatter(
     before = np.inf
     for _ in range(tuning.iterations):
         features = _features(law, resolution, generator)
-        wave, errors = _fitted(obstacles, k, direction, condition, law, resolution, features, tol, watch)
+        wave, errors = _fitted(obstacles, k, direction, condition, law, resolution, features, tol, monitor)
         if best is None or wave.boundary_error < best.boundary_error:
             best = wave
         columns = len(wave.weights)
-        if wave.converged or watch.over or 4 * columns > tuning.columns * 3:
+        if wave.converged or monitor.exhausted or 4 * columns > tuning.columns * 3:
             break
         slow = wave.boundary_error > 0.1 * before
         before = wave.boundary_error
@@ -249,7 +250,7 @@ def _rows(
 
 def _fitted(
     obstacles: Domain, k: float, direction: Array, condition: str, law: PlaneLaw, resolution: Resolution,
-    features: RadiatingFeatures, tol: float, watch: Watch,
+    features: RadiatingFeatures, tol: float, monitor: Monitor,
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
     matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
     coefficients = least_squares(BoundaryRows(matrix, rhs, weights), law.tuning.cutoff).coefficients
@@ -257,5 +258,5 @@ def _fitted(
     missed = np.abs(fresh @ coefficients - wanted)
     total = float(np.linalg.norm(missed * shares) / np.linalg.norm(shares))
     errors = {int(g): float(np.linalg.norm((missed * shares)[groups == g])) for g in np.unique(groups)}
-    wave = ScatteredWave(obstacles, k, direction, features, coefficients, total, total <= tol, watch.elapsed)
+    wave = ScatteredWave(obstacles, k, direction, features, coefficients, total, total <= tol, monitor.elapsed)
     return wave, errors
