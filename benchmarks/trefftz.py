@@ -4,8 +4,8 @@
     python benchmarks/trefftz.py --seed 7 --only stokes
     python benchmarks/trefftz.py --draws 500         # random problems of the class: are all within their bounds?
 
-Errors are against exact solutions, series or known constants; where there are none, against a solve with another seed and
-a hundredth of the tolerance. Seconds are of the process (CPU), so that a busy machine does not count.
+Errors are against exact solutions, series or known constants; where there are none, against a solve with another
+seed and a hundredth of the tolerance. Seconds are of the process (CPU), so that a busy machine does not count.
 """
 
 from __future__ import annotations
@@ -195,7 +195,8 @@ def stokes(rng: np.random.Generator) -> Iterator[Row]:
         )
     ends = "x=0, x=3"
     conditions = {
-        "ends": rp.On(("x=0", "x=3"), ["u = y*(1 - y)", "v = 0"]), "walls": rp.On(f"boundary except {ends}", ["u = 0", "v = 0"]),
+        "ends": rp.On(("x=0", "x=3"), ["u = y*(1 - y)", "v = 0"]),
+        "walls": rp.On(f"boundary except {ends}", ["u = 0", "v = 0"]),
         "pin": rp.Data([[0.1, 0.5]], [0.0], "p"),
     }  # fmt: skip
     equations = ["laplace(u) = p_x", "laplace(v) = p_y", "u_x + v_y = 0"]
@@ -298,7 +299,8 @@ def ngsolve_discs(places: Array, radius: float) -> str:
     mesh = ng.Mesh(geometry.GenerateMesh(maxh=0.3))
     mesh.Curve(10)
     found, unknowns = _poisson(mesh, 10, None, mesh.BoundaryCF({"walls": 1.0, "holes": 0.0}))
-    return f"NGSolve, order 10: {unknowns} unknowns, {time.process_time() - begin:.2f} s, u(0) = {found(mesh(0.0, 0.0)):.11f}"
+    seconds, middle = time.process_time() - begin, found(mesh(0.0, 0.0))
+    return f"NGSolve, order 10: {unknowns} unknowns, {seconds:.2f} s, u(0) = {middle:.11f}"
 
 
 def ngsolve_polygon(corners: list[tuple[float, float]]) -> str:
@@ -366,11 +368,11 @@ def draws(count: int, seed: int) -> None:
             raced += 1
             faster += seconds < time.process_time() - begin
         if verdict not in ("solved",):
-            print(f"  {number}: {verdict}: {draw.problem.name} ({draw.kind}, source {draw.source}), tol {tol:g}, error {error:.1e}, "
-                  f"estimate {solution.estimate:.1e}, {solution.method.name}, {seconds:.1f} s: {solution.reason}", flush=True)  # fmt: skip
-    print(
-        f"{count} random problems: {tally}; largest error over estimate {worst:.2f}; faster than cells in {faster} of {raced}"
-    )
+            kind = f"{draw.problem.name} ({draw.kind}, source {draw.source}), tol {tol:g}"
+            found = f"error {error:.1e}, estimate {solution.estimate:.1e}, {solution.method.name}, {seconds:.1f} s"
+            print(f"  {number}: {verdict}: {kind}: {found}: {solution.reason}", flush=True)
+    print(f"{count} random problems: {tally}; largest error over estimate {worst:.2f}")
+    print(f"faster than cells in {faster} of {raced}")
 
 
 SETS = {

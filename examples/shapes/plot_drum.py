@@ -2,9 +2,10 @@ r"""
 A drum with twelve corners
 ==========================
 
-:math:`-\Delta u = 1` on a polygon with twelve corners, some of them re-entrant, :math:`u = 0` on its rim. At each corner the
-gradient may be infinite; poles that crowd there from outside, exponentially close to the corner, make features that are
-harmonic inside and follow the singularity. By the maximum principle the error on the rim bounds the error everywhere.
+:math:`-\Delta u = 1` on a polygon with twelve corners, some of them re-entrant, :math:`u = 0` on its rim. At each
+corner the gradient may be infinite; poles that crowd there from outside, exponentially close to the corner, make
+features that are harmonic inside and follow the singularity. By the maximum principle the error on the rim bounds
+the error everywhere.
 """
 
 import os

@@ -2,9 +2,9 @@ r"""
 A wave meets three obstacles
 ============================
 
-A plane wave is scattered by three sound-soft discs. The scattered field is a combination of Hankel functions, which satisfy
-Helmholtz' equation and radiate to infinity exactly: there is no artificial boundary, and a few hundred output weights are
-found from the condition on the discs alone.
+A plane wave is scattered by three sound-soft discs. The scattered field is a combination of Hankel functions, which
+satisfy Helmholtz' equation and radiate to infinity exactly: there is no artificial boundary, and a few hundred output
+weights are found from the condition on the discs alone.
 """
 
 import os

@@ -2,9 +2,9 @@ r"""
 A whispering gallery
 ====================
 
-Sound of wave number :math:`k` in an elliptic hall, :math:`\Delta u + k^2 u = 0`, driven from the wall with a pattern that runs
-around it: the waves cling to the wall, as in the gallery of St Paul's. The features are plane waves of random directions
-with exactly this wave number, so that only the wall is left to fit.
+Sound of wave number :math:`k` in an elliptic hall, :math:`\Delta u + k^2 u = 0`, driven from the wall with a pattern
+that runs around it: the waves cling to the wall, as in the gallery of St Paul's. The features are plane waves of random
+directions with exactly this wave number, so that only the wall is left to fit.
 """
 
 import os

@@ -2,10 +2,10 @@ r"""
 A law that knows the operator
 =============================
 
-The same equation, :math:`\Delta u + 20^2 u = 0` on a square, by four laws of the hidden weights: the heavy-tailed :math:`\pi` of
-Theorem 1, Gaussian and uniform weights, and the law that is read off the operator, :math:`|w| = 20`. The first three fit the
-equation at points inside and the values on the boundary by least squares, the last one needs the boundary only. Each error
-is the mean over three realisations.
+The same equation, :math:`\Delta u + 20^2 u = 0` on a square, by four laws of the hidden weights: the heavy-tailed
+:math:`\pi` of Theorem 1, Gaussian and uniform weights, and the law that is read off the operator, :math:`|w| = 20`.
+The first three fit the equation at points inside and the values on the boundary by least squares, the last one needs
+the boundary only. Each error is the mean over three realisations.
 """
 
 import os

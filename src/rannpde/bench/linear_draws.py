@@ -1,4 +1,4 @@
-"""Random linear problems with constant coefficients in the plane whose solutions are known: shapes, operators, conditions."""
+"""Random linear problems with constant coefficients in the plane whose solutions are known."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def drawn(rng: np.random.Generator) -> LinearDraw:
     equation, solution = _solution(operator, middle, half, rng)
     source = bool(rng.random() < 0.4)
     if source:
-        extra = f"cos({float(rng.uniform(0.5, 3) / half)!r}*(x - {float(middle[0])!r}))*exp({float(rng.uniform(-1, 1) / half)!r}*(y - {float(middle[1])!r}))"
+        wave, growth = (float(rng.uniform(*ends) / half) for ends in ((0.5, 3), (-1, 1)))
+        x, y = (float(one) for one in middle)
+        extra = f"cos({wave!r}*(x - {x!r}))*exp({growth!r}*(y - {y!r}))"
         solution = f"{solution} + {extra}"
         right = equation.replace("U", f"({extra})")
     else:
@@ -61,10 +63,8 @@ def drawn(rng: np.random.Generator) -> LinearDraw:
             else f"{float(1 / half)!r}*u + dn(u) = {float(1 / half)!r}*({solution}) + dn({solution})"
         )
         conditions = {"one": On(chosen, law), "others": On(f"boundary except {chosen}", f"u = {solution}")}
-    problem = Problem(
-        f"{equation.replace('U', 'u')} = {right}", domain, conditions, exact={"u": solution}, name=f"{operator} on {shape}",
-        fields=("u",),
-    )  # fmt: skip
+    text, name = f"{equation.replace('U', 'u')} = {right}", f"{operator} on {shape}"
+    problem = Problem(text, domain, conditions, exact={"u": solution}, name=name, fields=("u",))
     return LinearDraw(problem, shape, operator, source, kind)
 
 

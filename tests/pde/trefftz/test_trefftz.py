@@ -31,8 +31,8 @@ def test_helmholtz_beside_a_source(k):
         return y0(k * np.hypot(x + 0.15, y + 0.1))
 
     problem = rp.Problem(
-        f"laplace(u) + {k}**2*u = 0", rp.Box(x=(0, 0.9), y=(0, 1.2)), {"boundary": "u = g(x, y)"}, functions={"g": wave},
-        exact={"u": lambda points: wave(*points.T)},
+        f"laplace(u) + {k}**2*u = 0", rp.Box(x=(0, 0.9), y=(0, 1.2)), {"boundary": "u = g(x, y)"}, functions={"g":
+        wave}, exact={"u": lambda points: wave(*points.T)},
     )  # fmt: skip
     exactly(problem, 1e-9)
 

@@ -129,8 +129,8 @@ class AdaptiveTrefftz:
         if best[1].stability > RESONANT or best[1].stability * np.finfo(float).eps > self.tol:
             status = Status.UNDETERMINED
             detail = (
-                f"a unit of boundary error may be {best[1].stability:.1e} inside: the problem is at a resonance, or its "
-                "conditions leave something free"
+                f"a unit of boundary error may be {best[1].stability:.1e} inside: the problem is at a resonance, or "
+                "its conditions leave something free"
             )
         return TrefftzResult(best[0], best[1], tuple(done), status, detail, best[2], inside)
 

@@ -135,7 +135,7 @@ class PlaneLaw:
         found: list[FeatureFamily] = []
         found += self._regular(resolution, rng)
         for number, degree in enumerate(resolution.holes):
-            middle, inner, outer = self.boundary.holes[number]
+            middle, inner, _ = self.boundary.holes[number]
             if self.domain.contains(self.form.back(middle[None, :]))[0]:
                 continue  # a hole that bends around its own centroid is served by sources alone
             own = degree if self.round_hole(number) else 0
@@ -273,8 +273,8 @@ class PlaneLaw:
         return found
 
     def tube(self) -> tuple[Array, Array]:
-        """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be seen by
-        points that are spread evenly; none where there are no layers.
+        """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be
+        seen by points that are spread evenly; none where there are no layers.
         """
         if self.form.kappa >= 0 or self.reach < TUBE:
             return np.empty((0, 2)), np.empty(0)

@@ -1,8 +1,9 @@
 """Bounds from the maximum principle: the boundary error bounds the error everywhere.
 
-For A : ∇∇u + b·∇u + c u = f with A positive, c ≤ 0 and u given on the boundary, an approximation that satisfies the equation
-is nowhere farther from u than on the boundary. The boundary is sampled adaptively: between two samples an error exceeds
-both by at most h²/8 max |e''|, with second derivatives by divided differences, and gaps where that matters are halved.
+For A : ∇∇u + b·∇u + c u = f with A positive, c ≤ 0 and u given on the boundary, an approximation that satisfies the
+equation is nowhere farther from u than on the boundary. The boundary is sampled adaptively: between two samples an
+error exceeds both by at most h²/8 max |e''|, with second derivatives by divided differences, and gaps where that
+matters are halved.
 """
 
 from __future__ import annotations

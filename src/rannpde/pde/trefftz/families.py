@@ -59,8 +59,8 @@ class CanonicalFamily(FeatureFamily):
 class ExponentialFamily(FeatureFamily):
     """Re and Im of exp(λ·(x - x₀) - offset), for λ (K, n) on the characteristic variety of any operator.
 
-    Plane waves, harmonic exponentials, layers; ``offset`` (K,) is the largest exponent on the domain, so that no feature
-    exceeds one.
+    Plane waves, harmonic exponentials, layers; ``offset`` (K,) is the largest exponent on the domain, so that no
+    feature exceeds one.
     """
 
     kind: ClassVar[str] = "exponentials"
@@ -173,8 +173,9 @@ def derived(gaps: Array, radial: list[Array], index: MultiIndex) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MultipoleFamily(CanonicalFamily):
-    """C_n(r) cos nθ and C_n(r) sin nθ about one centre of the plane, n ≤ degree: rⁿ, J_n(kr), I_n(mr) where ``regular``,
-    and log r, r⁻ⁿ, Y_n(kr), K_n(mr) in a hole. They are the means of exp(λ·y) exp(inφ) over the characteristic variety.
+    """C_n(r) cos nθ and C_n(r) sin nθ about one centre of the plane, n ≤ degree: rⁿ, J_n(kr), I_n(mr) where
+    ``regular``, and log r, r⁻ⁿ, Y_n(kr), K_n(mr) in a hole. They are the means of exp(λ·y) exp(inφ) over the
+    characteristic variety.
 
     radius : at which the features have the size one
     """
@@ -274,8 +275,8 @@ def _ladder(index: MultiIndex) -> tuple[tuple[int, int, complex], ...]:
 
 @dataclass(frozen=True, eq=False)
 class AngleFamily(CanonicalFamily):
-    """θ C₀(r) about corners (K, 2): the polar angle times 1, J₀(kr) or I₀(mr), cut along the directions (K, 2) that lead
-    out of the domain. ∇θ and ∇C₀ are orthogonal, so that Δ(θ C₀) = θ ΔC₀.
+    """θ C₀(r) about corners (K, 2): the polar angle times 1, J₀(kr) or I₀(mr), cut along the directions (K, 2) that
+    lead out of the domain. ∇θ and ∇C₀ are orthogonal, so that Δ(θ C₀) = θ ΔC₀.
 
     It jumps from one side of the corner to the other: what u = 0 beside u = 1 needs.
     """

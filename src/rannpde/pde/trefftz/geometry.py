@@ -1,4 +1,6 @@
-"""The boundary of a domain in the plane as pieces with a parameter: points that crowd at corners, and what is outside."""
+"""The boundary of a domain in the plane as pieces with a parameter: points that crowd at corners, and what is
+outside.
+"""
 
 from __future__ import annotations
 

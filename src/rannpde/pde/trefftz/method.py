@@ -1,4 +1,6 @@
-"""Trefftz: random features that satisfy a linear equation exactly, fitted to the conditions, as a choice of settings."""
+"""Trefftz: random features that satisfy a linear equation exactly, fitted to the conditions, as a choice of
+settings.
+"""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ features exp(λ·x) with λ on the characteristic variety σ(λ) = 0 solve L u =
 
     A : ∇∇u + b·∇u + c u,
 
-becomes Δv + κ v by y = A^(-1/2) (x - x₀) and u = exp(-d·y) v with d = A^(-1/2) b/2 and κ = c - |d|²: one family of sources
-and of regular functions serves anisotropic diffusion, advection, Helmholtz and screened problems alike.
+becomes Δv + κ v by y = A^(-1/2) (x - x₀) and u = exp(-d·y) v with d = A^(-1/2) b/2 and κ = c - |d|²: one family of
+sources and of regular functions serves anisotropic diffusion, advection, Helmholtz and screened problems alike.
 """
 
 from __future__ import annotations

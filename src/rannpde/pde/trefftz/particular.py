@@ -1,9 +1,10 @@
 """Particular solutions: polynomials for polynomial sources, Fourier features divided by the symbol for all others.
 
-A source f is fitted on the bounding box by Fourier features of a longer period (a Fourier extension, least squares axis by
-axis); exp(iω·x) is an eigenfunction of the operator with the eigenvalue σ(iω), so a division gives L u = f exactly up to
-the fit. The period is the one of a few whose lattice of frequencies stays farthest from the zeros of σ, and frequencies of
-the first axis are shifted by half a step, so that ω = 0 and directions along which σ is small are not among them.
+A source f is fitted on the bounding box by Fourier features of a longer period (a Fourier extension, least squares
+axis by axis); exp(iω·x) is an eigenfunction of the operator with the eigenvalue σ(iω), so a division gives L u = f
+exactly up to the fit. The period is the one of a few whose lattice of frequencies stays farthest from the zeros of
+σ, and frequencies of the first axis are shifted by half a step, so that ω = 0 and directions along which σ is small
+are not among them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
 
 PERIODS = tuple(np.linspace(1.9, 2.5, 7))
-"""Periods of the Fourier features in units of the box: below 1.9 fits lose digits, above 2.5 they need more features."""
+"""Periods of the Fourier features in units of the box: below 1.9 fits lose digits, above 2.5 they need more
+features.
+"""
 COUNTS = {2: (16, 24, 36, 54, 80, 120, 180), 3: (12, 18, 26, 38)}
 """Fourier features of each axis that are tried in turn, in the plane and in space."""
 TERMS = 12

@@ -4,9 +4,9 @@ With harmonic B = (B₁, B₂) and B₀ the fields
 
     u = α B - ∇((x - o)·B + B₀)
 
-satisfy a Δu + b ∇ div u = 0 for α = 2 (1 + a/b), and for α = 2 the equations of Stokes, a Δu + s ∇p = 0 and div u = 0, with
-p = (2a/s) div B. A plate, ΔΔu = 0, takes B₀, x B₁ and y B₂ themselves. So every harmonic feature h gives three features of
-these systems, each about an origin o of its own, where it is large.
+satisfy a Δu + b ∇ div u = 0 for α = 2 (1 + a/b), and for α = 2 the equations of Stokes, a Δu + s ∇p = 0 and div u =
+0, with p = (2a/s) div B. A plate, ΔΔu = 0, takes B₀, x B₁ and y B₂ themselves. So every harmonic feature h gives three
+features of these systems, each about an origin o of its own, where it is large.
 """
 
 from __future__ import annotations
@@ -156,9 +156,10 @@ def _elastic(equations: tuple[LinearEquation, ...], fields: tuple[str, ...]) -> 
 
 def _stokes(equations: tuple[LinearEquation, ...], fields: tuple[str, ...]) -> PotentialModel | None:
     divergences = [
-        one for one in equations
-        if len(one.symbols) == 2 and sorted(map(list, map(dict.keys, map(dict, one.symbols.values())))) == [[(0, 1)], [(1, 0)]]
-    ]  # fmt: skip
+        one
+        for one in equations
+        if len(one.symbols) == 2 and sorted(list(symbol) for symbol in one.symbols.values()) == [[(0, 1)], [(1, 0)]]
+    ]
     if len(divergences) != 1 or not _close(*(v for s in divergences[0].symbols.values() for v in s.values())):
         return None
     if divergences[0].load != 0:

@@ -211,9 +211,7 @@ def _features(law: PlaneLaw, resolution: Resolution, rng: np.random.Generator) -
         if isinstance(family, SourceFamily):
             poles.append(family.sources)
             lengths.append(np.minimum(family.lengths, 1 / law.form.wave_number))
-    for family in law.along(resolution, rng):
-        if isinstance(family, SourceFamily):
-            sources.append(family.sources)
+    sources += [family.sources for family in law.along(resolution, rng) if isinstance(family, SourceFamily)]
     every = [np.concatenate(found) for found in (sources, poles, lengths)]
     return RadiatingFeatures(law.form.wave_number, tuple(centres), tuple(radii), tuple(degrees), *every)
 
