@@ -209,3 +209,15 @@ def test_random_problems_stay_within_their_estimates(seed):
         points = draw.problem.domain.sample(1000, rng=2)
         gap = np.abs(solution(points) - draw.problem.exact_solution(points)[:, 0]).max()
         assert gap <= solution.history.bound * 1.01 + 1e-13
+
+
+def test_what_is_concentrated_is_not_missed():
+    """A source and boundary values that live in one thousandth of the domain: no claim without them."""
+    box = rp.Box(x=(0, 1), y=(0, 1))
+    spike = "exp(-((x - 0.31)**2 + (y - 0.62)**2)/0.001**2)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inner = rp.Problem(f"-laplace(u) = 1e6*{spike}", box, {"boundary": "u = 0"})
+        assert not rp.solve(inner, tol=1e-4, method=Trefftz(features=250)).converged
+        edge = rp.Problem("laplace(u) = 0", box, {"boundary": "u = x + exp(-((y - 0.3137)/0.0005)**2)"})
+        assert not rp.solve(edge, tol=1e-5, method=Trefftz(features=250)).converged

@@ -15,6 +15,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import term_residual
+from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.trefftz.geometry import BoundaryPiece, PlaneBoundary, clustered
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
@@ -55,8 +56,6 @@ def _error_along(problem: Problem, network: TrefftzNetwork, piece: BoundaryPiece
     def error(units: Array) -> Array:
         points = piece.place(units)
         residual = term_residual(piece.term, network, problem.vocabulary, points)
-        from rannpde.pde.statement.expression import evaluate
-
         factor = evaluate([slope], piece.term.known(points, problem.vocabulary), piece.term.expression.functions)[0]
         return np.asarray(residual / factor)
 

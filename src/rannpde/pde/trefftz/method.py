@@ -14,8 +14,9 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import Term, held_out_residual, term_residual
+from rannpde.pde.residual import Term, field_sizes, held_out_residual, term_residual
 from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
@@ -35,6 +36,9 @@ from rannpde.pde.trefftz.rows import BoundaryPoints
 from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
+
+DENSE = 2048
+"""Points of every side at which the conditions are looked at again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +81,7 @@ class Trefftz:
     reason: ClassVar[str] = "the equation is linear with constant coefficients"
     share: ClassVar[float] = 0.25
     """Of the time allowed, that it may take before another method is tried."""
-    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET})
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET, Status.VETOED})
     """Statuss after which another method is tried; a resonance is one for every method."""
 
     def __post_init__(self) -> None:
@@ -129,7 +133,7 @@ class Trefftz:
             ):
                 count = 2 * found.best.rows
                 bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
-        return _solution(problem, found, bound, _described(found.network.families), monitor, why, self.name)
+        return _solution(problem, found, bound, tol, _described(found.network.families), monitor, why, self.name)
 
 
 def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
@@ -224,9 +228,21 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
 
 
 def _solution(
-    problem: Problem, found: TrefftzResult, bound: float | None, features: str, monitor: Monitor, why: str, name: str
+    problem: Problem,
+    found: TrefftzResult,
+    bound: float | None,
+    tol: float,
+    features: str,
+    monitor: Monitor,
+    why: str,
+    name: str,
 ) -> Solution:
     network: TrefftzNetwork = found.network
+    status, detail = found.status, found.detail
+    missed = _missed(problem, network) if status is Status.CONVERGED else 0.0
+    if missed * found.best.stability > 10 * tol:
+        status = Status.VETOED
+        detail = f"the conditions are missed by {missed:.1e} between the points at which they were fitted"
     losses: dict[str, float] = {}
     measures: dict[str, float] = {}
     for term in problem.terms:
@@ -238,12 +254,30 @@ def _solution(
         losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
         measures[term.name] = before + share
     return Solution(
-        problem=problem, fields=problem.fields, function=network, status=found.status, detail=found.detail,
+        problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
         estimate=found.best.estimate, held_out=held_out_residual(problem, network), losses=losses,
         integrals={key: loss * measures[key] for key, loss in losses.items()},
         history=TrefftzHistory(found.iterations, features, bound),
         method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=monitor.elapsed,
     )  # fmt: skip
+
+
+def _missed(problem: Problem, network: TrefftzNetwork) -> float:
+    """The relative boundary error of given values at many evenly spread points: spikes of the data are seen."""
+    still, worst = (0,) * problem.domain.dim, 0.0
+    values = network.derivative(problem.domain.sample(DENSE // 4, rng=17), still)
+    sizes = field_sizes(np.sqrt(np.mean(np.square(values), axis=0)))
+    for term in problem.constraints:
+        given = term.prescribed
+        if term.region is None or given is None or given[0].order:
+            continue
+        points = term.region.sample(DENSE, rng=19, method="sobol")
+        residual = term_residual(term, network, problem.vocabulary, points)
+        known = term.known(points, problem.vocabulary)
+        slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
+        size = float(sizes[problem.fields.index(given[0].field)]) or 1.0
+        worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))) / size)
+    return worst
 
 
 @dataclass(frozen=True)

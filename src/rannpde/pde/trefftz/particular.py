@@ -145,7 +145,7 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
     box = problem.domain.bounds
     lattice = _lattice(symbol, box, COUNTS[problem.domain.dim][0])
     gain = 1 / lattice[1]
-    points = problem.domain.sample(400, rng=12)
+    points = _looked_at(problem)
     wanted = equation.source(problem.vocabulary.symbols, points)
     if not np.isfinite(wanted).all():
         raise NoParticular("the source is not finite")
@@ -155,6 +155,14 @@ def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: 
         if np.abs(left).max() <= 1e-11 * np.abs(wanted).max():
             return Particular(found, float(np.abs(left).max()), gain)
     return _fourier(problem, equation, symbol, tol, points, wanted)
+
+
+def _looked_at(problem: Problem) -> Array:
+    """Where a fit of the source is judged: everywhere, and where the data vary, which may be in a very small place."""
+    points = problem.domain.sample(400, rng=12)
+    if problem.variation is None:
+        return points
+    return np.concatenate([points, problem.variation.sample(400, np.random.default_rng(13))])
 
 
 def _applied(part: Any, symbol: Symbol, points: Array) -> Array:
@@ -219,7 +227,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
     if all(one.load == 0 for one in equations):
         return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
-    box, points = problem.domain.bounds, problem.domain.sample(400, rng=12)
+    box, points = problem.domain.bounds, _looked_at(problem)
     wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
     best: list[Particular] | None = None
     for count in COUNTS[problem.domain.dim][:5]:

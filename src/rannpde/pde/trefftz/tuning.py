@@ -23,7 +23,7 @@ class TrefftzTuning:
     safety : factor of the estimate that is to be below ``tol``
     """
 
-    columns: int = 2400
+    columns: int = 1600
     oversampling: float = 3.0
     growth: float = 2.2
     closest: float = 1e-12
