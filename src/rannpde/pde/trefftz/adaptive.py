@@ -62,15 +62,14 @@ class TrefftzIteration:
 
 @dataclass(frozen=True, eq=False)
 class TrefftzResult:
-    """The best network with its iterations and how it ended."""
+    """The best network with its iterations and how it ended; ``scale`` is the root mean square of the solution."""
 
     network: TrefftzNetwork
     best: TrefftzIteration
     iterations: tuple[TrefftzIteration, ...]
     status: Status
     detail: str
-    places: tuple[BoundaryPoints, ...]
-    inside: Array
+    scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ class AdaptiveTrefftz:
         """Until the estimate is below the tolerance, or nothing helps any more."""
         resolution = self.law.first()
         inside = self.problem.domain.sample(INSIDE, rng=rng, method="sobol")
-        best: tuple[TrefftzNetwork, TrefftzIteration, tuple[BoundaryPoints, ...]] | None = None
+        best: tuple[TrefftzNetwork, TrefftzIteration, float] | None = None
         done: list[TrefftzIteration] = []
         status, detail, vain, before = Status.STALLED, "more features do not lower the boundary error", 0, np.inf
         try:
@@ -100,11 +99,11 @@ class AdaptiveTrefftz:
                 if columns > self.tuning.columns and best is not None:
                     detail = f"the next iteration would take {columns} features, more than {self.tuning.columns}"
                     break
-                network, now, fresh, errors = self._solved(families, resolution, inside, rng)
+                network, now, scale, errors = self._solved(families, resolution, inside, rng)
                 done.append(now)
                 self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
                 if best is None or now.estimate < best[1].estimate:
-                    best = network, now, fresh
+                    best = network, now, scale
                 if now.estimate * self.tuning.safety <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
@@ -132,14 +131,13 @@ class AdaptiveTrefftz:
                 f"a unit of boundary error may be {best[1].stability:.1e} inside: the problem is at a resonance, or "
                 "its conditions leave something free"
             )
-        return TrefftzResult(best[0], best[1], tuple(done), status, detail, best[2], inside)
+        return TrefftzResult(best[0], best[1], tuple(done), status, detail, best[2])
 
     def failed(self, reason: str) -> TrefftzResult:
         """What comes back where no particular solution is known: zero, and the reason."""
         zero = TrefftzNetwork((), np.empty(0), (NoPart(),) * len(self.problem.fields), self.form)
         nothing = TrefftzIteration(0, 0, 0, np.inf, np.inf, np.inf, np.inf, 0.0)
-        inside = self.problem.domain.sample(2, rng=0)
-        return TrefftzResult(zero, nothing, (nothing,), Status.STALLED, reason, (), inside)
+        return TrefftzResult(zero, nothing, (nothing,), Status.STALLED, reason, 1.0)
 
     def _too_late(self, done: list[TrefftzIteration]) -> bool:
         """Whether the next iteration, which costs about growth³ times as much as the last, cannot end in time."""
@@ -149,7 +147,7 @@ class AdaptiveTrefftz:
 
     def _solved(
         self, families: list[FeatureFamily], resolution: Any, inside: Array, rng: np.random.Generator
-    ) -> tuple[TrefftzNetwork, TrefftzIteration, tuple[BoundaryPoints, ...], dict[int, float]]:
+    ) -> tuple[TrefftzNetwork, TrefftzIteration, float, dict[int, float]]:
         start = self.monitor.elapsed
         words = self.problem.vocabulary
         parts = tuple(one.part for one in self.particular)
@@ -168,6 +166,9 @@ class AdaptiveTrefftz:
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
         relative = np.concatenate(seen) * (scale / field_sizes(sizes))[None, :, None]
         stability = found.stability(relative.transpose(1, 0, 2).reshape(-1, relative.shape[2]))
+        # a field that vanishes is compared with itself until it is known to: that is no resonance
+        plain = np.concatenate(seen).transpose(1, 0, 2).reshape(-1, relative.shape[2])
+        absolute = stability if len(sizes) == 1 else found.stability(plain)
         fresh = self.law.places(resolution, float(rng.uniform(0.15, 0.35)), 1.4)
         again = boundary_rows(families, nothing, fresh, words)
         residual = np.abs(again.matrix @ found.coefficients - again.rhs)
@@ -180,6 +181,6 @@ class AdaptiveTrefftz:
         errors = {int(g): stability / scale * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
         now = TrefftzIteration(
             len(found.coefficients), found.rank, len(rows.rhs), boundary / scale, float(residual.max()) / scale,
-            stability, estimate, self.monitor.elapsed - start,
+            absolute, estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return network, now, tuple(fresh), errors
+        return network, now, scale, errors

@@ -156,7 +156,8 @@ class PlaneLaw:
     def _regular(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
         degree = resolution.regular
         if self.layered:
-            turn = (np.arange(2 * degree) + rng.uniform(0, 1, 2 * degree)) * np.pi / degree
+            count = 4 * degree
+            turn = (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
             return [
                 self._exponentials(self.form.wave_number * np.stack([np.cos(turn), np.sin(turn)], axis=1) + 0j, True)
             ]
@@ -253,7 +254,8 @@ class PlaneLaw:
             layered = self.layered and max(piece.corners) >= 0
             levels = max(tuning.oversampling * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
             ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
-            units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift)
+            width = 1 / self.form.wave_number if layered else 0.0
+            units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift, width)
             points = piece.place(units)
             weights = np.sqrt(cell_lengths(piece, units) / total)
             scales, groups = np.full(len(units), self.boundary.radius), np.full(len(units), number)
@@ -312,6 +314,7 @@ class PlaneLaw:
             if error <= target:
                 continue
             grow = self._growth(error, target, 1)
+            grow = min(grow, 1.4) if self.layered else grow
             if piece.loop and self.round_hole(piece.loop - 1):
                 holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(grow * resolution.holes[piece.loop - 1]))
             else:

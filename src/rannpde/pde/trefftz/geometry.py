@@ -246,10 +246,13 @@ def _singular(
     return SingularPoint(point, -inward, reach, float(angle), loop)
 
 
-def clustered(count: int, levels: int, crowd: tuple[bool, bool], piece: BoundaryPiece, shift: float) -> Array:
+def clustered(
+    count: int, levels: int, crowd: tuple[bool, bool], piece: BoundaryPiece, shift: float, width: float = 0.0
+) -> Array:
     """Parameters (M,) of collocation points of a piece, from ``count`` evenly spread ones and ``levels`` per corner.
 
-    shift in (0, 1) moves them within their gaps, so that other points are fresh.
+    shift in (0, 1) moves them within their gaps, so that other points are fresh; width : of layers, whose scale gets as
+    many points again
     """
     base = (np.arange(count) + shift) / count
     if piece.corners[0] >= 0 or piece.corners[1] >= 0:
@@ -257,6 +260,9 @@ def clustered(count: int, levels: int, crowd: tuple[bool, bool], piece: Boundary
     parts = [base]
     if levels:
         distance = np.exp(np.log(CLOSEST) + (np.log(0.5) - np.log(CLOSEST)) * (np.arange(levels) + shift) / levels)
+        if width:
+            near = width / piece.length * np.exp(np.linspace(np.log(0.02), np.log(40.0), levels) + shift * 7.6 / levels)
+            distance = np.concatenate([distance, near[near < 0.5]])
         if crowd[0]:
             parts.append(distance)
         if crowd[1]:

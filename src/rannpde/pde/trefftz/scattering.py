@@ -99,7 +99,12 @@ def _multipoles(k: float, arrows: Array, radius: float, degree: int, index: Mult
 class ScatteredWave:
     """The field of a plane wave exp(ik d·x) that meets obstacles.
 
-    boundary_error : the largest error of the condition on fresh points of the obstacles, the incident wave being one
+    boundary_error : root mean square error of the condition on fresh points of the obstacles; the incident wave is one
+
+    >>> from rannpde.domains import Ball
+    >>> wave = scatter(Ball((0, 0), 1), 5.0, condition="hard", tol=1e-6)
+    >>> wave([[2.0, 0.0]]).shape, wave.converged
+    ((1,), True)
     """
 
     obstacles: Domain
@@ -144,7 +149,7 @@ def scatter(
     """A plane wave of that wave number and angle meets obstacles: a union of disjoint shapes of the plane.
 
     condition : "soft", the total field vanishes on the obstacles, or "hard", its normal derivative does
-    tol : the largest error of the condition on the obstacles that is wanted
+    tol : the root mean square error of the condition on the obstacles that is wanted
 
     >>> from rannpde.domains import Ball
     >>> wave = scatter(Ball((0.3, -0.2), 0.5), 12.0, tol=1e-8)
