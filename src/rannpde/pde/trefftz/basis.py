@@ -280,19 +280,20 @@ class PlaneLaw:
         """
         if self.form.kappa >= 0 or self.reach < TUBE:
             return np.empty((0, 2)), np.empty(0)
-        levels = np.geomspace(0.02 / self.form.wave_number, 0.25 * self.boundary.radius, 18)
+        levels = np.geomspace(0.02 / self.form.wave_number, 0.25 * self.boundary.radius, 14)
         depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
         points, shares = [], []
         area = self.domain.measure * float(np.linalg.det(self.form.matrix))
         for piece in self.boundary.pieces:
-            count = max(4, ceil(40 * piece.length / self.boundary.length))
-            unit = (np.arange(count) + 0.5) / count
+            count = max(4, ceil(30 * piece.length / self.boundary.length))
+            ends = (piece.corners[0] >= 0, piece.corners[1] >= 0)
+            unit = clustered(count, 9, ends, piece, 0.5, 1 / self.form.wave_number)
             slopes = piece.slopes(unit)
             speed = np.linalg.norm(slopes, axis=1)
             inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
             here = self.form.to(piece.place(unit))[:, None] + depth[:, None] * inward[:, None]
             points.append(here.reshape(-1, 2))
-            shares.append((speed[:, None] / count * thick / area).ravel())
+            shares.append((cell_lengths(piece, unit)[:, None] * thick / area).ravel())
         found = self.form.back(np.concatenate(points))
         kept = self.domain.contains(found)
         return found[kept], np.concatenate(shares)[kept]
