@@ -65,6 +65,7 @@ def solved(
         points = problem.domain.sample(2000, rng=3)
         gap = solution.function(points) - other.function(points)
         found = float((np.linalg.norm(gap, axis=0) / np.linalg.norm(other.function(points), axis=0)).max())
+        found = found if other.estimate < solution.estimate else np.nan  # that is no reference
     bound = getattr(solution.history, "bound", None)
     return Row(
         problem.name, goal, found, solution.estimate, bound, sum(solution.widths), seconds, solution.converged, beside
