@@ -12,6 +12,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, held_out_residual, term_residual
@@ -109,6 +110,10 @@ class Trefftz:
         if setting.form.kappa < 0 and bent and reach > 10 * self.tuning.layers:
             return ("layers along curved sides are thinner than its features resolve",)
         return ()
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: there are no sensitivities, and identification takes other methods."""
+        return None
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
