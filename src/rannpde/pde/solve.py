@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
@@ -118,15 +118,15 @@ def _tried(
     if method is not None:
         chosen, why = _chosen(problem, method)
         return chosen.solve(problem, tol, rng, monitor, why)
-    fitting, found = _fitting(problem)
+    found: list[str] = []
     best: Solution | None = None
-    for number, one in enumerate(fitting):
-        last = number == len(fitting) - 1
+    for one, refusals in _fitting(problem):
+        found += refusals if best is None else []
         why = "; ".join(found) or one.reason
-        solution = one.solve(problem, tol, rng, monitor if last else _within(monitor, one.share), why)
+        solution = one.solve(problem, tol, rng, _within(monitor, one.share), why)
         if best is None or solution.converged or not best.estimate < solution.estimate:
             best = solution
-        if last or solution.status not in one.hands_over or monitor.exhausted:
+        if solution.status not in one.hands_over or monitor.exhausted:
             break
         reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
         found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
@@ -337,23 +337,23 @@ def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, .
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
-    fitting, found = _fitting(problem, without)
-    return fitting[0], "; ".join(found) or fitting[0].reason
+    one, found = next(_fitting(problem, without))
+    return one, "; ".join(found) or one.reason
 
 
-def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> tuple[list[Method], list[str]]:
-    """The methods that fit, in the order in which they are tried, and why those before the first do not."""
-    fitting: list[Method] = []
-    found: list[str] = []
+def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[Method, list[str]]]:
+    """The methods that fit, in the order in which they are tried, each with why those before it do not."""
+    refusals: list[str] = []
+    fits = False
     for name, kind in METHODS.items():
         if name in without:
             continue
         one = kind()
         reasons = one.obstacles(problem) or one.drawbacks(problem)
-        if not reasons:
-            fitting.append(one)
-        elif not fitting:
-            found.append(f"not by {one.name}: " + "; ".join(reasons))
-    if fitting:
-        return fitting, found
-    raise InputError(f"no method can solve the problem: {'; '.join(found)}; state it without what is named")
+        if reasons:
+            refusals.append(f"not by {one.name}: " + "; ".join(reasons))
+        else:
+            fits = True
+            yield one, refusals
+    if not fits:
+        raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")
