@@ -16,7 +16,7 @@ from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import NoPart, Particular
-from rannpde.pde.trefftz.rows import BoundaryPoints, boundary_rows, feature_values, least_squares
+from rannpde.pde.trefftz.rows import ConditionPoints, boundary_rows, feature_values, least_squares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 INSIDE = 400
@@ -32,7 +32,7 @@ class FeatureLaw(Protocol):
 
     def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]: ...
 
-    def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[BoundaryPoints]: ...
+    def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[ConditionPoints]: ...
 
     def tube(self) -> tuple[Array, Array]: ...
 
@@ -83,7 +83,7 @@ class AdaptiveTrefftz:
     tol: float
     monitor: Monitor
     tuning: TrefftzTuning
-    pins: tuple[BoundaryPoints, ...] = ()
+    pins: tuple[ConditionPoints, ...] = ()
 
     def run(self, rng: np.random.Generator) -> TrefftzResult:
         """Until the estimate is below the tolerance, or nothing helps any more."""

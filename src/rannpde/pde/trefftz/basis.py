@@ -22,7 +22,7 @@ from rannpde.pde.trefftz.families import (
 from rannpde.pde.trefftz.geometry import PlaneBoundary, cell_lengths, clustered
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel
-from rannpde.pde.trefftz.rows import BoundaryPoints
+from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 ROUND = 0.6
@@ -33,7 +33,7 @@ TUBE = 5.0
 
 
 @dataclass(frozen=True)
-class Resolution:
+class PlaneResolution:
     """How many features every group has.
 
     regular : degree of the functions that are smooth everywhere
@@ -83,7 +83,7 @@ class PlaneLaw:
         inside = self.domain.contains(self.form.back(middle[None, :]))[0]
         return inner >= ROUND * outer and not inside
 
-    def first(self) -> Resolution:
+    def first(self) -> PlaneResolution:
         """Where the iteration begins: from the digits that are wanted and the distances of holes."""
         digits = -np.log10(self.tol)
         regular = ceil(2 * digits + 4 + (self.reach * 1.05 if self.form.kappa > 0 else 0))
@@ -103,7 +103,7 @@ class PlaneLaw:
             alone = piece.loop > 0 and not self.round_hole(piece.loop - 1)
             layered = self.layered and piece.straight
             sources.append(start if alone or layered else 0)
-        return Resolution(regular, tuple(holes), tuple(corners), tuple(sources))
+        return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
 
     @property
     def poles(self) -> int:
@@ -124,14 +124,14 @@ class PlaneLaw:
 
     # -------------------------------------------------------------------------------------------------- families
 
-    def families(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def families(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """The features: a realisation of the law."""
         found = self._scalar(resolution, rng)
         if self.model is None:
             return found
         return [PotentialFamily(one, self.model) for one in found if isinstance(one, CanonicalFamily)]
 
-    def _scalar(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         found: list[FeatureFamily] = []
         found += self._regular(resolution, rng)
         for number, degree in enumerate(resolution.holes):
@@ -153,7 +153,7 @@ class PlaneLaw:
             drift = drift + (radius if regular else -radius)
         return float(drift.max())
 
-    def _regular(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def _regular(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         degree = resolution.regular
         if self.layered:
             count = 4 * degree
@@ -177,7 +177,7 @@ class PlaneLaw:
         exponents = (self.outline @ (canonical - self.form.drift).T).real
         return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
 
-    def at_corners(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def at_corners(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """Poles that crowd at corners, and angles."""
         places, lengths, angles = [], [], []
         for corner, count in zip(self.boundary.corners, resolution.corners, strict=True):
@@ -198,7 +198,7 @@ class PlaneLaw:
             found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
         return found
 
-    def along(self, resolution: Resolution, rng: np.random.Generator) -> list[FeatureFamily]:
+    def along(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """Sources along pieces of the boundary, or exponentials where there are layers."""
         found: list[FeatureFamily] = []
         places, lengths = [], []
@@ -235,7 +235,7 @@ class PlaneLaw:
 
     # --------------------------------------------------------------------------------------- points and refinement
 
-    def places(self, resolution: Resolution, shift: float, factor: float = 1.0) -> list[BoundaryPoints]:
+    def places(self, resolution: PlaneResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
         found, total = [], self.boundary.length
         outer = sum(piece.length for piece in self.boundary.pieces if piece.loop == 0)
@@ -271,7 +271,7 @@ class PlaneLaw:
             if self.form.kappa:
                 scales = np.minimum(scales, 1 / self.form.wave_number)
             scales = scales * float(np.abs(np.linalg.inv(self.form.matrix)).max())
-            found += [BoundaryPoints(term, points, weights, scales, groups) for term in piece.terms]
+            found += [ConditionPoints(term, points, weights, scales, groups) for term in piece.terms]
         return found
 
     def tube(self) -> tuple[Array, Array]:
@@ -298,7 +298,9 @@ class PlaneLaw:
         kept = self.domain.contains(found)
         return found[kept], np.concatenate(shares)[kept]
 
-    def refined(self, resolution: Resolution, errors: Mapping[int, float], target: float, slow: bool) -> Resolution:
+    def refined(
+        self, resolution: PlaneResolution, errors: Mapping[int, float], target: float, slow: bool
+    ) -> PlaneResolution:
         """More features for the groups whose error is above the target, as many as their decay so far asks for.
 
         errors : group → its part of the estimate; slow : whether more regular functions help little
@@ -326,7 +328,7 @@ class PlaneLaw:
             smooth = max(smooth, 1.2)
         waves = ceil(self.reach) if self.form.kappa > 0 else 0
         regular = waves + ceil((resolution.regular - waves) * smooth)
-        return Resolution(regular, tuple(holes), tuple(corners), tuple(sources))
+        return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
 
     def _growth(self, error: float, target: float, power: int) -> float:
         """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""

@@ -33,7 +33,7 @@ from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
 from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel, potential_model
-from rannpde.pde.trefftz.rows import BoundaryPoints
+from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.space import space_law
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
@@ -212,9 +212,9 @@ def _is_pin(problem: Problem, term: Term) -> bool:
     return all(jet.order for jet in others if jet.field == given[0].field)
 
 
-def _pinned(terms: tuple[Term, ...]) -> tuple[BoundaryPoints, ...]:
+def _pinned(terms: tuple[Term, ...]) -> tuple[ConditionPoints, ...]:
     one = np.ones(1)
-    return tuple(BoundaryPoints(t, t.points, one, one, 0 * one) for t in terms if t.points is not None)
+    return tuple(ConditionPoints(t, t.points, one, one, 0 * one) for t in terms if t.points is not None)
 
 
 def _described(families: tuple[FeatureFamily, ...]) -> str:

@@ -18,7 +18,7 @@ SAFE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class BoundaryPoints:
+class ConditionPoints:
     """Collocation points of one condition.
 
     points (M, n), weights (M,): √ of the share of the boundary that each stands for; scales (M,): the length over which
@@ -48,7 +48,7 @@ def feature_values(families: Sequence[FeatureFamily], points: Array, index: Mult
 
 
 def boundary_rows(
-    families: Sequence[FeatureFamily], part: object, places: Sequence[BoundaryPoints], words: Vocabulary
+    families: Sequence[FeatureFamily], part: object, places: Sequence[ConditionPoints], words: Vocabulary
 ) -> BoundaryRows:
     """The conditions for Σ c_j feature_j + part, one row for every point."""
     matrices, sides, weights = [], [], []

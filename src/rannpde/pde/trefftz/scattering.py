@@ -22,7 +22,7 @@ from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.trefftz.basis import PlaneLaw, Resolution
+from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 from rannpde.pde.trefftz.cylinder import bessel_j, bessel_y
 from rannpde.pde.trefftz.families import SourceFamily, derived
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
@@ -202,7 +202,7 @@ def _exterior(obstacles: Domain, k: float, tol: float, tuning: TrefftzTuning) ->
     return PlaneLaw(outside, boundary, form, tol, tuning)
 
 
-def _features(law: PlaneLaw, resolution: Resolution, rng: np.random.Generator) -> RadiatingFeatures:
+def _features(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.Generator) -> RadiatingFeatures:
     centres, radii, degrees = [], [], []
     for number, (middle, inner, outer) in enumerate(law.boundary.holes):
         if law.round_hole(number):
@@ -224,7 +224,7 @@ def _features(law: PlaneLaw, resolution: Resolution, rng: np.random.Generator) -
 def _rows(
     features: RadiatingFeatures,
     law: PlaneLaw,
-    resolution: Resolution,
+    resolution: PlaneResolution,
     shift: float,
     factor: float,
     condition: str,
@@ -252,7 +252,7 @@ def _rows(
 
 
 def _fitted(
-    obstacles: Domain, k: float, direction: Array, condition: str, law: PlaneLaw, resolution: Resolution,
+    obstacles: Domain, k: float, direction: Array, condition: str, law: PlaneLaw, resolution: PlaneResolution,
     features: RadiatingFeatures, tol: float, monitor: Monitor,
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
     matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)

@@ -16,7 +16,7 @@ from rannpde.domains.streams import unit_stream
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily, SourceFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.rows import BoundaryPoints
+from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 OFFSET = 4.0
@@ -112,7 +112,7 @@ class SpaceLaw:
         exponents = (self.outline @ (canonical - self.form.drift).T).real
         return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
 
-    def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[BoundaryPoints]:
+    def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
         found, total = [], sum(term.measure for term in self.terms)
         regular = 2 * resolution.regular
@@ -123,7 +123,7 @@ class SpaceLaw:
             scale = np.full(wanted, min(self.radius, 1 / max(self.form.wave_number, 1e-300)))
             scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
             weights = np.full(wanted, np.sqrt(share / wanted))
-            found.append(BoundaryPoints(term, points, weights, scale, np.full(wanted, number)))
+            found.append(ConditionPoints(term, points, weights, scale, np.full(wanted, number)))
         return found
 
     def tube(self) -> tuple[Array, Array]:
