@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import hankel1, jv, y0
 
 import rannpde as rp
-from rannpde.bench.linear_draws import drawn
+from benchmarks.linear_draws import drawn
 
 Array = np.ndarray
 MOTZ = 401.1624537452

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import hankel1, jv, y0
 
 import rannpde as rp
-from rannpde.bench.linear_draws import drawn
+from benchmarks.linear_draws import drawn
 from rannpde.pde.trefftz.method import Trefftz
 
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))

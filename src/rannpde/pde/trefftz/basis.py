@@ -10,7 +10,7 @@ from math import ceil, log
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import Domain
+from rannpde.domains.shapes.base import Domain
 from rannpde.pde.trefftz.families import (
     AngleFamily,
     CanonicalFamily,

@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.arcs import Arcs
-from rannpde.domains.base import Domain
-from rannpde.domains.charts import Conic, Segments
-from rannpde.domains.pieces import Curves, CutSide
-from rannpde.domains.planar import SMOOTH
+from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.charts import Conic, Segments
+from rannpde.domains.boundary.pieces import Curves, CutSide
+from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
+from rannpde.domains.boundary.sides import FlatSide, RoundSide
 from rannpde.domains.region import Region
-from rannpde.domains.sides import FlatSide, RoundSide
+from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.operator import CanonicalForm
 
@@ -233,7 +233,7 @@ def _singular(
     turn = float(np.arctan2(into[0] * out[1] - into[1] * out[0], into @ out))
     before, after = ([term.expression.formula for term in piece.terms] for piece in (arriving, leaving))
     same = before == after
-    if abs(turn) <= SMOOTH and same:
+    if abs(turn) <= SMOOTH_JOIN_ANGLE and same:
         return None
     angle = np.pi - turn
     half = 0.5 * angle

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import j0, j1
 
 from rannpde.arrays import Array, MultiIndex, Rng
-from rannpde.domains.base import Domain
 from rannpde.domains.domain import Box
+from rannpde.domains.shapes.base import Domain
 from rannpde.errors import choose, finite_points, positive_number, require
 from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor

@@ -10,8 +10,8 @@ from math import ceil, log
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
 from rannpde.domains.domain import Domain
-from rannpde.domains.sides import Side
 from rannpde.domains.streams import unit_stream
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily, SourceFamily
