@@ -57,11 +57,23 @@ BELOW_IN_PDE = {
     "collocation": STATED | {"monitor", "solution", "start", "forward_model"},
     "cells": STATED | {"intrinsic", "monitor", "solution", "start", "initial", "time", "forward_model"},
     "lines": STATED | {"monitor", "solution", "time", "forward_model"},
+    "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "solve": STATED
-    | {"budget", "monitor", "solution", "forward_model", "ensembles", "cells", "collocation", "lines", "inverse"},
+    | {
+        "budget",
+        "monitor",
+        "solution",
+        "forward_model",
+        "ensembles",
+        "cells",
+        "collocation",
+        "lines",
+        "inverse",
+        "trefftz",
+    },
 }
-"""statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
+"""statement ← problem ← cells, collocation, lines, trefftz ← inverse ← solve; the methods never meet before these."""
 BELOW_IN_DOMAINS = {
     "streams": set(),
     "coordinates": set(),

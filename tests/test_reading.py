@@ -54,7 +54,8 @@ PLAIN = {
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_a_plain_solve_is_read_in_eighteen_files(kind: str) -> None:
-    method = {"method": rp.Collocation(width=40)} if kind == "collocation" else {}
+    named = {"collocation": rp.Collocation(width=40), "cells": "cells"}
+    method = {"method": named[kind]} if kind in named else {}
     files = entered(lambda: rp.solve(PLAIN[kind], tol=1e-2, **method))
     solver = sorted(name for name in files if name.startswith("pde"))
     assert 8 <= len(solver) <= 18, solver

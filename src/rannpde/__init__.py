@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
+    from rannpde.pde.trefftz.method import Trefftz
+    from rannpde.pde.trefftz.scattering import ScatteredWave, scatter
     from rannpde.pde.zoo import zoo
 
 __version__ = "0.2.0"
@@ -76,6 +78,8 @@ _HOMES = {
     "network.network": ("Network",),
     "pde.cells.method": ("Cells",),
     "pde.collocation.method": ("Collocation",),
+    "pde.trefftz.method": ("Trefftz",),
+    "pde.trefftz.scattering": ("ScatteredWave", "scatter"),
     "pde.functions": ("PointFunction",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
@@ -129,11 +133,13 @@ __all__ = [
     "Problem",
     "Progress",
     "RandomFeatures",
+    "ScatteredWave",
     "Sensitivity",
     "Solution",
     "SpaceTime",
     "StatementError",
     "Status",
+    "Trefftz",
     "Uniform",
     "Unknown",
     "UnknownFunction",
@@ -147,6 +153,7 @@ __all__ = [
     "mesh",
     "mixture",
     "relative_l2",
+    "scatter",
     "sensitivity",
     "sobolev_norm",
     "solve",

@@ -32,8 +32,11 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.trefftz.method import TrefftzHistory
+from rannpde.pde.trefftz.network import unpack_trefftz
 
-HISTORIES: dict[str, type[LinesHistory] | type[CellsHistory] | type[CollocationHistory]] = {
+HISTORIES: dict[str, type[LinesHistory] | type[CellsHistory] | type[CollocationHistory] | type[TrefftzHistory]] = {
+    "trefftz": TrefftzHistory,
     "lines": LinesHistory,
     "cells": CellsHistory,
     "collocation": CollocationHistory,
@@ -134,9 +137,10 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    kind = choose(
-        "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces"), header["function"])
-    )
+    known = ("evolved", "cells", "marched", "pieces", "trefftz")
+    kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
+    if kind == "trefftz":
+        return unpack_trefftz(header, arrays)
     if kind == "evolved":
         return unpack_solution(header, arrays, problem)
     if kind == "marched":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,15 +28,20 @@ from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.pde.solution import Choice, ConvergenceWarning, Solution
+from rannpde.pde.trefftz.method import Trefftz
 
-Method = Lines | Cells | Collocation
-METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation]] = {
+Method = Trefftz | Lines | Cells | Collocation
+METHODS: dict[str, type[Trefftz] | type[Lines] | type[Cells] | type[Collocation]] = {
+    "trefftz": Trefftz,
     "lines": Lines,
     "cells": Cells,
     "collocation": Collocation,
 }
 """Methods in the order in which they are tried."""
+
+SENSELESS = ("trefftz",)
+"""Methods that have no sensitivities, so that unknowns are not identified with them."""
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
@@ -55,9 +60,11 @@ def solve(
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
-    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
-        coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
-        "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
+    method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
+        evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three coordinates,
+        ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or their names, such as
+        "cells"; None takes the first that fits, and the next one where it fails.
+        ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
@@ -98,8 +105,46 @@ def _solution(
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), monitor)
-    chosen, why = _chosen(problems[0], method)
-    return chosen.solve(problems[0], tol, _generator(rng), monitor, why)
+    return _tried(problems[0], tol, method, _generator(rng), monitor)
+
+
+def _tried(
+    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
+) -> Solution:
+    """By the method asked for, or by those that fit in turn, in what is left of the time, until one reaches ``tol``.
+
+    ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
+    """
+    if method is not None:
+        chosen, why = _chosen(problem, method)
+        return chosen.solve(problem, tol, rng, monitor, why)
+    found: list[str] = []
+    best: Solution | None = None
+    for one, refusals in _fitting(problem):
+        found += refusals if best is None else []
+        why = "; ".join(found) or one.reason
+        solution = one.solve(problem, tol, rng, _within(monitor, one.share), why)
+        if best is None or solution.converged or not best.estimate < solution.estimate:
+            best = solution
+        if solution.status not in one.hands_over or monitor.exhausted:
+            break
+        reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
+        found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
+    assert best is not None
+    told = "; ".join(found)
+    return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
+
+
+def _with_why(choice: Choice, why: str) -> Choice:
+    return Choice(choice.name, choice.label, why)
+
+
+def _within(monitor: Monitor, share: float) -> Monitor:
+    """A monitor that runs with the other, for a share of the time that is left."""
+    budget = monitor.budget
+    if budget.seconds is None:
+        return monitor
+    return replace(monitor, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
 
 
 @dataclass(frozen=True)
@@ -149,7 +194,7 @@ class ForwardSolver:
     def __call__(
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution:
-        chosen, why = _chosen(problem, self.method)
+        chosen, why = _chosen(problem, self.method, SENSELESS)
         rest = self.monitor.rest()
         if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
             return chosen.solve(problem, tol, rng, rest, why, like)
@@ -157,7 +202,7 @@ class ForwardSolver:
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
-        return _chosen(request.solution.stated, self.method)[0].model(request)
+        return _chosen(request.solution.stated, self.method, SENSELESS)[0].model(request)
 
 
 def _judged(solution: Solution) -> Solution:
@@ -278,23 +323,37 @@ def _plain_settings(kind: type[Any]) -> list[str]:
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
-def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
-    """Return the method, and why it was chosen."""
+def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
+    """The method and why it was taken; ``without`` names those that are not looked at unless they are asked for."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…) or rp.Collocation(…)")
+        require(
+            isinstance(method, Method), "method", method, "rp.Trefftz(…), rp.Lines(…), rp.Cells(…) or rp.Collocation(…)"
+        )
         reasons = method.obstacles(problem)
         if reasons:
             others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
+    one, found = next(_fitting(problem, without))
+    return one, "; ".join(found) or one.reason
+
+
+def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[Method, list[str]]]:
+    """The methods that fit, in the order in which they are tried, each with why those before it do not."""
     refusals: list[str] = []
-    for kind in METHODS.values():
+    fits = False
+    for name, kind in METHODS.items():
+        if name in without:
+            continue
         one = kind()
         reasons = one.obstacles(problem) or one.drawbacks(problem)
-        if not reasons:
-            return one, "; ".join(refusals) or "the problem evolves in time"
-        refusals.append(f"not by {one.name}: " + "; ".join(reasons))
-    raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")
+        if reasons:
+            refusals.append(f"not by {one.name}: " + "; ".join(reasons))
+        else:
+            fits = True
+            yield one, refusals
+    if not fits:
+        raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")

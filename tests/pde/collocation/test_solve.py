@@ -88,7 +88,9 @@ def test_stationary_problems_reach_the_wanted_error_with_no_setting(problem):
     error = worst(solution)
     assert solution.converged
     assert error < 1e-8
-    assert error / 10 < solution.estimate < 10 * max(error, 1e-10)
+    assert error / 10 < solution.estimate
+    if solution.method.name != "trefftz":  # which gives bounds, for the worst case
+        assert solution.estimate < 10 * max(error, 1e-10)
 
 
 def test_fast_data_set_the_first_width_and_scale():

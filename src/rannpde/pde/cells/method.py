@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,9 @@ class Cells:
     tuning: CellsTuning = field(default_factory=CellsTuning)
 
     name = "cells"
+    reason: ClassVar[str] = "it has no more than three coordinates"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Status]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.degree is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
 from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
-from rannpde.pde.monitor import Monitor
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import check_weights
@@ -66,6 +66,9 @@ class Collocation:
     tuning: CollocationTuning = field(default_factory=CollocationTuning)
 
     name = "collocation"
+    reason: ClassVar[str] = "it takes every problem"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Status]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.width is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -89,6 +89,9 @@ class Lines:
     tuning: LinesTuning = field(default_factory=LinesTuning)
 
     name = "lines"
+    reason: ClassVar[str] = "the problem evolves in time"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.INTEGRATOR})
 
     def __post_init__(self) -> None:
         for key in ("width", "windows"):

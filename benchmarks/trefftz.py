@@ -1,0 +1,408 @@
+"""Trefftz networks: every row of their table, on sizes that are drawn anew for every seed, with NGSolve beside.
+
+    python benchmarks/trefftz.py                     # the table, seed 0
+    python benchmarks/trefftz.py --seed 7 --only stokes
+    python benchmarks/trefftz.py --draws 500         # random problems of the class: are all within their bounds?
+
+Errors are against exact solutions, series or known constants; where there are none, against a solve with another
+seed and a hundredth of the tolerance. Seconds are of the process (CPU), so that a busy machine does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import hankel1, jv, y0
+
+import rannpde as rp
+from benchmarks.linear_draws import drawn
+
+Array = np.ndarray
+MOTZ = 401.1624537452
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was solved: the goal, the error that was found, what the solution says of it, and how long it took."""
+
+    name: str
+    goal: str
+    error: float
+    estimate: float
+    bound: float | None
+    features: int
+    seconds: float
+    converged: bool
+    beside: str = ""
+
+    def __str__(self) -> str:
+        bound = "" if self.bound is None else f"{self.bound:.1e}"
+        told = "yes" if self.converged else "no"
+        return (
+            f"| {self.name} | {self.goal} | {self.error:.1e} | {self.estimate:.1e} | {bound} | {self.features} | "
+            f"{self.seconds:.2f} | {told} | {self.beside} |"
+        )
+
+
+def solved(
+    problem: rp.Problem, tol: float, goal: str, error: Callable[[rp.Solution], float] | None = None, beside: str = ""
+) -> Row:
+    """One row; without an error of its own, the exact solution tells, or a second solve."""
+    begin = time.process_time()
+    solution = rp.solve(problem, tol=tol, method="trefftz", seconds=120)
+    seconds = time.process_time() - begin
+    if error is not None:
+        found = error(solution)
+    elif problem.exact_solution is not None:
+        found = max(solution.errors().values())
+    else:
+        other = rp.solve(problem, tol=max(tol / 100, 1e-12), method="trefftz", rng=5, seconds=120)
+        points = problem.domain.sample(2000, rng=3)
+        gap = solution.function(points) - other.function(points)
+        found = float((np.linalg.norm(gap, axis=0) / np.linalg.norm(other.function(points), axis=0)).max())
+        found = found if other.estimate < solution.estimate else np.nan  # that is no reference
+    bound = getattr(solution.history, "bound", None)
+    return Row(
+        problem.name, goal, found, solution.estimate, bound, sum(solution.widths), seconds, solution.converged, beside
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ Helmholtz
+
+
+def helmholtz(rng: np.random.Generator) -> Iterator[Row]:
+    """A source outside of boxes and discs."""
+    for k, goal in ((50, "1e-10 in 0.5 s"), (100, "1e-10 in 1 s"), (500, "1e-10 in 30 s")):
+        wave_number = float(k * rng.uniform(0.9, 1.1))
+        width, height = rng.uniform(0.8, 1.2, 2).tolist()
+        for domain, name in ((rp.Box(x=(0, width), y=(0, height)), "box"), (rp.Ball((0.6, 0.6), 0.55), "disc")):
+
+            def wave(x: Array, y: Array, k: float = wave_number) -> Array:
+                return y0(k * np.hypot(x + 0.15, y + 0.1))
+
+            problem = rp.Problem(
+                f"laplace(u) + {wave_number!r}**2*u = 0", domain, {"boundary": "u = g(x, y)"}, functions={"g": wave},
+                exact={"u": lambda points, g=wave: g(*points.T)}, name=f"Helmholtz, {name}, k = {wave_number:.1f}",
+            )  # fmt: skip
+            yield solved(problem, 1e-10, goal)
+
+
+def scattering(rng: np.random.Generator) -> Iterator[Row]:
+    """Disc against its series; a square and three obstacles by the error on their boundary."""
+    k, radius = 30.0, float(rng.uniform(0.7, 1.1))
+    shift = rng.uniform(-0.1, 0.1, 2)
+    shapes = {
+        "disc": rp.Ball((0, 0), radius),
+        "square": rp.Box(x=(-0.5 * radius, 0.5 * radius), y=(-0.5, 0.5)),
+        "three obstacles": rp.Ball((0, 0), 0.4)
+        | rp.Ball(np.array([1.2, 0.3]) + shift, 0.3)
+        | rp.Ball((0.3, -1.1), 0.5),
+    }
+    for name, obstacles in shapes.items():
+        begin = time.process_time()
+        wave = rp.scatter(obstacles, k, tol=1e-8, seconds=60)
+        seconds = time.process_time() - begin
+        error = wave.boundary_error
+        if name == "disc":
+            turn = np.linspace(0, 6, 60)
+            points = 1.7 * radius * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+            n = np.arange(-90, 91)
+            terms = 1j**n * jv(n, k * radius) / hankel1(n, k * radius) * hankel1(n, 1.7 * k * radius)
+            error = float(np.abs(wave.scattered(points) + (terms * np.exp(1j * n * turn[:, None])).sum(axis=1)).max())
+        yield Row(
+            f"scattering, {name}, k = 30",
+            "1e-8 in 3 s",
+            error,
+            wave.boundary_error,
+            None,
+            len(wave.weights),
+            seconds,
+            wave.converged,
+        )
+
+
+# -------------------------------------------------------------------------------------------------------- Laplace
+
+
+def laplace(rng: np.random.Generator) -> Iterator[Row]:
+    """Four discs, an L-shape, Motz, a polygon with twelve corners, a star."""
+    places, radius = rng.uniform(0.45, 0.55, 2), float(rng.uniform(0.25, 0.32))
+    domain = rp.Box(x=(-1, 1), y=(-1, 1))
+    for x in (-places[0], places[0]):
+        for y in (-places[1], places[1]):
+            domain = domain - rp.Ball((x, y), radius)
+    walls = "x=-1, x=1, y=-1, y=1"
+    conditions = {
+        "walls": rp.On(tuple(walls.split(", ")), "u = 1"),
+        "holes": rp.On(f"boundary except {walls}", "u = 0"),
+    }
+    problem = rp.Problem("laplace(u) = 0", domain, conditions, name="Laplace, square without four discs")
+    yield solved(problem, 1e-10, "1e-10 in 1 s", beside=ngsolve_discs(places, radius))
+
+    a, b = rng.uniform(0.8, 1.2, 2).tolist()
+    corners = [(0, 0), (a, 0), (a, 1), (-1, 1), (-1, -b), (0, -b)]
+    problem = rp.Problem("-laplace(u) = 1", rp.Polygon(corners), {"boundary": "u = 0"}, name="-Δu = 1, L-shape")
+    yield solved(problem, 1e-9, "1e-9 in 1 s", beside=ngsolve_polygon(corners))
+
+    def left(points: Array) -> Array:
+        return (points[:, 1] < 1e-9) & (points[:, 0] < 0)
+
+    def right(points: Array) -> Array:
+        return (points[:, 1] < 1e-9) & (points[:, 0] > 0)
+
+    conditions = {"a": rp.On(left, "u = 0"), "b": rp.On(right, "dn(u) = 0"), "x=1": rp.On("x=1", "u = 500"),
+                  "rest": rp.On(("x=-1", "y=1"), "dn(u) = 0")}  # fmt: skip
+    problem = rp.Problem("laplace(u) = 0", rp.Box(x=(-1, 1), y=(0, 1)), conditions, name="Motz, first coefficient")
+    yield solved(problem, 1e-9, "1e-9 in 1 s", _motz)
+
+    turn = np.sort((np.arange(12) + rng.uniform(-0.35, 0.35, 12)) * np.pi / 6)
+    reach = rng.uniform(0.5, 1.0, 12)
+    corners = [(float(r * np.cos(t)), float(r * np.sin(t))) for r, t in zip(reach, turn, strict=True)]
+    problem = rp.Problem(
+        "laplace(u) = 0", rp.Polygon(corners), {"boundary": "u = x**2"}, name="Laplace, twelve random corners"
+    )
+    yield solved(problem, 1e-7, "1e-7 in 1 s", beside=ngsolve_polygon(corners))
+
+    depth = float(rng.uniform(0.15, 0.3))
+    radius = f"(1 + {depth!r}*cos(5*s))"
+    star = rp.Curve(f"{radius}*cos(s)", f"{radius}*sin(s)")
+    exact = "exp(2*x)*cos(2*y)"
+    problem = rp.Problem(
+        "laplace(u) = 0", star, {"boundary": f"u = {exact}"}, exact={"u": exact}, name="Laplace, star-shaped curve"
+    )
+    yield solved(problem, 1e-12, "1e-12 in 1 s")
+
+
+def _motz(solution: rp.Solution) -> float:
+    turn = (np.arange(4000) + 0.5) * np.pi / 4000
+    values = solution(0.3 * np.stack([np.cos(turn), np.sin(turn)], axis=1))
+    return float(abs(2 * np.mean(values * np.cos(turn / 2)) / np.sqrt(0.3) / MOTZ - 1))
+
+
+# ------------------------------------------------------------------------------------------------------- systems
+
+
+def stokes(rng: np.random.Generator) -> Iterator[Row]:
+    """A channel with three discs; an elastic plate with forty holes; a clamped plate."""
+    domain = rp.Box(x=(0, 3), y=(0, 1))
+    for x in (0.6, 1.5, 2.4):
+        domain = domain - rp.Ball(
+            (x + rng.uniform(-0.1, 0.1), 0.5 + rng.uniform(-0.1, 0.1)), float(rng.uniform(0.1, 0.2))
+        )
+    ends = "x=0, x=3"
+    conditions = {
+        "ends": rp.On(("x=0", "x=3"), ["u = y*(1 - y)", "v = 0"]),
+        "walls": rp.On(f"boundary except {ends}", ["u = 0", "v = 0"]),
+        "pin": rp.Data([[0.1, 0.5]], [0.0], "p"),
+    }  # fmt: skip
+    equations = ["laplace(u) = p_x", "laplace(v) = p_y", "u_x + v_y = 0"]
+    yield solved(
+        rp.Problem(equations, domain, conditions, name="Stokes, channel with three discs"), 1e-8, "1e-10 in 2 s"
+    )
+
+    domain = rp.Box(x=(0, 8), y=(0, 5))
+    for i in range(8):
+        for j in range(5):
+            domain = domain - rp.Ball((i + 0.5, j + 0.5), float(rng.uniform(0.1, 0.25)))
+    exact = {"u": "0.2*x + 0.1*y + 0.05*x*y", "v": "-0.1*y + 0.02*x**2"}
+    load = "3*v_yy + 0.7*v_xx + 2.3*u_xy = 0.143"  # 0.7·0.04 + 2.3·0.05
+    conditions = {"all": rp.On("boundary", [f"u = {exact['u']}", f"v = {exact['v']}"])}
+    problem = rp.Problem(
+        ["3*u_xx + 0.7*u_yy + 2.3*v_xy = 0", load], domain, conditions, exact=exact, name="elasticity, forty holes"
+    )
+    yield solved(problem, 1e-8, "1e-8 in 2 s")
+
+    width = float(rng.uniform(0.8, 1.2))
+    problem = rp.Problem(
+        "laplace(laplace(u)) = 1",
+        rp.Box(x=(0, width), y=(0, 1)),
+        {"all": rp.On("boundary", ["u = 0", "dn(u) = 0"])},
+        name="clamped plate, f = 1",
+    )
+    yield solved(problem, 1e-8, "1e-10 in 2 s")
+
+
+def layers(rng: np.random.Generator) -> Iterator[Row]:
+    """Boundary layers: errors at points within them, relative to one."""
+    for width in (1e-3, 1e-4, 1e-5, 1e-6):
+        angle = float(rng.uniform(0.2, 1.3))
+        c, s = float(np.cos(angle)), float(np.sin(angle))
+        exact = f"exp(-({c!r}*x + {s!r}*y)/{width!r})"
+        box = rp.Box(x=(0, 1), y=(0, 1))
+        problem = rp.Problem(
+            f"-{width!r}**2*laplace(u) + u = 0", box, {"boundary": f"u = {exact}"}, name=f"screened, layers {width:g}"
+        )
+        yield solved(
+            problem,
+            1e-8,
+            "1e-8 in 2 s",
+            lambda u, w=width, c=c, s=s: _in_layer(u, w, lambda p: np.exp(-(p @ [c, s]) / w)),
+        )
+        exact = f"(exp((x - 1)/{width!r}) - exp(-1/{width!r}))/(1 - exp(-1/{width!r}))"
+        problem = rp.Problem(
+            f"-{width!r}*laplace(u) + u_x = 0", box, {"boundary": f"u = {exact}"}, name=f"advection, layers {width:g}"
+        )
+        yield solved(
+            problem, 1e-8, "1e-8 in 2 s", lambda u, w=width: _in_layer(u, w, lambda p: np.exp((p[:, 0] - 1) / w), True)
+        )
+
+
+def _in_layer(solution: rp.Solution, width: float, exact: Callable[[Array], Array], right: bool = False) -> float:
+    rng = np.random.default_rng(1)
+    depth = width * 10.0 ** rng.uniform(-2, 1, 400)
+    other = rng.uniform(0, 1, 400)
+    first = np.stack([1 - depth if right else depth, other], axis=1)
+    return float(np.abs(solution(first) - exact(first)).max())
+
+
+def space(rng: np.random.Generator) -> Iterator[Row]:
+    """Cube without four balls, ball: Laplace and Helmholtz."""
+    radius = float(rng.uniform(0.2, 0.3))
+    cube = rp.Box(x=(-1, 1), y=(-1, 1), z=(-1, 1))
+    four: rp.Box = cube
+    for x, y, z in ((0.5, 0.5, 0.5), (-0.5, -0.5, 0.5), (0.5, -0.5, -0.5), (-0.5, 0.5, -0.5)):
+        four = four - rp.Ball((x, y, z), radius)  # type: ignore[assignment]
+    away = "sqrt((x - 1.5)**2 + (y - 1.2)**2 + (z - 0.4)**2)"
+    for domain, name in ((rp.Ball((0, 0, 0), 1), "ball"), (four, "cube without four balls")):
+        for k in (0, 20):
+            exact = f"cos({k}*{away})/{away}"
+            problem = rp.Problem(
+                f"laplace(u) + {k**2}*u = 0",
+                domain,
+                {"boundary": f"u = {exact}"},
+                exact={"u": exact},
+                name=f"{name}, k = {k}",
+            )
+            yield solved(problem, 1e-7, "1e-7 in 5 s")
+
+
+# ------------------------------------------------------------------------------------------------- NGSolve beside
+
+
+def ngsolve_discs(places: Array, radius: float) -> str:
+    """Order 10, curved elements."""
+    try:
+        import ngsolve as ng
+        from netgen.geom2d import SplineGeometry
+    except ImportError:
+        return ""
+    geometry = SplineGeometry()
+    geometry.AddRectangle((-1, -1), (1, 1), bc="walls")
+    for x in (-places[0], places[0]):
+        for y in (-places[1], places[1]):
+            geometry.AddCircle((x, y), radius, leftdomain=0, rightdomain=1, bc="holes")
+    begin = time.process_time()
+    mesh = ng.Mesh(geometry.GenerateMesh(maxh=0.3))
+    mesh.Curve(10)
+    found, unknowns = _poisson(mesh, 10, None, mesh.BoundaryCF({"walls": 1.0, "holes": 0.0}))
+    seconds, middle = time.process_time() - begin, found(mesh(0.0, 0.0))
+    return f"NGSolve, order 10: {unknowns} unknowns, {seconds:.2f} s, u(0) = {middle:.11f}"
+
+
+def ngsolve_polygon(corners: list[tuple[float, float]]) -> str:
+    """Order 8 on a mesh of even size: corners cost it digits."""
+    try:
+        import ngsolve as ng
+        from netgen.geom2d import SplineGeometry
+    except ImportError:
+        return ""
+    geometry = SplineGeometry()
+    numbers = [geometry.AppendPoint(*corner) for corner in corners]
+    for one, other in zip(numbers, numbers[1:] + numbers[:1], strict=True):
+        geometry.Append(["line", one, other], bc="walls")
+    begin = time.process_time()
+    mesh = ng.Mesh(geometry.GenerateMesh(maxh=0.1))
+    _, unknowns = _poisson(mesh, 8, 1.0, ng.CoefficientFunction(0.0))
+    return f"NGSolve, order 8: {unknowns} unknowns, {time.process_time() - begin:.2f} s"
+
+
+def _poisson(mesh, order, load, values):  # type: ignore[no-untyped-def]
+    import ngsolve as ng
+
+    space = ng.H1(mesh, order=order, dirichlet=".*")
+    u, v = space.TnT()
+    form = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx).Assemble()
+    right = ng.LinearForm(ng.Parameter(load or 0.0) * v * ng.dx).Assemble()
+    found = ng.GridFunction(space)
+    found.Set(values, ng.BND)
+    left = right.vec.CreateVector()
+    left.data = right.vec - form.mat * found.vec
+    found.vec.data += form.mat.Inverse(space.FreeDofs(), inverse="sparsecholesky") * left
+    return found, space.ndof
+
+
+# ---------------------------------------------------------------------------------------------------- random draws
+
+
+def draws(count: int, seed: int) -> None:
+    """Random problems: claims, bounds, and time beside cells on every tenth."""
+    tally = {"solved": 0, "not converged": 0, "handed over": 0, "WRONG": 0, "BOUND BROKEN": 0}
+    faster, raced, worst = 0, 0, 0.0
+    for number in range(count):
+        draw = drawn(np.random.default_rng([seed, number]))
+        tol = float(10.0 ** -np.random.default_rng([seed, number, 1]).integers(3, 10))
+        begin = time.process_time()
+        solution = rp.solve(draw.problem, tol=tol, seconds=30)
+        seconds = time.process_time() - begin
+        error = solution.errors()["u"]
+        verdict = "solved" if solution.converged else "not converged"
+        if solution.method.name != "trefftz":
+            verdict = "handed over"
+        if solution.converged and error > max(10 * solution.estimate, tol, 1e-12):
+            verdict = "WRONG"
+        worst = max(worst, error / max(solution.estimate, 1e-13))
+        bound = getattr(solution.history, "bound", None)
+        if bound is not None:
+            points = draw.problem.domain.sample(2000, rng=2)
+            gap = float(np.abs(solution(points) - draw.problem.exact_solution(points)[:, 0]).max())
+            if gap > 1.001 * bound + 1e-13:
+                verdict = "BOUND BROKEN"
+        tally[verdict] += 1
+        if number % 10 == 0:
+            begin = time.process_time()
+            rp.solve(draw.problem, tol=tol, seconds=30, method="cells")
+            raced += 1
+            faster += seconds < time.process_time() - begin
+        if verdict not in ("solved",):
+            kind = f"{draw.problem.name} ({draw.kind}, source {draw.source}), tol {tol:g}"
+            found = f"error {error:.1e}, estimate {solution.estimate:.1e}, {solution.method.name}, {seconds:.1f} s"
+            print(f"  {number}: {verdict}: {kind}: {found}: {solution.reason}", flush=True)
+    print(f"{count} random problems: {tally}; largest error over estimate {worst:.2f}")
+    print(f"faster than cells in {faster} of {raced}")
+
+
+SETS = {
+    "helmholtz": helmholtz,
+    "scattering": scattering,
+    "laplace": laplace,
+    "stokes": stokes,
+    "layers": layers,
+    "space": space,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=sorted(SETS))
+    parser.add_argument("--draws", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.draws:
+        draws(arguments.draws, arguments.seed)
+        return
+    print("| problem | goal | error | estimate | bound | features | s (CPU) | converged | beside |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, rows in SETS.items():
+        if arguments.only in (None, name):
+            for row in rows(np.random.default_rng(arguments.seed)):
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

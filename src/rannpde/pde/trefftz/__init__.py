@@ -1,0 +1,1 @@
+"""Trefftz networks: features that satisfy a linear equation with constant coefficients exactly."""

@@ -1,0 +1,336 @@
+"""Which features: the law of a plane domain and an operator, as families with a number of features for every group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, log
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.shapes.base import Domain
+from rannpde.pde.trefftz.families import (
+    AngleFamily,
+    CanonicalFamily,
+    ExponentialFamily,
+    FeatureFamily,
+    MultipoleFamily,
+    SourceFamily,
+)
+from rannpde.pde.trefftz.geometry import PlaneBoundary, cell_lengths, clustered
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel
+from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+
+ROUND = 0.6
+"""Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
+
+TUBE = 5.0
+"""Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
+
+
+@dataclass(frozen=True)
+class PlaneResolution:
+    """How many features every group has.
+
+    regular : degree of the functions that are smooth everywhere
+    holes : degree of the multipoles in each hole
+    corners : poles at each singular point
+    sources : sources along each piece of the boundary
+    """
+
+    regular: int
+    holes: tuple[int, ...]
+    corners: tuple[int, ...]
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneLaw:
+    """The sampling law of features for an operator on a domain of the plane; with a model, of harmonic potentials."""
+
+    domain: Domain
+    boundary: PlaneBoundary
+    form: CanonicalForm
+    tol: float
+    tuning: TrefftzTuning
+    model: PotentialModel | None = None
+
+    @cached_property
+    def reach(self) -> float:
+        """√|κ| × radius: wave lengths or layer widths across the domain."""
+        return self.form.wave_number * self.boundary.radius
+
+    @property
+    def layered(self) -> bool:
+        """Whether the solution lives in layers that are thin against the domain."""
+        return self.form.kappa < 0 and self.reach > self.tuning.layers
+
+    @cached_property
+    def outline(self) -> Array:
+        """Points (M, 2) of the boundary, canonical."""
+        unit = (np.arange(48) + 0.5) / 48
+        ends = np.array([0.0, 1.0])
+        units = np.concatenate([ends, unit])
+        return np.concatenate([self.form.to(piece.place(units)) for piece in self.boundary.pieces])
+
+    def round_hole(self, number: int) -> bool:
+        """Whether multipoles about the centre of a hole serve it."""
+        middle, inner, outer = self.boundary.holes[number]
+        inside = self.domain.contains(self.form.back(middle[None, :]))[0]
+        return inner >= ROUND * outer and not inside
+
+    def first(self) -> PlaneResolution:
+        """Where the iteration begins: from the digits that are wanted and the distances of holes."""
+        digits = -np.log10(self.tol)
+        regular = ceil(2 * digits + 4 + (self.reach * 1.05 if self.form.kappa > 0 else 0))
+        holes = []
+        for number, (middle, _, outer) in enumerate(self.boundary.holes):
+            others = [np.linalg.norm(m - middle) - r for k, (m, _, r) in enumerate(self.boundary.holes) if k != number]
+            unit = (np.arange(48) + 0.5) / 48
+            outside = [self.form.to(p.place(unit)) for p in self.boundary.pieces if p.loop == 0]
+            gap = min(map(float, [*others, np.linalg.norm(np.concatenate(outside) - middle, axis=1).min()]))
+            rate = min(outer / max(gap, 1e-300), 0.85)
+            start = ceil(log(self.tol) / log(rate)) if self.round_hole(number) else 0
+            holes.append(min(max(start, 6), 40) + ceil(self.form.wave_number * outer * (self.form.kappa > 0)))
+        corners = [self.poles if self._surely_singular(k) else 0 for k in range(len(self.boundary.corners))]
+        sources = []
+        for piece in self.boundary.pieces:
+            start = ceil(3 * digits) + 12
+            alone = piece.loop > 0 and not self.round_hole(piece.loop - 1)
+            layered = self.layered and piece.straight
+            sources.append(start if alone or layered else 0)
+        return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
+
+    @property
+    def poles(self) -> int:
+        """Poles at a corner at first: errors fall like exp(-c √n), so that n goes with the square of the digits."""
+        return ceil(10 + 0.16 * np.log10(self.tol) ** 2)
+
+    def _surely_singular(self, number: int) -> bool:
+        """Re-entrant, or a change of the kind of condition."""
+        corner = self.boundary.corners[number]
+        if corner.angle > np.pi + 1e-6:
+            return True
+        kinds = {
+            frozenset((jet.field, jet.order) for term in piece.terms for jet in term.expression.jets)
+            for piece in self.boundary.pieces
+            if number in piece.corners
+        }
+        return len(kinds) > 1
+
+    # -------------------------------------------------------------------------------------------------- families
+
+    def families(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        """The features: a realisation of the law."""
+        found = self._scalar(resolution, rng)
+        if self.model is None:
+            return found
+        return [PotentialFamily(one, self.model) for one in found if isinstance(one, CanonicalFamily)]
+
+    def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        found: list[FeatureFamily] = []
+        found += self._regular(resolution, rng)
+        for number, degree in enumerate(resolution.holes):
+            middle, inner, _ = self.boundary.holes[number]
+            if self.domain.contains(self.form.back(middle[None, :]))[0]:
+                continue  # a hole that bends around its own centroid is served by sources alone
+            own = degree if self.round_hole(number) else 0
+            found.append(MultipoleFamily(self.form, middle, inner, own, False, self._most(middle, False)))
+        found += self.at_corners(resolution, rng)
+        found += self.along(resolution, rng)
+        return found
+
+    def _most(self, centre: Array, regular: bool) -> float:
+        """The largest exponent on the boundary of functions about a centre."""
+        away = self.outline - centre
+        drift = -(away @ self.form.drift)
+        if self.form.kappa < 0:
+            radius = self.form.wave_number * np.linalg.norm(away, axis=1)
+            drift = drift + (radius if regular else -radius)
+        return float(drift.max())
+
+    def _regular(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        degree = resolution.regular
+        if self.layered:
+            count = 4 * degree
+            turn = (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
+            return [
+                self._exponentials(self.form.wave_number * np.stack([np.cos(turn), np.sin(turn)], axis=1) + 0j, True)
+            ]
+        if self.form.kappa > 0 and self.reach > self.tuning.plane_waves:
+            turn = (np.arange(degree) + rng.uniform(0, 1, degree)) * np.pi / degree
+            directions = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+            return [self._exponentials(1j * self.form.wave_number * directions)]
+        centre = self.boundary.centre
+        family: CanonicalFamily = MultipoleFamily(
+            self.form, centre, self.boundary.radius, degree, True, self._most(centre, True)
+        )
+        return [family]
+
+    def _exponentials(self, canonical: Array, real: bool = False) -> ExponentialFamily:
+        """exp(λ·y) exp(-drift·y) for λ (K, 2) with λ·λ = -κ, in the coordinates of the problem."""
+        frequencies = (canonical - self.form.drift) @ self.form.matrix
+        exponents = (self.outline @ (canonical - self.form.drift).T).real
+        return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
+
+    def at_corners(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        """Poles that crowd at corners, and angles."""
+        places, lengths, angles = [], [], []
+        for corner, count in zip(self.boundary.corners, resolution.corners, strict=True):
+            if count:
+                angles.append(corner)
+                steps = np.sqrt(count) - np.sqrt(np.arange(1, count + 1) + rng.uniform(-0.3, 0.3, count))
+                reach = corner.reach if not self.layered else min(corner.reach, 4 / self.form.wave_number)
+                crowding = min(self.tuning.crowding, log(1 / self.tuning.closest) / max(np.sqrt(count) - 1, 1.0))
+                away = reach * np.exp(-crowding * np.maximum(steps, 0.0))
+                places.append(corner.point + away[:, None] * corner.outward)
+                lengths.append(away)
+        if not places:
+            return []
+        dipoles = np.eye(2)
+        found: list[FeatureFamily] = [SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), dipoles)]
+        if not self.layered:
+            points, outward = np.array([c.point for c in angles]), np.array([c.outward for c in angles])
+            found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
+        return found
+
+    def along(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        """Sources along pieces of the boundary, or exponentials where there are layers."""
+        found: list[FeatureFamily] = []
+        places, lengths = [], []
+        for piece, count in zip(self.boundary.pieces, resolution.sources, strict=True):
+            if not count:
+                continue
+            if self.layered and piece.straight:
+                found.append(self._layers(piece.slopes(np.array([0.5]))[0], piece.length, count))
+                continue
+            unit = (np.arange(count) + 0.5 + rng.uniform(-0.1, 0.1, count)) / count
+            slopes = piece.slopes(unit)
+            normals = np.stack([slopes[:, 1], -slopes[:, 0]], axis=1)
+            normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+            away = self.tuning.offset * piece.length / count
+            own = self.form.to(piece.place(unit)) + away * normals
+            outside = ~self.domain.contains(self.form.back(own))
+            gap = np.array([np.linalg.norm(self.outline - one, axis=1).min() for one in own])
+            kept = outside & (gap > 0.7 * away)
+            places.append(own[kept])
+            lengths.append(np.full(int(kept.sum()), away))
+        if places and sum(map(len, places)):
+            found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 2))))
+        return found
+
+    def _layers(self, slope: Array, length: float, count: int) -> ExponentialFamily:
+        """Exponentials with imaginary frequencies along a straight side, and both roots across it."""
+        along = slope / np.linalg.norm(slope)
+        across = np.array([-along[1], along[0]])
+        omega = np.pi / length * np.arange(count)
+        tangential = 1j * omega + self.form.drift @ along
+        normal = np.sqrt(-self.form.kappa - tangential**2 + 0j)
+        both = [tangential[:, None] * along + sign * normal[:, None] * across for sign in (1, -1)]
+        return self._exponentials(np.concatenate(both))
+
+    # --------------------------------------------------------------------------------------- points and refinement
+
+    def places(self, resolution: PlaneResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
+        """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
+        found, total = [], self.boundary.length
+        outer = sum(piece.length for piece in self.boundary.pieces if piece.loop == 0)
+        tuning = self.tuning
+        points_of_corners = np.array([corner.point for corner in self.boundary.corners]).reshape(-1, 2)
+        for number, piece in enumerate(self.boundary.pieces):
+            loop = piece.loop
+            around = outer if loop == 0 else sum(p.length for p in self.boundary.pieces if p.loop == loop)
+            degree = resolution.regular if loop == 0 else max(resolution.holes[loop - 1], resolution.regular // 4)
+            wanted = tuning.oversampling * ((2 * degree + 1) * piece.length / around + resolution.sources[number]) + 8
+            if self.layered and piece.straight:
+                wanted += tuning.oversampling * resolution.sources[number]
+            if self.form.kappa > 0:
+                wanted = max(wanted, self.form.wave_number * piece.length)  # two points for π
+            crowds = [resolution.corners[c] if c >= 0 else 0 for c in piece.corners]
+            layered = self.layered and max(piece.corners) >= 0
+            levels = max(tuning.oversampling * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
+            ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
+            width = 1 / self.form.wave_number if layered else 0.0
+            units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift, width)
+            points = piece.place(units)
+            weights = np.sqrt(cell_lengths(piece, units) / total)
+            scales, groups = np.full(len(units), self.boundary.radius), np.full(len(units), number)
+            groups = groups + len(self.boundary.corners)
+            here = self.form.to(points)
+            for corner in piece.corners:
+                if corner >= 0:
+                    away = np.linalg.norm(here - points_of_corners[corner], axis=1)
+                    scales = np.minimum(
+                        scales, np.sqrt(self.boundary.radius * np.maximum(away, 1e-15 * self.boundary.size))
+                    )
+                    groups = np.where(away < 0.25 * piece.length, corner, groups)
+            if self.form.kappa:
+                scales = np.minimum(scales, 1 / self.form.wave_number)
+            scales = scales * float(np.abs(np.linalg.inv(self.form.matrix)).max())
+            found += [ConditionPoints(term, points, weights, scales, groups) for term in piece.terms]
+        return found
+
+    def tube(self) -> tuple[Array, Array]:
+        """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be
+        seen by points that are spread evenly; none where there are no layers.
+        """
+        if self.form.kappa >= 0 or self.reach < TUBE:
+            return np.empty((0, 2)), np.empty(0)
+        levels = np.geomspace(0.02 / self.form.wave_number, 0.25 * self.boundary.radius, 14)
+        depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
+        points, shares = [], []
+        area = self.domain.measure * float(np.linalg.det(self.form.matrix))
+        for piece in self.boundary.pieces:
+            count = max(4, ceil(30 * piece.length / self.boundary.length))
+            ends = (piece.corners[0] >= 0, piece.corners[1] >= 0)
+            unit = clustered(count, 9, ends, piece, 0.5, 1 / self.form.wave_number)
+            slopes = piece.slopes(unit)
+            speed = np.linalg.norm(slopes, axis=1)
+            inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
+            here = self.form.to(piece.place(unit))[:, None] + depth[:, None] * inward[:, None]
+            points.append(here.reshape(-1, 2))
+            shares.append((cell_lengths(piece, unit)[:, None] * thick / area).ravel())
+        found = self.form.back(np.concatenate(points))
+        kept = self.domain.contains(found)
+        return found[kept], np.concatenate(shares)[kept]
+
+    def refined(
+        self, resolution: PlaneResolution, errors: Mapping[int, float], target: float, slow: bool
+    ) -> PlaneResolution:
+        """More features for the groups whose error is above the target, as many as their decay so far asks for.
+
+        errors : group → its part of the estimate; slow : whether more regular functions help little
+        """
+        first = len(self.boundary.corners)
+        corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
+        for number in range(first):
+            if errors.get(number, 0.0) > target:
+                grow = self._growth(errors[number], target, 2)
+                corners[number] = max(self.poles, ceil(grow * corners[number]))
+        smooth = 1.0
+        for k, piece in enumerate(self.boundary.pieces):
+            error = errors.get(first + k, 0.0)
+            if error <= target:
+                continue
+            grow = self._growth(error, target, 1)
+            grow = min(grow, 1.4) if self.layered else grow
+            if piece.loop and self.round_hole(piece.loop - 1):
+                holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(grow * resolution.holes[piece.loop - 1]))
+            else:
+                smooth = max(smooth, grow)
+            if sources[k] or slow:
+                sources[k] = max(24, ceil(grow * sources[k]))
+        if slow and errors:
+            smooth = max(smooth, 1.2)
+        waves = ceil(self.reach) if self.form.kappa > 0 else 0
+        regular = waves + ceil((resolution.regular - waves) * smooth)
+        return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
+
+    def _growth(self, error: float, target: float, power: int) -> float:
+        """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
+        wanted = log(target) / min(log(max(error, 1e-300)), -0.1) if error < 1 else self.tuning.growth
+        return float(np.clip(wanted**power, 1.15, self.tuning.growth))

@@ -1,0 +1,88 @@
+"""Bounds from the maximum principle: the boundary error bounds the error everywhere.
+
+For A : ∇∇u + b·∇u + c u = f with A positive, c ≤ 0 and u given on the boundary, an approximation that satisfies the
+equation is nowhere farther from u than on the boundary. The boundary is sampled adaptively: between two samples an
+error exceeds both by at most h²/8 max |e''|, with second derivatives by divided differences, and gaps where that
+matters are halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import term_residual
+from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.trefftz.geometry import BoundaryPiece, PlaneBoundary, clustered
+from rannpde.pde.trefftz.network import TrefftzNetwork
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.particular import Particular
+
+HALVINGS = 6
+"""Rounds in which gaps between samples are halved at most."""
+BETWEEN = 0.2
+"""Share of the largest error that may come from between the samples."""
+
+
+def has_maximum_principle(problem: Problem, form: CanonicalForm) -> bool:
+    """Whether c ≤ 0 and every condition gives the value of the field."""
+    values = [term.prescribed for term in problem.constraints]
+    return form.zeroth <= 0 and all(given is not None and given[0].order == 0 for given in values)
+
+
+def maximum_bound(
+    problem: Problem,
+    network: TrefftzNetwork,
+    boundary: PlaneBoundary,
+    form: CanonicalForm,
+    particular: Particular,
+    count: int,
+) -> float:
+    """A bound of |error| on the whole domain; ``count`` is the number of samples to begin with."""
+    worst = 0.0
+    for piece in boundary.pieces:
+        share = max(24, int(count * piece.length / boundary.length))
+        units = clustered(share, 80, (piece.corners[0] >= 0, piece.corners[1] >= 0), piece, 0.61803)
+        worst = max(worst, _largest(_error_along(problem, network, piece), units))
+    return worst + particular.defect * _source_factor(boundary, form)
+
+
+def _error_along(problem: Problem, network: TrefftzNetwork, piece: BoundaryPiece) -> Callable[[Array], Array]:
+    slope = piece.term.expression.partials[0]
+
+    def error(units: Array) -> Array:
+        points = piece.place(units)
+        residual = term_residual(piece.term, network, problem.vocabulary, points)
+        factor = evaluate([slope], piece.term.known(points, problem.vocabulary), piece.term.expression.functions)[0]
+        return np.asarray(residual / factor)
+
+    return error
+
+
+def _largest(error: Callable[[Array], Array], units: Array) -> float:
+    values = error(units)
+    for _ in range(HALVINGS):
+        gaps = np.diff(units)
+        slopes = np.diff(values) / gaps
+        bends = np.abs(np.diff(slopes)) / (0.5 * (gaps[1:] + gaps[:-1]))
+        around = np.maximum(np.concatenate([bends[:1], bends]), np.concatenate([bends, bends[-1:]]))
+        between = gaps**2 / 8 * around
+        largest = float(np.abs(values).max())
+        coarse = np.flatnonzero(between > BETWEEN * largest)
+        if not len(coarse):
+            return largest + float(between.max(initial=0.0))
+        more = 0.5 * (units[coarse] + units[coarse + 1])
+        values = np.concatenate([values, error(more)])
+        units = np.concatenate([units, more])
+        order = np.argsort(units)
+        units, values = units[order], values[order]
+    return largest + float(between.max(initial=0.0))
+
+
+def _source_factor(boundary: PlaneBoundary, form: CanonicalForm) -> float:
+    """What a unit of error of the source may be inside: by the comparison functions |y|²/4 and b·y/|b|²."""
+    speed = 2 * float(np.linalg.norm(form.drift))
+    return 2 * boundary.radius / speed if speed else boundary.radius**2 / 4

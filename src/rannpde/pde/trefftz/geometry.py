@@ -1,0 +1,277 @@
+"""The boundary of a domain in the plane as pieces with a parameter: points that crowd at corners, and what is
+outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.charts import Conic, Segments
+from rannpde.domains.boundary.pieces import Curves, CutSide
+from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
+from rannpde.domains.boundary.sides import FlatSide, RoundSide
+from rannpde.domains.region import Region
+from rannpde.domains.shapes.base import Domain
+from rannpde.pde.residual import Term
+from rannpde.pde.trefftz.operator import CanonicalForm
+
+JOINED = 1e-8
+"""Distance, relative to the size of the domain, at which two ends of pieces are one point."""
+CLOSEST = 1e-13
+"""Distance, relative to the length of a piece, of the collocation point nearest to a corner."""
+
+
+def arcs_of(region: Region) -> list[Arcs] | None:
+    """The curves of a side in the plane, None where they are not known."""
+    one = np.ones(1)
+    if isinstance(region, FlatSide) and region.dim == 2:
+        ends = region.embed(region.face.bounds.T)
+        along = ends[1] - ends[0]
+        normal = region.normals(ends[:1])[0]
+        if along[1] * normal[0] - along[0] * normal[1] < 0:  # the domain is to be on the left
+            ends = ends[::-1]
+        return [Arcs(Segments("", ends[:1], ends[1:]), np.zeros(1, dtype=int), 0 * one, one, one)]
+    if isinstance(region, RoundSide) and region.dim == 2:
+        chart = Conic("", np.asarray(region.ball.centre), region.ball.radius * np.eye(2))
+        four = np.ones(4)
+        return [Arcs(chart, np.arange(4), 0 * four, four, four)]
+    if isinstance(region, CutSide) and isinstance(region.border, Curves) and not region.time:
+        return list(region.border.families)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryPiece:
+    """One smooth arc with its conditions, in the direction that has the domain on its left.
+
+    term, others : the first condition and, of systems, all others
+    corners : numbers of the singular points at its start and end, -1 where it goes on smoothly
+    loop : the closed curve that it belongs to; 0 is the outer one
+    """
+
+    term: Term
+    arcs: Arcs
+    number: int
+    form: CanonicalForm
+    corners: tuple[int, int] = (-1, -1)
+    loop: int = 0
+    others: tuple[Term, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All conditions that hold there."""
+        return (self.term, *self.others)
+
+    def share(self, unit: Array) -> Array:
+        return unit if self.arcs.sign[self.number] > 0 else 1 - unit
+
+    def place(self, unit: Array) -> Array:
+        """Points x (M, 2) at parameters (M,) in [0, 1]."""
+        return self.arcs.place(np.full(len(unit), self.number), self.share(unit))
+
+    def slopes(self, unit: Array) -> Array:
+        """dy/dunit (M, 2), in canonical coordinates."""
+        found = self.arcs.slopes(np.full(len(unit), self.number), self.share(unit)) * self.arcs.sign[self.number]
+        return found @ self.form.matrix.T
+
+    @cached_property
+    def length(self) -> float:
+        """In canonical coordinates."""
+        nodes, weights = np.polynomial.legendre.leggauss(24)
+        return float(np.linalg.norm(self.slopes(0.5 * (nodes + 1)), axis=1) @ weights * 0.5)
+
+    @cached_property
+    def straight(self) -> bool:
+        slopes = self.slopes(np.array([0.0, 0.31, 0.77, 1.0]))
+        turn = slopes[0, 0] * slopes[:, 1] - slopes[0, 1] * slopes[:, 0]
+        return bool(np.abs(turn).max() <= 1e-10 * float(np.square(slopes).sum(axis=1).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class SingularPoint:
+    """A corner, or where the condition changes: the solution may be singular there.
+
+    point, outward : in canonical coordinates; outward leads out of the domain, midway between its sides
+    reach : how far it stays outside
+    angle : the opening inside the domain
+    """
+
+    point: Array
+    outward: Array
+    reach: float
+    angle: float
+    loop: int
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneBoundary:
+    """All pieces of a boundary with its singular points; holes as (centre, inner radius, outer radius), canonical."""
+
+    pieces: tuple[BoundaryPiece, ...]
+    corners: tuple[SingularPoint, ...]
+    holes: tuple[tuple[Array, float, float], ...]
+    size: float
+    centre: Array
+    radius: float
+
+    @property
+    def length(self) -> float:
+        return float(sum(piece.length for piece in self.pieces))
+
+
+def _key(arcs: list[Arcs]) -> tuple[float, ...]:
+    """What tells sides apart: where their arcs are."""
+    points = [family.place(np.arange(len(family)), np.full(len(family), 0.37)) for family in arcs]
+    return tuple(np.round(np.concatenate(points).ravel(), 12).tolist())
+
+
+def plane_boundary(
+    domain: Domain, terms: Sequence[Term], form: CanonicalForm, conditions: int = 1
+) -> PlaneBoundary | str:
+    """The boundary with so many conditions on every side; a reason where it is not known, or they do not cover it."""
+    sides: dict[tuple[float, ...], tuple[list[Arcs], list[Term]]] = {}
+    for term in terms:
+        arcs = None if term.region is None else arcs_of(term.region)
+        if arcs is None:
+            return f"{term.name} is no condition on a curve of the boundary"
+        sides.setdefault(_key(arcs), (arcs, []))[1].append(term)
+    pieces: list[BoundaryPiece] = []
+    for arcs, own in sides.values():
+        if len(own) != conditions:
+            return f"a side has {len(own)} condition(s), but {conditions} are needed"
+        for family in arcs:
+            pieces += [BoundaryPiece(own[0], family, k, form, others=tuple(own[1:])) for k in range(len(family))]
+    measure = sum(side.measure for side in domain.sides.values())
+    given = sum(own[0].measure for _, own in sides.values())
+    if abs(given - measure) > 1e-6 * measure:
+        return "the conditions do not cover the boundary exactly once"
+    ends = np.array([form.to(piece.place(np.array([0.0, 1.0]))) for piece in pieces])
+    size = float(np.ptp(ends.reshape(-1, 2), axis=0).max() + max(p.length for p in pieces))
+    follower = []
+    for k in range(len(pieces)):
+        away = np.linalg.norm(ends[:, 0] - ends[k, 1], axis=1)
+        nearest = int(np.argmin(away))
+        if away[nearest] > JOINED * size:
+            return "the boundary does not close"
+        follower.append(nearest)
+    if sorted(follower) != list(range(len(pieces))):
+        return "the boundary touches itself"
+    return _assembled(domain, pieces, follower, form)
+
+
+def _assembled(
+    domain: Domain, pieces: list[BoundaryPiece], follower: list[int], form: CanonicalForm
+) -> PlaneBoundary | str:
+    loops: list[list[int]] = []
+    left = set(range(len(pieces)))
+    while left:
+        first = number = min(left)
+        chain = []
+        while number in left:
+            left.remove(number)
+            chain.append(number)
+            number = follower[number]
+        if number != first:
+            return "the boundary does not close"
+        loops.append(chain)
+    unit = (np.arange(64) + 0.5) / 64
+    outlines = [np.concatenate([form.to(pieces[k].place(unit)) for k in chain]) for chain in loops]
+    areas = [_area(outline) for outline in outlines]
+    outer = int(np.argmax(areas))
+    if sum(area > 0 for area in areas) != 1:
+        return "the domain has several parts"
+    order = [outer, *(k for k in range(len(loops)) if k != outer)]
+    outlines = [outlines[k] for k in order]
+    home = {piece: number for number, k in enumerate(order) for piece in loops[k]}
+    size = float(np.linalg.norm(np.ptp(outlines[0], axis=0)))
+    corners: list[SingularPoint] = []
+    starts, stops = [-1] * len(pieces), [-1] * len(pieces)
+    for k, then in enumerate(follower):
+        found = _singular(domain, pieces[k], pieces[then], form, size, home[k])
+        if found is not None:
+            stops[k] = starts[then] = len(corners)
+            corners.append(found)
+    made = tuple(
+        BoundaryPiece(p.term, p.arcs, p.number, form, (starts[k], stops[k]), home[k], p.others)
+        for k, p in enumerate(pieces)
+    )
+    holes = []
+    for outline in outlines[1:]:
+        middle = _centroid(outline)
+        away = np.linalg.norm(outline - middle, axis=1)
+        holes.append((middle, float(away.min()), float(away.max())))
+    centre = outlines[0].min(axis=0) / 2 + outlines[0].max(axis=0) / 2
+    radius = float(np.linalg.norm(outlines[0] - centre, axis=1).max())
+    return PlaneBoundary(made, tuple(corners), tuple(holes), size, centre, radius)
+
+
+def _area(loop: Array) -> float:
+    x, y = loop.T
+    return 0.5 * float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)))
+
+
+def _centroid(loop: Array) -> Array:
+    x, y = (loop - loop.mean(axis=0)).T
+    cross = x * np.roll(y, -1) - y * np.roll(x, -1)
+    area = 0.5 * cross.sum()
+    middle = np.array([((x + np.roll(x, -1)) * cross).sum(), ((y + np.roll(y, -1)) * cross).sum()]) / (6 * area)
+    return np.asarray(middle + loop.mean(axis=0))
+
+
+def _singular(
+    domain: Domain, arriving: BoundaryPiece, leaving: BoundaryPiece, form: CanonicalForm, size: float, loop: int
+) -> SingularPoint | None:
+    into = arriving.slopes(np.array([1.0]))[0]
+    out = leaving.slopes(np.array([0.0]))[0]
+    into, out = into / np.linalg.norm(into), out / np.linalg.norm(out)
+    turn = float(np.arctan2(into[0] * out[1] - into[1] * out[0], into @ out))
+    before, after = ([term.expression.formula for term in piece.terms] for piece in (arriving, leaving))
+    same = before == after
+    if abs(turn) <= SMOOTH_JOIN_ANGLE and same:
+        return None
+    angle = np.pi - turn
+    half = 0.5 * angle
+    inward = np.array([out[0] * np.cos(half) - out[1] * np.sin(half), out[0] * np.sin(half) + out[1] * np.cos(half)])
+    point = form.to(leaving.place(np.array([0.0])))[0]
+    steps = size * np.geomspace(1e-3, 1.0, 60)
+    ray = form.back(point - steps[:, None] * inward)
+    hit = np.flatnonzero(domain.contains(ray))
+    reach = float(steps[hit[0]] * 0.7) if len(hit) else size
+    return SingularPoint(point, -inward, reach, float(angle), loop)
+
+
+def clustered(
+    count: int, levels: int, crowd: tuple[bool, bool], piece: BoundaryPiece, shift: float, width: float = 0.0
+) -> Array:
+    """Parameters (M,) of collocation points of a piece, from ``count`` evenly spread ones and ``levels`` per corner.
+
+    shift in (0, 1) moves them within their gaps, so that other points are fresh; width : of layers, whose scale gets as
+    many points again
+    """
+    base = (np.arange(count) + shift) / count
+    if piece.corners[0] >= 0 or piece.corners[1] >= 0:
+        base = 0.5 * (1 - np.cos(np.pi * base))
+    parts = [base]
+    if levels:
+        distance = np.exp(np.log(CLOSEST) + (np.log(0.5) - np.log(CLOSEST)) * (np.arange(levels) + shift) / levels)
+        if width:
+            near = width / piece.length * np.exp(np.linspace(np.log(0.02), np.log(40.0), levels) + shift * 7.6 / levels)
+            distance = np.concatenate([distance, near[near < 0.5]])
+        if crowd[0]:
+            parts.append(distance)
+        if crowd[1]:
+            parts.append(1 - distance[distance > 4e-16])
+    units = np.unique(np.concatenate(parts))
+    return units[(units > 0) & (units < 1)]
+
+
+def cell_lengths(piece: BoundaryPiece, units: Array) -> Array:
+    """The length of boundary (M,) that each of the points stands for."""
+    edges = np.concatenate([[0.0], 0.5 * (units[1:] + units[:-1]), [1.0]])
+    return np.diff(edges) * np.linalg.norm(piece.slopes(units), axis=1)

@@ -1,0 +1,318 @@
+"""Trefftz: random features that satisfy a linear equation exactly, fitted to the conditions, as a choice of
+settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rannpde.domains.domain import SpaceTime
+from rannpde.errors import positive_integer
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term, held_out_residual, term_residual
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
+from rannpde.pde.trefftz.families import (
+    AngleFamily,
+    ExponentialFamily,
+    FeatureFamily,
+    MultipoleFamily,
+    SourceFamily,
+)
+from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.network import TrefftzNetwork
+from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
+from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
+from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel, potential_model
+from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.space import space_law
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.threads import one_thread
+
+DENSE = 2048
+"""Points of every side at which the conditions are looked at again."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrefftzSetting:
+    """What a problem is for this method: its equations, the canonical form, the boundary in the plane (None in space),
+    conditions on the boundary, potentials of systems, values at single points.
+    """
+
+    equations: tuple[LinearEquation, ...]
+    form: CanonicalForm
+    boundary: PlaneBoundary | None
+    terms: tuple[Term, ...]
+    model: PotentialModel | None
+    pins: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Trefftz:
+    """Solve by features that satisfy the equation exactly, so that only boundary conditions are left to fit.
+
+    For linear equations of order two with constant coefficients in the plane: Laplace, Poisson, Helmholtz, screened
+    problems, diffusion with advection, isotropic or not. See docs/trefftz.md for the features and for the bounds.
+
+    features : at most so many; None for the number of the tuning
+    tuning : the empirical numbers behind all this
+
+    >>> from rannpde.domains import Ball, Box
+    >>> from rannpde.pde.solve import solve
+    >>> square = Box(x=(0, 1), y=(0, 1)) - Ball((0.4, 0.5), 0.2, name="hole")
+    >>> problem = Problem("laplace(u) = 0", square, {"hole": "u = 1", "boundary except hole": "u = 0"})
+    >>> solution = solve(problem, tol=1e-8, method=Trefftz())
+    >>> solution.converged, solution.history.bound < 1e-7
+    (True, True)
+    """
+
+    features: int | None = None
+    tuning: TrefftzTuning = field(default_factory=TrefftzTuning)
+
+    name = "trefftz"
+    reason: ClassVar[str] = "the equation is linear with constant coefficients"
+    share: ClassVar[float] = 0.25
+    """Of the time allowed, that it may take before another method is tried."""
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.BUDGET, Status.VETOED})
+    """Statuss after which another method is tried; a resonance is one for every method."""
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            positive_integer("features", self.features)
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons why this method cannot solve the problem."""
+        found = _outside(problem)
+        if found:
+            return tuple(found)
+        setting = _setting(problem)
+        return (setting,) if isinstance(setting, str) else ()
+
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too."""
+        if any(term.expression.kinked for term in problem.constraints):
+            return ("conditions have kinks or jumps within a side, at which no feature is singular",)
+        setting = _setting(problem)
+        assert not isinstance(setting, str)
+        if setting.boundary is None:
+            return _drawbacks_in_space(problem, setting.form)
+        reach = setting.form.wave_number * setting.boundary.radius
+        bent = any(not piece.straight for piece in setting.boundary.pieces)
+        if setting.form.kappa < 0 and bent and reach > 10 * self.tuning.layers:
+            return ("layers along curved sides are thinner than its features resolve",)
+        return ()
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: there are no sensitivities, and identification takes other methods."""
+        return None
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        setting = _setting(problem)
+        assert not isinstance(setting, str)
+        tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
+        missing = ""
+        try:
+            parts = particulars(problem, setting.equations, tol)
+        except NoParticular as reason:
+            parts, missing = [Particular(NoPart(), np.inf, np.inf) for _ in problem.fields], str(reason)
+        law = _law(problem, setting, tol, tuning)
+        with one_thread():
+            adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, monitor, tuning, _pinned(setting.pins))
+            found = adaptive.run(rng) if not missing else adaptive.failed(missing)
+            bound = None
+            if (
+                not missing
+                and setting.boundary
+                and setting.model is None
+                and has_maximum_principle(problem, setting.form)
+            ):
+                count = 2 * found.best.rows
+                bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
+        return _solution(problem, found, bound, tol, _described(found.network.families), monitor, why, self.name)
+
+
+def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
+    found = []
+    if form.kappa < 0 and form.wave_number * float(np.abs(problem.domain.bounds - form.origin[:, None]).max()) > 20:
+        found.append("layers are thinner than its features in space resolve")
+    return tuple(found)
+
+
+def _outside(problem: Problem) -> list[str]:
+    """What the method does not know at all."""
+    found = []
+    if isinstance(problem.domain, SpaceTime):
+        found.append("the problem evolves in time")
+    elif problem.domain.dim not in (2, 3):
+        found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
+    if problem.bounds:
+        found.append("fields have bounds")
+    if problem.periodic or problem.pairings:
+        found.append("it has periodic conditions")
+    pinned = {term for term in problem.constraints if _is_pin(problem, term)}
+    if any(term.kind != "boundary" and term not in pinned for term in problem.constraints):
+        found.append("conditions hold inside the domain, or at single points")
+    if not problem.linear:
+        found.append("it is not linear")
+    if problem.free_constants:
+        found.append("a constant is left free")
+    return found
+
+
+def _setting(problem: Problem) -> TrefftzSetting | str:
+    equations = linear_equations(problem)
+    if isinstance(equations, str):
+        return equations
+    model = potential_model(equations, problem.fields) if problem.domain.dim == 2 else None
+    origin = problem.domain.bounds.mean(axis=1)
+    if model is not None:
+        form = CanonicalForm(np.eye(2), origin, np.zeros(2), 0.0, 1.0, 0.0)
+    elif len(problem.fields) == 1:
+        found = canonical_form(equations[0].symbols[problem.fields[0]], origin)
+        if found is None:
+            return "the equation is not elliptic of order two"
+        form = found
+    else:
+        return "the system is neither Stokes flow nor plane elasticity"
+    pins = tuple(term for term in problem.constraints if _is_pin(problem, term))
+    terms = [term for term in problem.constraints if term not in pins]
+    if problem.domain.dim == 3:
+        law = space_law(problem.domain, terms, form, 1e-3, TrefftzTuning())
+        return law if isinstance(law, str) else TrefftzSetting(equations, form, None, tuple(terms), None, pins)
+    boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
+    if isinstance(boundary, str):
+        return boundary
+    return TrefftzSetting(equations, form, boundary, tuple(terms), model, pins)
+
+
+def _law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzTuning) -> FeatureLaw:
+    if setting.boundary is None:
+        law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
+        assert not isinstance(law, str)
+        return law
+    return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, setting.model)
+
+
+def _is_pin(problem: Problem, term: Term) -> bool:
+    """Whether it is the value of a field at one point that its derivatives leave free: a pressure."""
+    given = term.prescribed
+    if term.kind != "data" or given is None or term.points is None or len(term.points) != 1 or given[0].order:
+        return False
+    others = [jet for other in problem.terms if other is not term for jet in other.expression.jets]
+    return all(jet.order for jet in others if jet.field == given[0].field)
+
+
+def _pinned(terms: tuple[Term, ...]) -> tuple[ConditionPoints, ...]:
+    one = np.ones(1)
+    return tuple(ConditionPoints(t, t.points, one, one, 0 * one) for t in terms if t.points is not None)
+
+
+def _described(families: tuple[FeatureFamily, ...]) -> str:
+    """The features in words."""
+    words = {ExponentialFamily: "exponentials", SourceFamily: "sources outside", AngleFamily: "angles at corners"}
+    counts: dict[str, int] = {}
+    for one in families:
+        family: FeatureFamily = one.base if isinstance(one, PotentialFamily) else one
+        name = words.get(type(family), "features")
+        if isinstance(family, MultipoleFamily):
+            name = "regular functions" if family.regular else "multipoles in holes"
+        if isinstance(family, SourceFamily) and len(family.moments) > 1:
+            name = "poles at corners"
+        counts[name] = counts.get(name, 0) + one.columns
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _solution(
+    problem: Problem,
+    found: TrefftzResult,
+    bound: float | None,
+    tol: float,
+    features: str,
+    monitor: Monitor,
+    why: str,
+    name: str,
+) -> Solution:
+    network: TrefftzNetwork = found.network
+    status, detail = found.status, found.detail
+    missed = _missed(problem, network) if status is Status.CONVERGED else 0.0
+    if missed * found.best.stability > 10 * tol * found.scale:
+        status = Status.VETOED
+        detail = f"the conditions are missed by {missed:.1e} between the points at which they were fitted"
+    losses: dict[str, float] = {}
+    measures: dict[str, float] = {}
+    for term in problem.terms:
+        region: Any = term.region
+        points = region.sample(400, rng=5) if term.points is None else term.points
+        residual = term_residual(term, network, problem.vocabulary, points, term.data)
+        share, before = term.measure, measures.get(term.name, 0.0)
+        mean = float(np.mean(np.square(residual)))
+        losses[term.name] = (losses.get(term.name, 0.0) * before + mean * share) / (before + share)
+        measures[term.name] = before + share
+    return Solution(
+        problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
+        estimate=found.best.estimate, held_out=held_out_residual(problem, network), losses=losses,
+        integrals={key: loss * measures[key] for key, loss in losses.items()},
+        history=TrefftzHistory(found.iterations, features, bound),
+        method=Choice(name, f"features that satisfy the equation: {features}", why), seconds=monitor.elapsed,
+    )  # fmt: skip
+
+
+def _missed(problem: Problem, network: TrefftzNetwork) -> float:
+    """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
+    worst = 0.0
+    for term in problem.constraints:
+        given = term.prescribed
+        if term.region is None or given is None or given[0].order:
+            continue
+        points = term.region.sample(DENSE, rng=19, method="sobol")
+        residual = term_residual(term, network, problem.vocabulary, points)
+        known = term.known(points, problem.vocabulary)
+        slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
+        worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))))
+    return worst
+
+
+@dataclass(frozen=True)
+class TrefftzHistory:
+    """What only this method can tell: its iterations, its features, and the bound of the maximum principle.
+
+    bound : of |error| everywhere in the domain; None where there is no maximum principle
+    """
+
+    iterations: tuple[TrefftzIteration, ...]
+    features: str
+    bound: float | None = None
+
+    advice = "more features of rp.Trefftz, or another method, may help"
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        found = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        if self.bound is not None:
+            found.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
+        return found
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.iterations]
+        return {"iterations": rows, "features": self.features, "bound": self.bound}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> TrefftzHistory:
+        rows = [[np.inf if x is None else x for x in row] for row in table["iterations"]]
+        bound = table["bound"]
+        return cls(
+            tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:])) for row in rows),
+            str(table["features"]),
+            None if bound is None else float(bound),
+        )

@@ -1,0 +1,83 @@
+"""What the method finds: features that satisfy the equation, output weights, and a particular solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
+from rannpde.network.storage import floats
+from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.particular import ParticularPart, unpack_part
+from rannpde.pde.trefftz.potentials import unpack_features
+
+
+@dataclass(frozen=True, eq=False)
+class TrefftzNetwork:
+    """Fields Σ weights_j feature_j + part; weights (N,), one particular solution for each field."""
+
+    families: tuple[FeatureFamily, ...]
+    weights: Array
+    parts: tuple[ParticularPart, ...]
+    form: CanonicalForm
+
+    @property
+    def dim(self) -> int:
+        return self.form.dim
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features of each family."""
+        return tuple(family.columns for family in self.families)
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0,) * self.dim)
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """∂^derivative (M, fields)."""
+        total = np.stack([part.derivative(points, derivative) for part in self.parts], axis=1)
+        ends = np.cumsum([0, *self.widths])
+        for family, start, stop in zip(self.families, ends[:-1], ends[1:], strict=True):
+            for rows in row_blocks(len(points), block_rows(8 * max(family.columns, 1))):
+                total[rows] += family.values(points[rows], derivative) @ self.weights[start:stop]
+        return total
+
+    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several at once, each (M, fields)."""
+        return {index: self.derivative(points, index) for index in indices}
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        headers, arrays = [], {"weights": self.weights}
+        for number, family in enumerate(self.families):
+            header, own = family.pack()
+            headers.append(header)
+            arrays |= {f"family{number}.{name}": array for name, array in own.items()}
+        for number, part in enumerate(self.parts):
+            arrays |= {f"part{number}.{name}": array for name, array in part.pack().items()}
+        form = self.form
+        arrays |= {"form.matrix": form.matrix, "form.origin": form.origin, "form.drift": form.drift}
+        arrays["form.numbers"] = np.array([form.kappa, form.sign, form.zeroth])
+        return {"function": "trefftz", "families": headers, "parts": [part.kind for part in self.parts]}, arrays
+
+
+def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> TrefftzNetwork:
+    """The inverse of ``TrefftzNetwork.pack``."""
+    numbers = floats(arrays, "form.numbers", (3,))
+    origin = floats(arrays, "form.origin", (None,))
+    n = len(origin)
+    form = CanonicalForm(
+        floats(arrays, "form.matrix", (n, n)), origin, floats(arrays, "form.drift", (n,)), *map(float, numbers)
+    )
+
+    def under(prefix: str) -> dict[str, Array]:
+        return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+    families = tuple(unpack_features(own, under(f"family{k}."), form) for k, own in enumerate(header["families"]))
+    parts = tuple(unpack_part(str(kind), under(f"part{k}.")) for k, kind in enumerate(header["parts"]))
+    weights = floats(arrays, "weights", (sum(family.columns for family in families),))
+    return TrefftzNetwork(families, weights, parts, form)

@@ -1,0 +1,325 @@
+"""Particular solutions: polynomials for polynomial sources, Fourier features divided by the symbol for all others.
+
+A source f is fitted on the bounding box by Fourier features of a longer period (a Fourier extension, least squares
+axis by axis); exp(iω·x) is an eigenfunction of the operator with the eigenvalue σ(iω), so a division gives L u = f
+exactly up to the fit. The period is the one of a few whose lattice of frequencies stays farthest from the zeros of
+σ, and frequencies of the first axis are shifted by half a step, so that ω = 0 and directions along which σ is small
+are not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import factorial
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy
+
+from rannpde.arrays import Array, MultiIndex, combinations
+from rannpde.errors import choose
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
+
+PERIODS = tuple(np.linspace(1.9, 2.5, 7))
+"""Periods of the Fourier features in units of the box: below 1.9 fits lose digits, above 2.5 they need more
+features.
+"""
+COUNTS = {2: (16, 24, 36, 54, 80, 120, 180), 3: (12, 18, 26, 38)}
+"""Fourier features of each axis that are tried in turn, in the plane and in space."""
+TERMS = 12
+"""The highest degree of a source that is treated as a polynomial."""
+ROUNDING = 1e-13
+"""A fit of this relative error is exact, as far as float64 goes."""
+
+CUTOFF = 1e-14
+"""Relative singular values of Fourier extensions that are left out."""
+
+
+class NoParticular(Exception):
+    """Why no particular solution was found."""
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialPart:
+    """Σ c ξ^powers with ξ = (x - origin)/length; powers (K, n), coefficients (K,)."""
+
+    kind: ClassVar[str] = "polynomial"
+    powers: Array
+    coefficients: Array
+    origin: Array
+    length: float
+
+    def derivative(self, points: Array, index: MultiIndex) -> Array:
+        """∂^index (M,)."""
+        unit, total = (points - self.origin) / self.length, np.zeros(len(points))
+        for power, value in zip(self.powers.astype(int), self.coefficients, strict=True):
+            left = power - np.array(index)
+            if (left >= 0).all():
+                factor = np.prod([factorial(p) / factorial(q) for p, q in zip(power, left, strict=True)])
+                total += value * factor * np.prod(unit**left, axis=1)
+        return total / self.length ** sum(index)
+
+    def pack(self) -> dict[str, Array]:
+        return {"powers": self.powers.astype(float), "coefficients": self.coefficients, "origin": self.origin,
+                "length": np.array([self.length])}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FourierPart:
+    """Re Σ c exp(iω·(x - origin)) over a tensor lattice of frequencies, one array for each axis."""
+
+    kind: ClassVar[str] = "fourier"
+    frequencies: tuple[Array, ...]
+    coefficients: Array
+    origin: Array
+
+    def derivative(self, points: Array, index: MultiIndex) -> Array:
+        """∂^index (M,)."""
+        found = np.empty(len(points))
+        size = int(np.prod(self.coefficients.shape[1:])) or 1
+        step = max(1, 4_000_000 // size)
+        for start in range(0, len(points), step):
+            some = points[start : start + step] - self.origin
+            waves = [
+                np.exp(1j * some[:, axis, None] * omega) * (1j * omega) ** order
+                for axis, (omega, order) in enumerate(zip(self.frequencies, index, strict=True))
+            ]
+            partial = np.tensordot(waves[0], self.coefficients, axes=(1, 0))
+            for wave in waves[1:]:
+                partial = np.einsum("mk,mk...->m...", wave, partial)
+            found[start : start + step] = partial.real
+        return found
+
+    def pack(self) -> dict[str, Array]:
+        axes = {f"omega{k}": omega for k, omega in enumerate(self.frequencies)}
+        return axes | {"coefficients": self.coefficients, "origin": self.origin}
+
+
+@dataclass(frozen=True, eq=False)
+class NoPart:
+    """The particular solution of a homogeneous equation: zero."""
+
+    kind: ClassVar[str] = "zero"
+
+    def derivative(self, points: Array, index: MultiIndex) -> Array:
+        return np.zeros(len(points))
+
+    def pack(self) -> dict[str, Array]:
+        return {}
+
+
+ParticularPart = PolynomialPart | FourierPart | NoPart
+
+
+def unpack_part(kind: str, arrays: Mapping[str, Array]) -> ParticularPart:
+    """The inverse of ``pack``."""
+    makers: dict[str, Callable[[], ParticularPart]] = {
+        "zero": NoPart,
+        "polynomial": lambda: PolynomialPart(
+            arrays["powers"], arrays["coefficients"], arrays["origin"], float(arrays["length"][0])
+        ),
+        "fourier": lambda: FourierPart(
+            tuple(arrays[f"omega{k}"] for k in range(len(arrays["origin"]))), arrays["coefficients"], arrays["origin"]
+        ),
+    }
+    return choose("particular solution", kind, makers)()
+
+
+@dataclass(frozen=True, eq=False)
+class Particular:
+    """A particular solution, the largest error of its source relative to nothing (absolute), and 1/min |σ|."""
+
+    part: ParticularPart
+    defect: float
+    gain: float
+
+
+def particular(problem: Problem, equation: LinearEquation, symbol: Symbol, tol: float) -> Particular:
+    """A particular solution of one equation in one field; NoParticular where none is good enough."""
+    if equation.load == 0:
+        return Particular(NoPart(), 0.0, 0.0)
+    box = problem.domain.bounds
+    lattice = _lattice(symbol, box, COUNTS[problem.domain.dim][0])
+    gain = 1 / lattice[1]
+    points = _looked_at(problem)
+    wanted = equation.source(problem.vocabulary.symbols, points)
+    if not np.isfinite(wanted).all():
+        raise NoParticular("the source is not finite")
+    found = _polynomial(problem, equation, symbol)
+    if found is not None:
+        left = _applied(found, symbol, points) - wanted
+        if np.abs(left).max() <= 1e-11 * np.abs(wanted).max():
+            return Particular(found, float(np.abs(left).max()), gain)
+    return _fourier(problem, equation, symbol, tol, points, wanted)
+
+
+def _looked_at(problem: Problem) -> Array:
+    """Where a fit of the source is judged: everywhere, and where the data vary, which may be in a very small place."""
+    points = problem.domain.sample(400, rng=12)
+    if problem.variation is None:
+        return points
+    return np.concatenate([points, problem.variation.sample(400, np.random.default_rng(13))])
+
+
+def _applied(part: Any, symbol: Symbol, points: Array) -> Array:
+    return np.asarray(sum(value * part.derivative(points, index) for index, value in symbol.items()))
+
+
+def _polynomial(problem: Problem, equation: LinearEquation, symbol: Symbol) -> PolynomialPart | None:
+    """The least polynomial with L p = f, where f is a polynomial of low degree."""
+    names, n = problem.vocabulary.symbols, problem.domain.dim
+    if not equation.load.is_polynomial(*names):
+        return None
+    box = problem.domain.bounds
+    origin, length = box.mean(axis=1), 0.5 * float(np.diff(box, axis=1).max())
+    local = [sympy.Symbol(f"xi{k}") for k in range(n)]
+    moved = (-equation.load).subs(
+        {name: sympy.Float(o) + sympy.Float(length) * xi for name, o, xi in zip(names, origin, local, strict=True)}
+    )
+    source = sympy.Poly(sympy.expand(moved), *local)
+    degree = source.total_degree()
+    if degree > TERMS:
+        return None
+    order = min(sum(index) for index in symbol)
+    rows = {power: k for k, power in enumerate(_powers(n, degree))}
+    columns = _powers(n, degree + order)
+    matrix, rhs = np.zeros((len(rows), len(columns))), np.zeros(len(rows))
+    for power, value in source.terms():
+        rhs[rows[power]] = float(value)
+    for column, power in enumerate(columns):
+        for index, value in symbol.items():
+            left = tuple(p - i for p, i in zip(power, index, strict=True))
+            if min(left) >= 0:
+                falls = np.prod([factorial(p) / factorial(q) for p, q in zip(power, left, strict=True)])
+                matrix[rows[left], column] += value * falls / length ** sum(index)
+    sizes = np.linalg.norm(matrix, axis=0)
+    sizes[sizes == 0] = 1.0
+    coefficients = np.linalg.lstsq(matrix / sizes, rhs, rcond=1e-14)[0] / sizes
+    return PolynomialPart(np.array(columns, dtype=float), coefficients, origin, length)
+
+
+def _powers(n: int, degree: int) -> list[MultiIndex]:
+    return [power for power in product(range(degree + 1), repeat=n) if sum(power) <= degree]
+
+
+def _lattice(symbol: Symbol, box: Array, count: int) -> tuple[tuple[Array, ...], float]:
+    """Frequencies of each axis, for the period that keeps σ farthest from zero, and min |σ| there."""
+    best: tuple[tuple[Array, ...], float] | None = None
+    for period in PERIODS:
+        steps = 2 * np.pi / (period * np.diff(box, axis=1)[:, 0])
+        whole = np.arange(count) - count // 2
+        axes = tuple(step * (whole + 0.5 * (axis == 0)) for axis, step in enumerate(steps))
+        least = float(np.abs(symbol_at(symbol, 1j * combinations(axes))).min())
+        if best is None or least > best[1]:
+            best = axes, least
+    assert best is not None
+    return best
+
+
+def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: float) -> list[Particular]:
+    """Particular solutions of a system, one for each field: at each frequency, the matrix of symbols is inverted."""
+    fields = problem.fields
+    if len(fields) == 1:
+        return [particular(problem, equations[0], equations[0].symbols[fields[0]], tol)]
+    if all(one.load == 0 for one in equations):
+        return [Particular(NoPart(), 0.0, 0.0) for _ in fields]
+    box, points = problem.domain.bounds, _looked_at(problem)
+    wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
+    best: list[Particular] | None = None
+    for count in COUNTS[problem.domain.dim][:5]:
+        frequencies = _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, count)[0]
+        lattice = 1j * combinations(frequencies)
+        matrices = np.array([[symbol_at(one.symbols.get(n, {}), lattice) for n in fields] for one in equations])
+        sides, defect = [], 0.0
+        for one, values in zip(equations, wanted, strict=True):
+            fitted = _source_fit(problem, one, frequencies, count)
+            part = FourierPart(frequencies, fitted, box.mean(axis=1))
+            defect = max(defect, float(np.abs(part.derivative(points, (0,) * len(box)) - values).max()))
+            sides.append(fitted.ravel())
+        solved = np.linalg.solve(matrices.transpose(2, 0, 1), np.array(sides).T[:, :, None])[:, :, 0]
+        gain = float(1 / np.linalg.svd(matrices.transpose(2, 0, 1), compute_uv=False)[:, -1].min())
+        shape = [len(omega) for omega in frequencies]
+        found = [
+            Particular(FourierPart(frequencies, solved[:, k].reshape(shape), box.mean(axis=1)), defect * (k == 0), gain)
+            for k in range(len(fields))
+        ]
+        if best is None or defect < best[0].defect:
+            best = found
+        if defect <= ROUNDING * max(float(np.abs(w).max()) for w in wanted):
+            break
+    assert best is not None
+    if best[0].defect > 1e-4 * max(float(np.abs(w).max()) for w in wanted):
+        raise NoParticular("Fourier features do not fit the loads")
+    return best
+
+
+def _source_fit(problem: Problem, equation: LinearEquation, frequencies: tuple[Array, ...], count: int) -> Array:
+    """Coefficients of the Fourier extension of a source from the bounding box."""
+    box = problem.domain.bounds
+    grids = [0.5 * (b - a) * -np.cos(np.pi * (np.arange(2 * count) + 0.5) / (2 * count)) for a, b in box]
+    try:
+        values = equation.source(problem.vocabulary.symbols, combinations(grids) + box.mean(axis=1))
+    except Exception as error:  # a user's function, asked outside of the domain
+        raise NoParticular(f"the source has no values around the domain ({error})") from None
+    if not np.isfinite(values).all():
+        raise NoParticular("the source is not finite around the domain")
+    matrices = [np.exp(1j * grid[:, None] * omega) for grid, omega in zip(grids, frequencies, strict=True)]
+    return _fitted(matrices, values.reshape([len(grid) for grid in grids]).astype(complex))
+
+
+def _fourier(
+    problem: Problem, equation: LinearEquation, symbol: Symbol, tol: float, points: Array, wanted: Array
+) -> Particular:
+    box = problem.domain.bounds
+    origin, size = box.mean(axis=1), float(np.abs(wanted).max())
+    best: Particular | None = None
+    for count in COUNTS[problem.domain.dim]:
+        frequencies, least = _lattice(symbol, box, count)
+        coefficients = _source_fit(problem, equation, frequencies, count)
+        sigma = symbol_at(symbol, 1j * combinations(frequencies)).reshape(coefficients.shape)
+        defect = float(
+            np.abs(FourierPart(frequencies, coefficients, origin).derivative(points, (0,) * len(box)) - wanted).max()
+        )
+        found = Particular(FourierPart(frequencies, coefficients / sigma, origin), defect, 1 / least)
+        if best is None or defect < best.defect:
+            best = found
+        if defect <= ROUNDING * size or (best.defect < 1e-9 * size and found is not best):
+            break
+    assert best is not None
+    if best.defect > 0.1 * max(tol, ROUNDING) * size and best.defect > 1e-4 * size:
+        raise NoParticular(f"Fourier features leave {best.defect / size:.1e} of the source")
+    return _trimmed(best)
+
+
+def _fitted(matrices: list[Array], values: Array) -> Array:
+    """Least squares for a tensor product of matrices, by the truncated singular value decomposition of the whole.
+
+    Its singular values are products of those of the factors: to truncate each factor alone would let noise through that
+    the next one magnifies.
+    """
+    factors = [np.linalg.svd(matrix, full_matrices=False) for matrix in matrices]
+    for axis, (left, _, _) in enumerate(factors):
+        values = np.moveaxis(np.tensordot(left.conj().T, values, axes=(1, axis)), 0, axis)
+    sizes = reduce(np.multiply.outer, [sizes for _, sizes, _ in factors])
+    image = np.where(sizes > CUTOFF * sizes.max(), values / np.maximum(sizes, 1e-300), 0.0)
+    for axis, (_, _, right) in enumerate(factors):
+        image = np.moveaxis(np.tensordot(right.conj().T, image, axes=(1, axis)), 0, axis)
+    return image
+
+
+def _trimmed(found: Particular) -> Particular:
+    """Without the frequencies at the ends of the axes that carry nothing."""
+    part = found.part
+    assert isinstance(part, FourierPart)
+    sizes, axes = np.abs(part.coefficients), []
+    keep = sizes.max() * 1e-17
+    for axis in range(sizes.ndim):
+        others = tuple(k for k in range(sizes.ndim) if k != axis)
+        axes.append(np.flatnonzero(sizes.max(axis=others) > keep))
+    chosen = reduce(lambda c, pair: np.take(c, pair[1], axis=pair[0]), enumerate(axes), part.coefficients)
+    frequencies = tuple(omega[kept] for omega, kept in zip(part.frequencies, axes, strict=True))
+    return Particular(FourierPart(frequencies, chosen, part.origin), found.defect, found.gain)

@@ -1,0 +1,153 @@
+"""Features in space: plane waves or harmonic exponentials of random directions, and sources along the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, log
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
+from rannpde.domains.domain import Domain
+from rannpde.domains.streams import unit_stream
+from rannpde.pde.residual import Term
+from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily, SourceFamily
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+
+OFFSET = 4.0
+"""Distance of sources from a surface in units of their spacing."""
+SAMPLES = 3000
+"""Points of the boundary from which distances are measured."""
+
+
+@dataclass(frozen=True)
+class SpaceResolution:
+    """Directions of exponentials, and sources along each side."""
+
+    regular: int
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceLaw:
+    """The sampling law of features for an operator on a domain of space."""
+
+    domain: Domain
+    terms: tuple[Term, ...]
+    form: CanonicalForm
+    tol: float
+    tuning: TrefftzTuning
+
+    @cached_property
+    def outline(self) -> Array:
+        """Points of the boundary, canonical, for distances."""
+        count = max(64, SAMPLES // len(self.terms))
+        return self.form.to(np.concatenate([self._side(t).sample(count, rng=1, method="sobol") for t in self.terms]))
+
+    @cached_property
+    def radius(self) -> float:
+        return float(np.linalg.norm(self.outline, axis=1).max())
+
+    @property
+    def reach(self) -> float:
+        return self.form.wave_number * self.radius
+
+    def _side(self, term: Term) -> Side:
+        assert isinstance(term.region, Side)
+        return term.region
+
+    def first(self) -> SpaceResolution:
+        digits = -np.log10(self.tol)
+        waves = self.reach if self.form.kappa > 0 else 0.0
+        total = sum(term.measure for term in self.terms)
+        sources = [ceil(60 * digits * term.measure / total) + 10 for term in self.terms]
+        return SpaceResolution(ceil(0.5 * (waves * 1.1 + digits + 2) ** 2), tuple(sources))
+
+    def families(self, resolution: SpaceResolution, rng: np.random.Generator) -> list[FeatureFamily]:
+        """A realisation of the law."""
+        found: list[FeatureFamily] = []
+        if self.form.kappa >= 0 or self.reach < self.tuning.layers:
+            found.append(self._exponentials(resolution.regular, rng))
+        places, lengths = [], []
+        for term, count in zip(self.terms, resolution.sources, strict=True):
+            side = self._side(term)
+            points = side.sample(count, rng=rng, method="sobol")
+            normals = side.normals(points) @ np.linalg.inv(self.form.matrix)
+            normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+            area = term.measure * float(np.linalg.det(self.form.matrix)) ** (2 / 3)
+            away = OFFSET * np.sqrt(area / count)
+            here, own = self.form.to(points), np.full(count, away)
+            for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
+                place = here + own[:, None] * normals
+                gap = np.array([np.linalg.norm(self.outline - one, axis=1).min() for one in place])
+                near = (gap < 0.6 * own) | self.domain.contains(self.form.back(place))
+                if not near.any():
+                    break
+                own = np.where(near, 0.7 * own, own)
+            kept = ~near & (own > 0.1 * away)
+            places.append(place[kept])
+            lengths.append(own[kept])
+        found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 3))))
+        return found
+
+    def _exponentials(self, count: int, rng: np.random.Generator) -> ExponentialFamily:
+        """λ·λ = -κ: directions spread over the sphere, with a turn of their own for harmonic exponentials."""
+        unit = unit_stream(2, rng, "sobol")(count)
+        height, turn = 2 * unit[:, 0] - 1, 2 * np.pi * unit[:, 1]
+        flat = np.sqrt(1 - height**2)
+        one = np.stack([flat * np.cos(turn), flat * np.sin(turn), height], axis=1)
+        if self.form.kappa > 0:
+            canonical = 1j * self.form.wave_number * one
+        else:
+            other = np.cross(one, rng.normal(size=(count, 3)))
+            other /= np.linalg.norm(other, axis=1, keepdims=True)
+            size = rng.uniform(0.0, max(2.0, -log(self.tol) / 3), count)[:, None] / self.radius
+            canonical = np.sqrt(size**2 + self.form.wave_number**2) * one + 1j * size * other
+        frequencies = (canonical - self.form.drift) @ self.form.matrix
+        exponents = (self.outline @ (canonical - self.form.drift).T).real
+        return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
+
+    def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
+        """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
+        found, total = [], sum(term.measure for term in self.terms)
+        regular = 2 * resolution.regular
+        for number, (term, count) in enumerate(zip(self.terms, resolution.sources, strict=True)):
+            share = term.measure / total
+            wanted = ceil(factor * (self.tuning.oversampling - 0.5) * (count + regular * share)) + 20
+            points = self._side(term).sample(wanted, rng=int(1e6 * shift), method="sobol")
+            scale = np.full(wanted, min(self.radius, 1 / max(self.form.wave_number, 1e-300)))
+            scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
+            weights = np.full(wanted, np.sqrt(share / wanted))
+            found.append(ConditionPoints(term, points, weights, scale, np.full(wanted, number)))
+        return found
+
+    def tube(self) -> tuple[Array, Array]:
+        """No layers in space."""
+        return np.empty((0, 3)), np.empty(0)
+
+    def refined(
+        self, resolution: SpaceResolution, errors: Mapping[int, float], target: float, slow: bool
+    ) -> SpaceResolution:
+        """More sources along the sides whose error is above the target."""
+        sources = list(resolution.sources)
+        for number in range(len(sources)):
+            if errors.get(number, 0.0) > target:
+                sources[number] = ceil(1.7 * sources[number])
+        return SpaceResolution(ceil(resolution.regular * 1.2), tuple(sources))
+
+
+def space_law(
+    domain: Domain, terms: Sequence[Term], form: CanonicalForm, tol: float, tuning: TrefftzTuning
+) -> SpaceLaw | str:
+    """The law; a reason where conditions do not cover the boundary once."""
+    measure = sum(side.measure for side in domain.sides.values())
+    if abs(sum(term.measure for term in terms) - measure) > 1e-6 * measure:
+        return "the conditions do not cover the boundary exactly once"
+    if any(not isinstance(term.region, Side) for term in terms):
+        return "a condition holds inside the domain"
+    return SpaceLaw(domain, tuple(terms), form, tol, tuning)

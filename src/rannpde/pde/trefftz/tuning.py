@@ -1,0 +1,37 @@
+"""The empirical numbers of Trefftz networks, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TrefftzTuning:
+    """What was found by trying; users need none of it.
+
+    columns : features at most; factorisations beyond take longer than other methods
+    oversampling : rows per feature; below 2 least squares may oscillate between the points
+    growth : factor at most of the features of a group from one iteration to the next
+    cutoff : relative diagonal of the triangular factor below which a direction is left out, in units of rounding
+    offset : distance of sources from the boundary in units of their spacing s; the aliasing error is exp(-2π offset)
+    crowding : σ of the distances exp(-σ (√n - √j)) of poles from a corner; 4 is the value of Gopal and Trefethen
+    closest : distance of the nearest pole from a corner over that of the farthest: coordinates have 16 digits
+    plane_waves : k × radius beyond which plane waves are as well conditioned as Bessel functions, and cheaper
+    layers : radius/layer width beyond which functions that fill the domain cannot make layers
+    iterations : adaptive iterations at most
+    patience : iterations in a row that may fail to halve the estimate
+    safety : factor of the estimate that is to be below ``tol``
+    """
+
+    columns: int = 1600
+    oversampling: float = 3.0
+    growth: float = 2.2
+    closest: float = 1e-12
+    cutoff: float = 30.0
+    offset: float = 4.5
+    crowding: float = 4.0
+    plane_waves: float = 30.0
+    layers: float = 20.0
+    iterations: int = 14
+    patience: int = 3
+    safety: float = 1.0
