@@ -15,6 +15,7 @@ import numpy as np
 from rannpde.arrays import Array, Rng, is_lazy, row_blocks
 from rannpde.errors import InputError, choose, finite_array, finite_points, is_real, positive_integer, reject, require
 from rannpde.fitting.adaptive import adaptive_features
+from rannpde.fitting.mixed import FEWEST_COLUMNS, fit_mixed, worthwhile
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite, add_dense
 from rannpde.fitting.nufft import LARGEST_DIM, normal_sums, prefers_nufft
 from rannpde.fitting.orthogonal import OrthogonalEquations
@@ -61,7 +62,7 @@ def fit(
         cross-validation; 0 asks for plain least squares
     method : "dense" (blocks of features into dsyrk), "nufft" (Fourier features in ≤ 3 dimensions), "orthogonal" (QR and
         truncated SVD, for many digits), or "auto": orthogonal for penalty 0 or when a cutoff is given, else the cheaper
-        of the others
+        of the others; for thousands of columns the dense sums in single precision, refined to double (``mixed``)
     cutoff : relative singular-value cut of the orthogonal method with penalty 0
     weights : (M,) weights ≥ 0 of the squared errors, 1 by default; not with a stream
     folds : of penalty "folds" only, 5 by default: row i of an array, or block i of Dask's, is in fold i modulo folds
@@ -131,6 +132,10 @@ def _draw(name: str, points: Any, values: Any, weights: Any, width: int | None, 
 
 def _fitted(features: RandomLayer, samples: Samples, penalty: Any, method: FitMethod, cutoff: float | None) -> Fitted:
     """Sum the samples on this machine, and solve."""
+    if method == "auto" and _in_two_precisions(features, samples, penalty):
+        mixed = fit_mixed(features, samples, penalty)
+        if mixed is not None:
+            return Fitted(mixed, samples.unit, samples.rows, samples.outside, samples.scalar, "mixed")
     equations, solver = sums(features, samples, method)
     try:
         result = solved(equations, samples.rows, penalty, cutoff)
@@ -181,6 +186,15 @@ def solved(
             "give more points, a smaller width or a penalty > 0"
         )
     return equations.solve(penalty)
+
+
+def _in_two_precisions(features: RandomLayer, samples: Samples, penalty: Any) -> bool:
+    """Whether a fit may be summed in single precision and refined: arrays of many columns, a sufficient penalty."""
+    if isinstance(penalty, str) or not samples.repeatable or features.columns < FEWEST_COLUMNS:
+        return False
+    points, values, _ = next(iter(samples))
+    size = float(np.square(features.ridge(points[:64], 0)[:, : features.columns - features.constant]).sum(axis=1).max())
+    return worthwhile(features.columns, penalty, size) and _cheaper(features, points, values) == "dense"
 
 
 def _cheaper(features: RandomLayer, points: Array, values: Array) -> str:

@@ -44,19 +44,22 @@ LARGEST_INTEGER = 2**53
 class Sampling:
     """M = points_per_width · N training points, a share ``focus`` of them where the function is difficult.
 
-    Errors are relative L² on ``test_points`` uniform points: fresh for each cell, or one fixed set for all.
+    Errors are relative L² on ``test_points`` points, a share ``test_focus`` of them where the function is difficult
+    and the others uniform: fresh for each cell, or one fixed set for all.
     """
 
     points_per_width: int = 10
     focus: float = 0.5
     test_points: int = 20_000
     fixed_test: bool = False
+    test_focus: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("points_per_width", "test_points"):
             count = positive_integer(name, getattr(self, name))
             require(count <= MOST_POINTS, name, count, f"at most {MOST_POINTS}")
-        require(0 <= self.focus <= 1, "focus", self.focus, "a share in [0, 1]")
+        for name in ("focus", "test_focus"):
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a share in [0, 1]")
         require(isinstance(self.fixed_test, bool), "fixed_test", self.fixed_test, "true or false")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
-from rannpde.errors import finite_array, positive_integer, positive_number, require
+from rannpde.errors import finite_array, is_real, positive_integer, positive_number, require
 from rannpde.grammar import Call, Node, children, parse
 from rannpde.pde.functions import Formula
 from rannpde.pde.statement.reading import read
@@ -86,7 +86,9 @@ class PorousMedium:
     """The Barenblatt profile on (t₀, t₀ + duration) × (0, 1)^d (section "Experiments for PME").
 
     start : t₀, by default the paper's 0.1 for d ≤ 3 and 0.01 beyond
-    radius : of the support at t₀; the centre is (1/2, …, 1/2)
+    radius : of the support at t₀, which fixes b; ``radius_for`` gives the one of a given b
+    centre : every coordinate of the centre, 1/2 by default; 0 is the formula read literally, with the cube (0, 1)^d
+        in one orthant of the profile
     inside : None for the whole cube; a fraction c < 1 restricts the problem to the ball of radius c·radius, a compact
         set inside the support at every time, where the profile is smooth and the theorem applies
     """
@@ -99,14 +101,18 @@ class PorousMedium:
     focus_low: float = 0.2
     focus_high: float = 0.8
     inside: float | None = None
+    centre: float = 0.5
 
     def __post_init__(self) -> None:
         _dimension(self.space_dim)
+        require(is_real(self.centre), "centre", self.centre, "a finite number")
         positive_number("start", self.first_time)
         positive_number("duration", self.duration)
         focus = (self.focus_low, self.focus_high)
         require(0 <= focus[0] < focus[1] <= 1, "focus_low, focus_high", focus, "increasing, in [0, 1]")
         require(self.inside is None or 0 < self.inside < 1, "inside", self.inside, "left out, or a fraction in (0, 1)")
+        central = self.inside is None or self.centre == 0.5
+        require(central, "centre", self.centre, "1/2 with inside, whose ball must lie in the cube")
         self.exact  # noqa: B018  (its own checks of exponent and radius)
 
     @property
@@ -117,8 +123,9 @@ class PorousMedium:
     @property
     def exact(self) -> Barenblatt:
         """The profile itself."""
+        centre = (float(self.centre),) * self.space_dim
         return Barenblatt.with_radius(
-            self.radius, time=self.first_time, space_dim=self.space_dim, exponent=self.exponent
+            self.radius, time=self.first_time, space_dim=self.space_dim, exponent=self.exponent, centre=centre
         )
 
     @property
