@@ -65,6 +65,7 @@ _HOMES = {
     "domains.streams": ("mixture",),
     "errors": ("FileError", "InputError"),
     "fitting.fit": ("fit",),
+    "fitting.sobolev": ("sobolev_samples",),
     "fitting.normal": ("NormalEquations",),
     "fitting.orthogonal": ("OrthogonalEquations",),
     "grammar": ("StatementError",),
@@ -149,6 +150,7 @@ __all__ = [
     "relative_l2",
     "sensitivity",
     "sobolev_norm",
+    "sobolev_samples",
     "solve",
     "zoo",
 ]

@@ -20,6 +20,7 @@ from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite, add_den
 from rannpde.fitting.nufft import LARGEST_DIM, normal_sums, prefers_nufft
 from rannpde.fitting.orthogonal import OrthogonalEquations
 from rannpde.fitting.path import Fitted, LinearFit, check_penalty
+from rannpde.fitting.sobolev import DerivativeData, Derivatives, add_derivatives, checked_derivatives
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network
 
@@ -47,6 +48,7 @@ def fit(
     method: FitMethod = "auto",
     cutoff: float | None = None,
     weights: Array | None = None,
+    derivatives: Derivatives | None = None,
     folds: int | None = None,
     width: int | None = None,
     rng: Rng = None,
@@ -65,6 +67,8 @@ def fit(
         of the others; for thousands of columns the dense sums in single precision, refined to double (``mixed``)
     cutoff : relative singular-value cut of the orthogonal method with penalty 0
     weights : (M,) weights ≥ 0 of the squared errors, 1 by default; not with a stream
+    derivatives : {multi-index: values of that derivative, or (values, weight)} at the same points, whose squared errors
+        are added with weight 1 or the one given: a fit in a Sobolev norm (``fitting.sobolev``); arrays only
     folds : of penalty "folds" only, 5 by default: row i of an array, or block i of Dask's, is in fold i modulo folds
     width, rng : of features="adaptive" only, which draws them where the data vary (see ``fitting.adaptive``); 300
         neurons and fresh random numbers unless given
@@ -92,16 +96,24 @@ def fit(
     if is_lazy(points) or is_lazy(values):
         from rannpde.fitting.distributed import fit_blocks  # Dask's way is loaded when it is wanted
 
+        require(
+            derivatives is None, "derivatives", "given", "left out with Dask's data", "sum the parts on one machine"
+        )
         fitted = fit_blocks(features, points, values, weights, penalty, method, cutoff, folds, progress)
     else:
         require(progress is None, "progress", progress, "left out unless the data are Dask's")
         samples = Samples(features, points, values, weights)
+        data = None
+        if derivatives is not None:
+            require(samples.repeatable, "derivatives", "given", "left out with a stream of blocks", "pass arrays")
+            require(penalty != "folds", "penalty", penalty, "a number or 'gcv' with derivatives")
+            data = checked_derivatives(derivatives, features.dim, np.asarray(values).shape)
         if penalty == "folds":
             from rannpde.fitting.folds import fit_folds
 
             fitted = fit_folds(features, samples, method, folds)
         else:
-            fitted = _fitted(features, samples, penalty, method, cutoff)
+            fitted = _fitted(features, samples, penalty, method, cutoff, data)
     about = {
         "solver": fitted.solver,
         "points": fitted.rows,
@@ -130,21 +142,40 @@ def _draw(name: str, points: Any, values: Any, weights: Any, width: int | None, 
     return adaptive_features(points, values, width, weights=weights, rng=rng)
 
 
-def _fitted(features: RandomLayer, samples: Samples, penalty: Any, method: FitMethod, cutoff: float | None) -> Fitted:
+def _fitted(
+    features: RandomLayer,
+    samples: Samples,
+    penalty: Any,
+    method: FitMethod,
+    cutoff: float | None,
+    data: list[DerivativeData] | None,
+) -> Fitted:
     """Sum the samples on this machine, and solve."""
-    if method == "auto" and _in_two_precisions(features, samples, penalty):
+    if data is None and method == "auto" and _in_two_precisions(features, samples, penalty):
         mixed = fit_mixed(features, samples, penalty)
         if mixed is not None:
             return Fitted(mixed, samples.unit, samples.rows, samples.outside, samples.scalar, "mixed")
-    equations, solver = sums(features, samples, method)
+    equations, solver = _all_sums(features, samples, method, data)
     try:
         result = solved(equations, samples.rows, penalty, cutoff)
     except NotPositiveDefinite:
         if method != "auto" or not samples.repeatable:
             raise
-        equations, solver = sums(features, samples, "orthogonal")
+        equations, solver = _all_sums(features, samples, "orthogonal", data)
         result = solved(equations, samples.rows, penalty, cutoff)
     return Fitted(result, samples.unit, samples.rows, samples.outside, samples.scalar, solver)
+
+
+def _all_sums(
+    features: RandomLayer, samples: Samples, method: FitMethod, data: list[DerivativeData] | None
+) -> tuple[FitEquations | None, str]:
+    """The equations of the values and, where they are given, of the derivatives."""
+    equations, solver = sums(features, samples, method)
+    if data is not None and equations is not None:
+        points, weights = samples.arrays
+        shared = equations.gram if solver == "nufft" and isinstance(equations, NormalEquations) else None
+        add_derivatives(equations, features, points, data, weights, samples.unit, shared)
+    return equations, solver
 
 
 def sums(features: RandomLayer, samples: Samples, method: FitMethod) -> tuple[FitEquations | None, str]:
@@ -255,6 +286,12 @@ class Samples:
             self.rows += len(points)
             self.outside += count_outside(self._features, points)
             yield points, (values[:, None] if self.scalar else values) / self.unit, weights
+
+    @property
+    def arrays(self) -> tuple[Array, Array | None]:
+        """Arrays only: all points and weights."""
+        [(points, _, weights)] = self._blocks
+        return points, weights
 
     def dealt(self, folds: int) -> list[Samples]:
         """Arrays only: the same samples in that many parts, row i in part i modulo ``folds``."""

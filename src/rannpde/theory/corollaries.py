@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains import Domain, SpaceTime, integrate
+from rannpde.domains import Domain, SpaceTime
 from rannpde.domains.norms import evaluate
 from rannpde.errors import require
 from rannpde.network.features import RandomFeatures
 from rannpde.network.network import Network
 from rannpde.theory.bounds import Constant, printed_coefficient, theorem_bound
 from rannpde.theory.losses import (
-    ACCURACY,
     Gas,
+    loss_integral,
     navier_stokes,
     navier_stokes_losses,
     porous_medium,
@@ -126,6 +126,7 @@ def porous_medium_corollary(
     *,
     exponent: float = 2,
     variance: float | None = None,
+    theorem: float | None = None,
 ) -> ResidualBound:
     """Corollary PME, part 2, for a network of ``choice`` (built with p ≥ 1 and q ≥ 2) and any real m > 1.
 
@@ -135,7 +136,7 @@ def porous_medium_corollary(
     𝓜_ψ/(Nδ) ‖u‖²_{H² H^(3+k)} with L unsquared, C_m = 12 (the proof's value for m = 2; it gives none for others) and
     k = d/2 + 1/2. Where m is no whole number u_N and u must be positive.
 
-    variance : N · E‖u - u_N‖² in H^p_t H^q_x where it is known already; else it is computed
+    variance, theorem : N · E‖u - u_N‖² in H^p_t H^q_x and its corrected bound where they are known; else computed
     """
     delta, m = require_probability(delta), require_exponent(exponent)
     _require_orders(choice, 1, 2)
@@ -161,7 +162,7 @@ def porous_medium_corollary(
     difference = porous_medium(domain.dim, m).difference(network, choice.target, domain)
     loss = float(porous_medium_loss(network, domain, exponent=m))
     width = len(network.coefficients)
-    return _residual_bound(loss, difference, coefficient, [choice], domain, width * delta, printed, variance)
+    return _residual_bound(loss, difference, coefficient, [choice], domain, width * delta, printed, variance, theorem)
 
 
 def mean_value(one: Array, other: Array, function: Callable[[Array], Array]) -> Array:
@@ -230,6 +231,7 @@ def continuity_corollary(
     delta: float,
     *,
     variance: float | None = None,
+    theorem: float | None = None,
 ) -> ResidualBound:
     """The bound of J¹ alone in the proof of Corollary NS, for both choices built with p ≥ 1 and q ≥ 1.
 
@@ -254,10 +256,10 @@ def continuity_corollary(
     def gap(points: Array) -> Array:
         return np.asarray((system.residuals(network, points) - system.residuals(exact, points))[:, 0] ** 2)
 
-    difference = float(integrate(gap, domain, **ACCURACY))
+    difference = float(loss_integral(gap, domain))
     width = len(network.coefficients) // 2
     both = [density, velocity]
-    return _residual_bound(loss, difference, coefficient, both, domain, width * delta, printed, variance)
+    return _residual_bound(loss, difference, coefficient, both, domain, width * delta, printed, variance, theorem)
 
 
 def navier_stokes_corollary(
@@ -271,6 +273,7 @@ def navier_stokes_corollary(
     gamma: float = 0.0,
     alpha: float = 0.0,
     variance: float | None = None,
+    theorem: float | None = None,
 ) -> ResidualBound:
     """Corollary NS, part 2, for ``paired_network`` of both choices (p ≥ 1; q ≥ 1 and q ≥ 2); p = ρ^γ, μ = viscosity · ρ^α.
 
@@ -302,7 +305,7 @@ def navier_stokes_corollary(
     difference = navier_stokes(gas).difference(network, exact, domain)
     width = len(network.coefficients) // 2
     loss, both = sum(float(part) for part in losses), [density, velocity]
-    return _residual_bound(loss, difference, coefficient, both, domain, width * delta, printed, variance)
+    return _residual_bound(loss, difference, coefficient, both, domain, width * delta, printed, variance, theorem)
 
 
 def _flow_factors(near: _Flow, true: _Flow, gas: Gas) -> list[tuple[Array | float, Array | float]]:
@@ -346,12 +349,14 @@ def _residual_bound(
     scale: float,
     printed: float,
     variance: float | None,
+    theorem: float | None,
 ) -> ResidualBound:
     if variance is None:
         variance = sum(float(choice.variance(domain)) for choice in choices)
-    corrected = sum(theorem_bound(choice, domain).corrected for choice in choices)
+    if theorem is None:
+        theorem = sum(theorem_bound(choice, domain).corrected for choice in choices)
     return ResidualBound(
-        loss, difference, coefficient, coefficient * variance / scale, coefficient * corrected / scale, printed / scale
+        loss, difference, coefficient, coefficient * variance / scale, coefficient * theorem / scale, printed / scale
     )
 
 
