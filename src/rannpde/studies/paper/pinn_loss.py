@@ -29,9 +29,9 @@ NAMES = {
     "sobolev": "least squares in H¹H²",
     "minimised": "minimiser of the loss",
 }
-UNBIASED_LAST: dict[Size, int] = {"quick": 1024, "default": 8192, "full": 32768}
+UNBIASED_LAST: dict[Size, int] = {"quick": 512, "default": 8192, "full": 32768}
 FITTED_LAST: dict[Size, int] = {"quick": 100, "default": 200, "full": 400}
-DRAWS: dict[Size, tuple[int, int]] = {"quick": (10, 3), "default": (20, 5), "full": (40, 5)}
+DRAWS: dict[Size, tuple[int, int]] = {"quick": (8, 3), "default": (20, 5), "full": (40, 5)}
 """Of unbiased networks, whose quantiles are taken, and of fitted ones."""
 LEVEL = 1 - DELTA
 DEVIATIONS = (
@@ -55,7 +55,7 @@ def chapter(size: Size) -> Chapter:
     for name, solution in SOLUTIONS.items():
         for kind in KINDS:
             unbiased = kind == "unbiased"
-            widths = doubling(64, UNBIASED_LAST[size]) if unbiased else doubling(25, FITTED_LAST[size], 2)
+            widths = doubling(32, UNBIASED_LAST[size]) if unbiased else doubling(25, FITTED_LAST[size], 2)
             cell = PinnLoss("", "", solution, 0, widths, kind, many if unbiased else few)
             curves.append(MeasuredCurve(f"{name}, {NAMES[kind]}", cell))
     study = Study(

@@ -47,7 +47,7 @@ ITERATIONS = 12
 """Gauss–Newton converges quadratically here: 5 to 8 are needed from a constant."""
 SETTLED = 1e-10
 """Relative change of the loss at which Gauss–Newton ends."""
-VARIANCE_ACCURACY: dict[str, Any] = {"tolerance": 0.1, "budget": 2**12, "rng": 0}
+VARIANCE_ACCURACY: dict[str, Any] = {"tolerance": 0.1, "budget": 2**11, "rng": 0}
 """Of the exact variance: beside bounds that are orders of magnitude above it a digit is enough."""
 DELTA = 0.1
 """δ of the corollaries' bounds and of the quantiles beside them."""
