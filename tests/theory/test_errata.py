@@ -45,7 +45,8 @@ def lemma_left_side(frequency: float, order: int, p: float, q: float) -> float:
 
 
 def test_b_two_derivatives_in_time_are_not_enough_for_the_residual():
-    """∂_t u_N needs p = 1, so H^(1+s_1)_t with s_1 > 3/2: for an oscillating u the left side of Lemma 1 with p = 1 + λ_τ
+    """∂_t u_N needs p = 1, so H^(1+s_1)_t with s_1 > 3/2: for an oscillating u the left side of Lemma 1 with p = 1 +
+    λ_τ
     grows like ω^(2(p+1)), more than ω^5, and ‖u‖² in the printed H^2_t like ω^4."""
     for decay in (0.55, 0.75):
         values = [lemma_left_side(w, 9, 1 + decay, 0.75) for w in (200.0, 800.0)]

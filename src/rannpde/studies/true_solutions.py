@@ -62,7 +62,8 @@ class TrueSolution(PlainTarget, ABC):
 
 @dataclass(frozen=True)
 class QuadraticProfile:
-    """A Barenblatt profile with m = 2 inside its support, b t^-α - k t^(-α-2β) |x - c|², with derivatives of any order."""
+    """A Barenblatt profile with m = 2 inside its support, b t^-α - k t^(-α-2β) |x - c|², with derivatives of any
+    order."""
 
     profile: Barenblatt
 

@@ -1,7 +1,8 @@
 """Functions given by values on a box: multiplied by a smooth cut-off, sampled, and transformed by NUFFT.
 
 Step 1 of the proof of Theorem 1 extends u by ũ = η(t) χ(x) u with cut-offs that are 1 on the inner box. Here the values
-are known a margin beyond it, where the cut-off falls to 0, or are continued there by Hestenes' reflection. ũ is sampled on a uniform grid, on which the trapezoidal
+are known a margin beyond it, where the cut-off falls to 0, or are continued there by Hestenes' reflection. ũ is
+sampled on a uniform grid, on which the trapezoidal
 rule is spectrally accurate for smooth functions of compact support, and û is summed by NUFFT at any frequency.
 """
 

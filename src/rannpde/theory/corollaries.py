@@ -1,6 +1,7 @@
 """The corollaries for the porous medium and the Navier–Stokes equations, both parts of each, on any target.
 
-Part 1 is Theorem 1 for u, and for the pair (ρ, u) with the product norm. Part 2 bounds ∫ |𝓝(u_N) - 𝓝(u)|², the loss where
+Part 1 is Theorem 1 for u, and for the pair (ρ, u) with the product norm. Part 2 bounds ∫ |𝓝(u_N) - 𝓝(u)|², the loss
+where
 u solves the equation, by a coefficient made of sup-norms of u and u_N times ‖u_N - u‖² in one Sobolev norm, and that
 norm by Markov's inequality with probability 1 - δ. The corrected form names the one norm that contains every derivative
 needed (H^1_t H^2_x), so that one event of probability 1 - δ is enough, squares L, and keeps the factors.
@@ -38,7 +39,8 @@ from rannpde.theory.losses import (
 from rannpde.theory.unbiased import Estimator
 
 MEAN_VALUE_NODES = 12
-"""Gauss nodes of the mean-value integrals ∫_0^1 Φ''(u + θ e) dθ: exact for whole m ≤ 25, 1e-9 for others at |e| ≤ u/2."""
+"""Gauss nodes of the mean-value integrals ∫_0^1 Φ''(u + θ e) dθ: exact for whole m ≤ 25, 1e-9 for others at |e| ≤
+u/2."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,10 @@ def porous_medium_corollary(
     """Corollary PME, part 2, for a network of ``choice`` (built with p ≥ 1 and q ≥ 2) and any real m > 1.
 
     With e = u_N - u and Φ(w) = w^m the mean-value formulas Φ'(u_N) - Φ'(u) = A e and Φ''(u_N) - Φ''(u) = B e give
-    Δ(u_N^m - u^m) = Φ'(u_N) Δe + Φ''(u_N) ∇(u_N + u)·∇e + (A Δu + B |∇u|²) e, so ∫ |𝓝(u_N) - 𝓝(u)|² ≤ c ‖e‖²_{H^1_t H^2_x},
-    c = max(2, 6d‖Φ'(u_N)‖²_∞, 6‖Φ''(u_N) ∇(u_N + u)‖²_∞, 6‖A Δu + B|∇u|²‖²_∞). Printed: C_m (L + C_emb‖u‖²_{L^∞ H^(2+k)})
+    Δ(u_N^m - u^m) = Φ'(u_N) Δe + Φ''(u_N) ∇(u_N + u)·∇e + (A Δu + B |∇u|²) e, so ∫ |𝓝(u_N) - 𝓝(u)|² ≤ c ‖e‖²_{H^1_t
+    H^2_x},
+    c = max(2, 6d‖Φ'(u_N)‖²_∞, 6‖Φ''(u_N) ∇(u_N + u)‖²_∞, 6‖A Δu + B|∇u|²‖²_∞).
+    Printed: C_m (L + C_emb‖u‖²_{L^∞ H^(2+k)})
     𝓜_ψ/(Nδ) ‖u‖²_{H² H^(3+k)} with L unsquared, C_m = 12 (the proof's value for m = 2; it gives none for others) and
     k = d/2 + 1/2. Where m is no whole number u_N and u must be positive.
 
@@ -236,7 +240,8 @@ def continuity_corollary(
     """The bound of J¹ alone in the proof of Corollary NS, for both choices built with p ≥ 1 and q ≥ 1.
 
     With e = ρ_N - ρ, f = u_N - u the residual is e_t + u e_x + u_x e + ρ_N f_x + ρ_N,x f, five terms, so that
-    J¹ ≤ 5 max(1, ‖u‖²_∞, ‖u_x‖²_∞, ‖ρ_N‖²_∞, ‖ρ_N,x‖²_∞) (‖e‖² + ‖f‖²) in H^1_t H^1_x. Printed: 𝓑_N ≤ 4(L + ‖u‖²_{W^(1,∞)}),
+    J¹ ≤ 5 max(1, ‖u‖²_∞, ‖u_x‖²_∞, ‖ρ_N‖²_∞, ‖ρ_N,x‖²_∞) (‖e‖² + ‖f‖²) in H^1_t H^1_x. Printed: 𝓑_N ≤ 4(L +
+    ‖u‖²_{W^(1,∞)}),
     which has dropped the term of e_t (it fails where all fields are small) and takes 4 for 5.
     """
     delta = require_probability(delta)
@@ -275,7 +280,8 @@ def navier_stokes_corollary(
     variance: float | None = None,
     theorem: float | None = None,
 ) -> ResidualBound:
-    """Corollary NS, part 2, for ``paired_network`` of both choices (p ≥ 1; q ≥ 1 and q ≥ 2); p = ρ^γ, μ = viscosity · ρ^α.
+    """Corollary NS, part 2, for ``paired_network`` of both choices (p ≥ 1; q ≥ 1 and q ≥ 2); p = ρ^γ, μ = viscosity
+    · ρ^α.
 
     With e = ρ_N - ρ, f = u_N - u and A = ρ_N (u_N + u) the residual of mass differs by e_t + u e_x + u_x e + ρ_N f_x +
     ρ_N,x f, that of momentum by
@@ -283,7 +289,8 @@ def navier_stokes_corollary(
         u e_t + (u² + p'(ρ_N) - μ'(ρ_N) u_x) e_x + (u_t + 2uu_x + P ρ_x - M u_xx - M' ρ_x u_x) e
         + ρ_N f_t + (ρ_N,t + A_x) f + (A - μ'(ρ_N) ρ_N,x) f_x - μ(ρ_N) f_xx
 
-    with the mean values P of p'', M of μ', M' of μ'' between ρ and ρ_N. So J¹ + J² ≤ c (‖e‖²_{H^1 H^1} + ‖f‖²_{H^1 H^2})
+    with the mean values P of p'', M of μ', M' of μ'' between ρ and ρ_N. So J¹ + J² ≤ c (‖e‖²_{H^1 H^1} + ‖f‖²_{H^1
+    H^2})
     with c the largest sum of 5 and 7 times the squared factors. Printed, for γ = α = 0 alone:
     C_L = 16L² + 80L + 2μ + 64(L+1)‖u‖²_{W^(1,∞)}. Where γ or α is no whole number ρ_N must be positive.
     """

@@ -4,7 +4,8 @@ Hestenes' reflection. Across a side at distance s the function is continued by
 
     E u(-s) = Σ_{j=1}^{k+1} c_j u(λ_j s),        Σ_j c_j (-λ_j)^i = 1   for i = 0, …, k,
 
-so that all derivatives up to order k match and E u ∈ H^(k+1) wherever u is. With λ_j ≤ depth / margin every value that is
+so that all derivatives up to order k match and E u ∈ H^(k+1) wherever u is. With λ_j ≤ depth / margin every value
+that is
 asked for lies inside. A smooth cut-off ends it within the margin, ũ = η E u. Boxes are extended axis by axis; a ball
 along its radii, x ↦ Φ(x) = R(1+λ) x/|x| - λ x. ``constant`` bounds ‖ũ‖²_{H^p_t H^q_x(R^n)} / ‖u‖²_{H^p_t H^q_x(D)}:
 
@@ -238,7 +239,8 @@ def _unit_vector_derivative(k: int, d: int) -> float:
     """A bound of |D^k (x/|x|)| for |x| ≥ 1, in the norm of Frobenius.
 
     x/|x| = ∇|x|, and |x + τv| = Σ τ^n C_n for unit x, v with the Gegenbauer polynomials C_n = (P_(n-2) - P_n)/(2n-1) of
-    -x·v: the largest value of the symmetric tensor D^(k+1)|x| is (k+1)! max |C_(k+1)|; a tensor of order m on R^d has |T|_F ≤ d^((m-1)/2) |T|.
+    -x·v: the largest value of the symmetric tensor D^(k+1)|x| is (k+1)! max |C_(k+1)|; a tensor of order m on R^d
+    has |T|_F ≤ d^((m-1)/2) |T|.
     """
     x, n = np.linspace(-1, 1, 2001), k + 1
     largest = float(np.abs(eval_legendre(n - 2, x) - eval_legendre(n, x)).max()) / (2 * n - 1)

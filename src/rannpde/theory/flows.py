@@ -1,10 +1,12 @@
-"""True solutions of the compressible Navier–Stokes equations in Eulerian form, for Corollary NS: a wave and a computed flow.
+"""True solutions of the compressible Navier–Stokes equations in Eulerian form, for Corollary NS: a wave and a
+computed flow.
 
 Travelling wave. With ξ = x - s t, mass gives ρ (s - u) = j, and momentum integrates once to
 
     μ(ρ) u' = p(ρ) - j u + C =: μ(ρ) F(u),        ρ = j/(s - u),
 
-an equation of first order whose right-hand side has closed derivatives, so that those of u and ρ are exact once u is known.
+an equation of first order whose right-hand side has closed derivatives, so that those of u and ρ are exact once u is
+known.
 Without pressure and with constant viscosity u is a constant plus an exponential.
 
 Periodic flow. A Fourier method in x and an integrator of high order in t on the circle, kept as Chebyshev series in t

@@ -3,7 +3,8 @@
     J_PDE(u) = ∫ |∂_t u - Δ(u^m)|²,     J¹ = ∫ |∂_t ρ + ∂_x(ρu)|²,
     J² = ∫ |∂_t(ρu) + ∂_x(ρu²) - ∂_x(μ ρ^α ∂_x u) + ∂_x ρ^γ|²
 
-over (0, T) × D, with γ = α = 0 for the pressureless case of constant viscosity of the corollary. The loss that is trained
+over (0, T) × D, with γ = α = 0 for the pressureless case of constant viscosity of the corollary. The loss that is
+trained
 adds ∫_D |u - u_0|² at the first time and ∫∫ |u - g|² over the walls (section "Physics-informed machine learning").
 """
 

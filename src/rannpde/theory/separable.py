@@ -1,7 +1,8 @@
 """Targets that are sums of products of functions of one coordinate: transforms, values and norms in any dimension.
 
 u(z) = Σ_i Π_l f_il(z_l), each factor smooth and cut off smoothly beyond an interval, as in Step 1 of the proof of
-Theorem 1. Then û(ξ) = Σ_i Π_l f̂_il(ξ_l), so that no grid over R^n is needed. The Barenblatt profile with m = 2 inside its
+Theorem 1. Then û(ξ) = Σ_i Π_l f̂_il(ξ_l), so that no grid over R^n is needed. The Barenblatt profile with m = 2
+inside its
 support is of this kind, b t^-α - k t^(-α-2β) Σ_l (x_l - c_l)², in every dimension: ``barenblatt_target``.
 """
 

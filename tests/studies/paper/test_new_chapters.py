@@ -67,7 +67,8 @@ def test_fitted_derivatives_help_in_the_norm_that_holds_them():
 
 
 def test_noise_is_averaged_away():
-    """With noise the error falls like M^(-1/2) at a fixed width: by 4 from 256 to 4096 samples, within a factor of 2."""
+    """With noise the error falls like M^(-1/2) at a fixed width: by 4 from 256 to 4096 samples, within a factor of
+    2."""
     result = run_cell(SampleError("s", "c", GaussianBump(1), 0, (256, 4096), 0.5, "fixed", 16, draws=4))
     assert isinstance(result, MeasuredResult)
     first, last = (float(np.mean(row)) for row in result.error)

@@ -1,4 +1,5 @@
-"""Generalisation: test error against the number of noisy samples, beside the rates of random feature ridge regression."""
+"""Generalisation: test error against the number of noisy samples, beside the rates of random feature ridge
+regression."""
 
 from __future__ import annotations
 
@@ -17,10 +18,13 @@ NOISES = (0.0, 0.1, 0.5)
 LAST: dict[Size, int] = {"quick": 4096, "default": 16384, "full": 65536}
 RATES = (("M^(-1/4), guaranteed", -0.25, ":"), ("M^(-1/2)", -0.5, "--"))
 DEVIATIONS = (
-    "Not in the paper, which proves approximation and cites Rudi and Rosasco (2017) for generalisation. They show for ridge "
-    "regression with λ ~ M^(-1/2) and N ~ √M log M random features an excess risk of order M^(-1/2), an L² error of order "
+    "Not in the paper, which proves approximation and cites Rudi and Rosasco (2017) for generalisation. They "
+    "show for ridge "
+    "regression with λ ~ M^(-1/2) and N ~ √M log M random features an excess risk of order M^(-1/2), an L² "
+    "error of order "
     "M^(-1/4), for every function of the kernel's space, and faster rates, up to M^(-1/2), for smoother ones.",
-    "u = exp(-|z - c|²/(2·0.5²)) on (0, 1)³ (d = 2), Fourier features of scale 4 on [-1, 1], λ = 10⁻⁴ M^(-1/2); the noise is "
+    "u = exp(-|z - c|²/(2·0.5²)) on (0, 1)³ (d = 2), Fourier features of scale 4 on [-1, 1], λ = 10⁻⁴ M^(-1/2); "
+    "the noise is "
     "Gaussian, in units of the root mean square of u; errors are against u without noise.",
 )
 
@@ -66,7 +70,8 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     grid[0].set_ylabel(ERROR)
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     caption = (
-        "Test error against the number of samples, at a fixed width and at widths that grow with √M; bands of one standard "
+        "Test error against the number of samples, at a fixed width and at widths that grow with √M; bands of "
+        "one standard "
         "deviation over draws; dotted the guaranteed M^(-1/4), dashed M^(-1/2)."
     )
     return [Drawing("generalisation", caption, "Log-log plots of errors against samples. " + " ".join(words), figure)]

@@ -23,8 +23,10 @@ MODES = {
     "both, as printed": NavierStokes(table_points=TABLE, printed_velocity=True),
 }
 DEVIATIONS = (
-    "The literal modes of the chapter on Navier–Stokes: linear interpolation of 5,000 equidistant values of the profile on "
-    "[-5, 5], constant beyond, and u = -v/s instead of u = u₋ - s(v - v₋). Fits are tested against the baseline that they "
+    "The literal modes of the chapter on Navier–Stokes: linear interpolation of 5,000 equidistant values of the "
+    "profile on "
+    "[-5, 5], constant beyond, and u = -v/s instead of u = u₋ - s(v - v₋). Fits are tested against the baseline "
+    "that they "
     "were trained on, as in the paper; draws are shared.",
 )
 
@@ -48,7 +50,8 @@ def chapter(size: Size) -> Chapter:
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
     caption = (
-        "The travelling wave fitted with the paper's literal baselines and with the corrected one, each tested against its own; "
+        "The travelling wave fitted with the paper's literal baselines and with the corrected one, each tested "
+        "against its own; "
         "bands of one standard deviation; dashed: C/√N."
     )
     return [comparison_drawing([("travelling wave", series)], "literal", caption)]

@@ -35,15 +35,18 @@ DRAWS: dict[Size, tuple[int, int]] = {"quick": (8, 3), "default": (20, 5), "full
 """Of unbiased networks, whose quantiles are taken, and of fitted ones."""
 LEVEL = 1 - DELTA
 DEVIATIONS = (
-    "Stated in the paper (Corollaries PME and NS, part 2) and not measured there. Solutions are true ones: the Barenblatt "
+    "Stated in the paper (Corollaries PME and NS, part 2) and not measured there. Solutions are true ones: the "
+    "Barenblatt "
     "profile with b = 1 on (1, 2) × (0, 1)^d, inside its support; a pressureless travelling wave and a computed "
     "pressureless flow on the circle, both with constant viscosity, on (0, 1/2) × (0, 1).",
     "The errors of the table of slopes are √J, whose promised rate is -1/2; the figure shows J, whose rate is -1.",
     "Unbiased networks have tanh neurons from π, λ_τ = 3/4, λ_a = d/2 + 1/4, and are built from the solution cut off "
-    "smoothly beyond its box; widths share their neurons. The other three share hidden layers (tanh, Gaussian weights of "
+    "smoothly beyond its box; widths share their neurons. The other three share hidden layers (tanh, Gaussian "
+    "weights of "
     "deviation 1.5 on [-1, 1]) and M = 10N points. The minimiser's loss is J_PDE + J_ic + J_bc, by Gauss–Newton on the "
     "output weights from a constant.",
-    f"Bounds hold with probability 1 - δ, δ = {DELTA:g}, for the last draw of each width (their coefficient holds sup-norms "
+    f"Bounds hold with probability 1 - δ, δ = {DELTA:g}, for the last draw of each width (their coefficient "
+    f"holds sup-norms "
     "of u_N); 'from the variance' uses a quadrature of the exact variance with about one digit.",
 )
 
@@ -67,7 +70,7 @@ def chapter(size: Size) -> Chapter:
         seeds=(0,),
         curves=tuple(curves),
     )
-    question = "Does the PINN training error converge to 0 as the corollaries say, at which rate, and how far below their bounds?"
+    question = "Does the PINN loss converge to 0 as the corollaries say, at which rate, and how far below their bounds?"
     return Chapter("pinn-loss", study, question, _draw, DEVIATIONS, _tables, _remarks)
 
 
@@ -161,7 +164,10 @@ def _tables(series: Sequence[Series]) -> list[Table]:
         Table(f"Unbiased networks: the quantile over draws beside the bounds, δ = {DELTA:g}.", head, tuple(quantiles))
     )
     head = ("solution", "J_ic", "bound by trace", "J_bc", "bound by trace")
-    caption = f"Initial and boundary residuals, {LEVEL:.0%} quantiles, with the trace inequalities' bounds (remark after Corollary NS)."
+    caption = (
+        f"Initial and boundary residuals, {LEVEL:.0%} quantiles, with the trace inequalities' bounds (remark after "
+        "Corollary NS)."
+    )
     tables.append(Table(caption, head, tuple(conditions)))
     return [table for table in tables if table.rows]
 
@@ -173,7 +179,8 @@ def _remarks(series: Sequence[Series]) -> list[str]:
             best, plain = members["minimised"], members["unbiased"]
             ends = [(int(one.widths[-1]), float(one.quantiles(0.5)[-1] ** 2)) for one in (best, plain)]
             remarks.append(
-                f"{name}: the minimiser of the loss reaches {ends[0][1]:.1g} with N = {ends[0][0]}, the unbiased network "
+                f"{name}: the minimiser of the loss reaches {ends[0][1]:.1g} with N = {ends[0][0]}, the "
+                f"unbiased network "
                 f"{ends[1][1]:.1g} with N = {ends[1][0]}."
             )
     return remarks

@@ -16,8 +16,10 @@ SOLUTIONS: dict[str, TrueSolution] = {"Barenblatt, d = 2": SmoothBarenblatt(2), 
 NORMS = ((0, 0), (1, 1), (1, 2))
 LAST: dict[Size, int] = {"quick": 128, "default": 256, "full": 1024}
 DEVIATIONS = (
-    "Not in the paper, whose theorem is about H^p_t H^q_x and whose experiments measure L². Fourier features of scale 2 on "
-    "[-1, 1], M = 10N uniform points, λ = 10⁻¹⁰. 'With derivatives' fits all those of the norm that is measured, each with "
+    "Not in the paper, whose theorem is about H^p_t H^q_x and whose experiments measure L². Fourier features of "
+    "scale 2 on "
+    "[-1, 1], M = 10N uniform points, λ = 10⁻¹⁰. 'With derivatives' fits all those of the norm that is "
+    "measured, each with "
     "weight 1; both kinds share their draws. For L² there is nothing to add, so that one curve is shown.",
 )
 
@@ -53,7 +55,8 @@ def _norm(p: int, q: int) -> str:
 def _draw(series: Sequence[Series]) -> list[Drawing]:
     groups = [(name, [one for one in series if one.label.startswith(name)]) for name in SOLUTIONS]
     caption = (
-        "Relative errors in L², H^1_t H^1_x and H^1_t H^2_x of networks fitted to values alone and to the derivatives of the "
+        "Relative errors in L², H^1_t H^1_x and H^1_t H^2_x of networks fitted to values alone and to the "
+        "derivatives of the "
         "norm as well; bands of one standard deviation; dashed: C/√N."
     )
     return [

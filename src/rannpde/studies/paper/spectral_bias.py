@@ -20,12 +20,16 @@ LAWS = {
     "Gaussian, scale of the highest octave": ("gaussian", 50.0),
     "adapted to the data": ("adapted", 1.0),
 }
-"""Scales on [-1, 1]: 5 is the paper's 10 on (0, 1); the highest octave has wave numbers up to 31, that is 2π·31/2 ≈ 97."""
+"""Scales on [-1, 1]: 5 is the paper's 10 on (0, 1); the highest octave has wave numbers up to 31, that is 2π·31/2 ≈
+97."""
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (128, 512), "default": (128, 512, 1024), "full": (128, 512, 2048)}
 DEVIATIONS = (
-    "Asked in the paper's conclusion. The function is a sum of plane waves in five octaves of equal energy on (0, 1)²; errors "
-    "are split by the octave of the Fourier transform, 1 being an octave that is not learnt at all. M = 12N samples without "
-    "noise, λ = 10⁻⁸. 'Adapted' are 2N tanh neurons placed where the data vary, as many columns as N Fourier features have.",
+    "Asked in the paper's conclusion. The function is a sum of plane waves in five octaves of equal energy on "
+    "(0, 1)²; errors "
+    "are split by the octave of the Fourier transform, 1 being an octave that is not learnt at all. M = 12N "
+    "samples without "
+    "noise, λ = 10⁻⁸. 'Adapted' are 2N tanh neurons placed where the data vary, as many columns as N Fourier "
+    "features have.",
 )
 
 
@@ -72,7 +76,8 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     grid[0].set_ylabel("relative error in the octave")
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
     caption = (
-        "Relative error by octave of the wave number for three laws of the hidden weights; median and range over draws; "
+        "Relative error by octave of the wave number for three laws of the hidden weights; median and range "
+        "over draws; "
         "dashed: an octave that is not learnt."
     )
     return [Drawing("spectral-bias", caption, "Logarithmic plots of errors by octave. " + " ".join(words), figure)]
@@ -83,7 +88,8 @@ def _remarks(series: Sequence[Series]) -> list[str]:
     for one in series:
         middle = _bands(one, len(one.widths) - 1, 0.5)
         remarks.append(
-            f"{one.label}, N = {one.widths[-1]}: {middle[0]:.1g} in the lowest octave, {middle[-1]:.1g} in the highest, "
+            f"{one.label}, N = {one.widths[-1]}: {middle[0]:.1g} in the lowest octave, {middle[-1]:.1g} in the "
+            f"highest, "
             f"{middle[-1] / max(middle[0], 1e-300):.1g} times as much."
         )
     return remarks

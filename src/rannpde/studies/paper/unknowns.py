@@ -19,9 +19,12 @@ BASE = "as assumed"
 WIDTHS: dict[Size, tuple[int, int]] = {"quick": (32, 512), "default": (128, 2048), "full": (128, 8192)}
 SEEDS: dict[Size, int] = {"quick": 2, "default": 3, "full": 5}
 DEVIATIONS = (
-    "The paper gives neither b, the centre, T, nor the points of the test; t₀ = 0.01 and the scale 10 are given for d = 4, 5. "
-    "'As assumed' is the main figure of this report. Each curve changes one thing. b = 1 makes the support cover the cube; "
-    "centre 0 reads the formula literally, with the profile's centre in a corner of the cube; 'tested where trained' draws "
+    "The paper gives neither b, the centre, T, nor the points of the test; t₀ = 0.01 and the scale 10 are given "
+    "for d = 4, 5. "
+    "'As assumed' is the main figure of this report. Each curve changes one thing. b = 1 makes the support "
+    "cover the cube; "
+    "centre 0 reads the formula literally, with the profile's centre in a corner of the cube; 'tested where "
+    "trained' draws "
     "half of the test points from [0.2, 0.8]^d.",
     "The paper prints no error values, so that no assumption can be checked against a number of its figures.",
 )
@@ -63,7 +66,8 @@ def _curves(d: int) -> list[FittedCurve]:
 def _draw(series: Sequence[Series]) -> list[Drawing]:
     groups = [(f"d = {d}", [one for one in series if one.space_dim == d]) for d in DIMENSIONS]
     caption = (
-        "The main figure's fits with one unknown setting changed at a time; bands of one standard deviation; dashed: C/√N "
+        "The main figure's fits with one unknown setting changed at a time; bands of one standard deviation; "
+        "dashed: C/√N "
         "through the first curve."
     )
     return [comparison_drawing([group for group in groups if group[1]], "unknowns", caption)]

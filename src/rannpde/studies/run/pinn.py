@@ -1,6 +1,8 @@
-"""PINN losses of four networks on one true solution: computed, fitted, fitted with derivatives, and trained on the loss.
+"""PINN losses of four networks on one true solution: computed, fitted, fitted with derivatives, and trained on the
+loss.
 
-The loss that is trained is J_PDE + J_ic + J_bc with integrals in place of means; Gauss–Newton on the output weights of a
+The loss that is trained is J_PDE + J_ic + J_bc with integrals in place of means; Gauss–Newton on the output weights
+of a
 frozen hidden layer needs the equations' exact linearisation and one linear least-squares problem an iteration.
 """
 

@@ -35,7 +35,8 @@ FEWEST_WIDTHS = 3
 FEWEST_FOR_A_RATE = 5
 """Widths of a fit's asymptotic part from which a rate is told: two octaves in steps of √2."""
 CRUDE = 0.5
-"""A relative error above this says that the function is not resolved (the zero function has 1): no regime of any rate."""
+"""A relative error above this says that the function is not resolved (the zero function has 1): no regime of any
+rate."""
 SMALLEST = float(np.finfo(float).tiny)
 """In place of an error of exactly 0, which has no logarithm."""
 

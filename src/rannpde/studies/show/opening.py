@@ -58,8 +58,8 @@ def _rates(sloped: Sequence[tuple[Section, Series]]) -> tuple[str, ...]:
     parts = [f"{counts[word]} {word}" for word in (*(word for _, word in _KINDS), _OPEN) if counts[word]]
     rate = (
         f"The theorem promises an error of the order 1/√N; of {_many(len(sloped), 'curve')} with a slope, "
-        f"{len(settled)} {'is' if len(settled) == 1 else 'are'} in an asymptotic regime (errors below {CRUDE:g}, five widths)"
-        + (f": {_listed(parts)}." if parts else ".")
+        f"{len(settled)} {'is' if len(settled) == 1 else 'are'} in an asymptotic regime (errors below "
+        f"{CRUDE:g}, five widths)" + (f": {_listed(parts)}." if parts else ".")
     )
     values = [(float(one.slope.value), section, one) for section, one in sloped if one.slope is not None]
     steep, flat = min(values, key=lambda v: v[0]), max(values, key=lambda v: v[0])

@@ -29,7 +29,8 @@ _METHOD = (
     "the slope next to it belongs to those widths. Unbiased networks of all widths share their neurons; their interval "
     "is Student's from the spread of independent pools. Slopes are what is measured: where the interval misses -1/2, "
     "the table says so. Of a rate nothing is said while relative errors exceed 0.5 (the zero function has 1) or fewer "
-    "than five widths lie beyond that: such a fit is not in its asymptotic regime. The paper prints no error values, so "
+    "than five widths lie beyond that: such a fit is not in its asymptotic regime. The paper prints no error "
+    "values, so "
     "that curves can be compared with its figures in shape only."
 )
 
