@@ -28,7 +28,7 @@ def invented(cell: StudyCell) -> Result:
         return UnbiasedResult(tuple((n**-0.5, 1.01 * n**-0.5) for n in cell.widths), -0.5, 0.01, 1.0, 0.1)
     if isinstance(cell, Measurement):
         rows = tuple((n**-0.5, 1.01 * n**-0.5) for n in cell.widths)
-        names = ("error", "initial", "boundary", "l2", "from_variance", "corrected", "printed")
+        names = ("error", "initial", "boundary", "from_variance", "corrected", "printed")
         others = ("initial_bound", "boundary_bound", *(f"band {k}" for k in range(BANDS)))
         return MeasuredResult(dict.fromkeys((*names, *others), rows), 0.1)
     assert isinstance(cell, Fit)

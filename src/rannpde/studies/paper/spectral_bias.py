@@ -17,14 +17,14 @@ from rannpde.studies.study import MeasuredCurve, Study
 LAWS = {
     "π of Theorem 1": ("pi", 5.0),
     "Gaussian, the paper's scale": ("gaussian", 5.0),
-    "Gaussian, scale of the highest octave": ("gaussian", 50.0),
+    "Gaussian, scale of the highest octave": ("gaussian", 25.0),
     "adapted to the data": ("adapted", 1.0),
 }
 """Scales on [-1, 1]: 5 is the paper's 10 on (0, 1); the highest octave has wave numbers up to 31, that is 2π·31/2 ≈
 97."""
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (128, 512), "default": (128, 512, 1024), "full": (128, 512, 2048)}
 DEVIATIONS = (
-    "Asked in the paper's conclusion. The function is a sum of plane waves in five octaves of equal energy on "
+    "Asked in the paper's conclusion. The function is a sum of plane waves in four octaves of equal energy on "
     "(0, 1)²; errors "
     "are split by the octave of the Fourier transform, 1 being an octave that is not learnt at all. M = 12N "
     "samples without "

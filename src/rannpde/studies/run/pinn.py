@@ -90,7 +90,7 @@ class PinnLoss(Measurement):
     def measure(self) -> dict[str, list[list[float]]]:
         if self.kind == "unbiased":
             return _unbiased(self)
-        rows: dict[str, list[list[float]]] = {"error": [], "initial": [], "boundary": [], "l2": []}
+        rows: dict[str, list[list[float]]] = {"error": [], "initial": [], "boundary": []}
         for width in self.networks:
             found = [_losses(_trained(self, width, draw), self.solution) for draw in range(self.draws)]
             for name in rows:
@@ -99,21 +99,16 @@ class PinnLoss(Measurement):
 
 
 def _losses(network: Network, solution: TrueSolution) -> dict[str, float]:
-    """√J_PDE over all equations, J_ic, J_bc and the squared L² error."""
+    """√J_PDE over all equations, J_ic and J_bc."""
     system, domain, exact = solution.system, solution.domain, solution.exact
 
     def density(points: Array) -> Array:
         return np.asarray(np.square(system.residuals(network, points)).sum(axis=1))
 
-    def gap(points: Array) -> Array:
-        wrong = network(points).reshape(len(points), -1) - exact(points).reshape(len(points), -1)
-        return np.asarray(np.square(wrong).sum(axis=1))
-
     return {
         "error": float(loss_integral(density, domain)) ** 0.5,
         "initial": initial_loss(network, exact, domain),
         "boundary": boundary_loss(network, exact, domain),
-        "l2": float(loss_integral(gap, domain)),
     }
 
 
@@ -141,7 +136,6 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
         "error",
         "initial",
         "boundary",
-        "l2",
         "from_variance",
         "corrected",
         "printed",
@@ -152,7 +146,7 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
     for width in cell.networks:
         networks = [_joined([_narrowed(one, width) for one in pool]) for pool in pools]
         found = [_losses(network, solution) for network in networks]
-        for name in ("error", "initial", "boundary", "l2"):
+        for name in ("error", "initial", "boundary"):
             rows[name].append([one[name] for one in found])
         bound = _corollary(choices, networks[-1], solution, {"variance": variance, "theorem": theorem})
         for name in ("from_variance", "corrected", "printed"):

@@ -21,9 +21,9 @@ from rannpde.studies.target import PlainTarget
 
 LAWS = ("pi", "gaussian", "adapted")
 GRID = 96
-"""Points a side of the grid on which errors are transformed: three times the highest wave number."""
-BANDS = 5
-"""Octaves: wave numbers 1, 2–3, 4–7, 8–15, 16–31."""
+"""Points a side of the grid on which errors are transformed: six times the highest wave number."""
+BANDS = 4
+"""Octaves: wave numbers 1, 2–3, 4–7, 8–15, whose disc holds about 700 modes: fewer than 512 neurons have columns."""
 WAVES = 3
 """Plane waves of each octave."""
 POINTS_PER_COLUMN = 6
