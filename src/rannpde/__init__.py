@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rannpde.fitting.fit import fit
     from rannpde.fitting.normal import NormalEquations
     from rannpde.fitting.orthogonal import OrthogonalEquations
+    from rannpde.fitting.sobolev import sobolev_samples
     from rannpde.grammar import StatementError
     from rannpde.loading import load
     from rannpde.network.activations import Activation

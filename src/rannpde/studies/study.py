@@ -114,7 +114,7 @@ class MeasuredCurve:
     """One line of a chapter that brings its own kind of measurement: all widths and realisations in one cell."""
 
     label: str
-    measurement: Measurement
+    measurement: MeasurementCell
 
     def __post_init__(self) -> None:
         _check_text("label", self.label)
@@ -220,7 +220,7 @@ class Unbiased(StudyCell):
 
 
 @dataclass(frozen=True)
-class Measurement(StudyCell):
+class MeasurementCell(StudyCell):
     """A cell of a chapter's own kind: a frozen dataclass of plain data that knows how to measure itself.
 
     Give study, curve and seed any values in a ``MeasuredCurve``: the study fills in its own.
@@ -245,7 +245,7 @@ class Measurement(StudyCell):
         """
 
 
-Curve = FittedCurve | UnbiasedCurve | MeasuredCurve
+StudyCurve = FittedCurve | UnbiasedCurve | MeasuredCurve
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class Study:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     sampling: Sampling = Sampling()
     penalty: float | str = 1e-5
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[StudyCurve, ...] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -298,7 +298,7 @@ class Study:
         """Seed by seed, so that a whole curve can be seen early."""
         return tuple(cell for seed in self.seeds for curve in self.curves for cell in self.cells_of(curve, (seed,)))
 
-    def cells_of(self, curve: Curve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
+    def cells_of(self, curve: StudyCurve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
         """The cells of one curve, by width, then by seed; curves that are not fits are one cell, of the first seed."""
         seeds = self.seeds if seeds is None else seeds
         if isinstance(curve, MeasuredCurve):

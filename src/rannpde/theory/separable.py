@@ -24,7 +24,7 @@ from rannpde.theory.extension import smooth_step
 from rannpde.theory.fourier_target import FourierTarget
 from rannpde.theory.ridgelet_function import RidgeletFunction
 
-Factor = Callable[[Array], Array]
+CoordinateFunction = Callable[[Array], Array]
 """A function of one coordinate, (M,) → (M,)."""
 
 
@@ -137,7 +137,7 @@ class SeparableTarget:
             series = [np.sum([series[m - j] * moments[j] for j in range(m + 1)], axis=0) for m in range(q + 1)]
         return float((time * series[q]).sum().real * factorial(q))
 
-    def _moments(self, axis: int, weights: Sequence[Factor]) -> list[Array]:
+    def _moments(self, axis: int, weights: Sequence[CoordinateFunction]) -> list[Array]:
         """(1/2π) ∫ weight(ξ) f̂_i conj f̂_j dξ for all pairs of terms: matrices (terms, terms)."""
         low, high = self.intervals[axis]
         step = pi / (high - low)  # half of what the support needs, so that the trapezoidal rule is exact
@@ -153,12 +153,16 @@ class SeparableTarget:
         return SeparableTarget(samples, self.intervals, self.smoothness)
 
 
-def _even_power(m: int) -> Factor:
+def _even_power(m: int) -> CoordinateFunction:
     return lambda xi: xi ** (2 * m) / factorial(m)
 
 
 def separable_target(
-    terms: Sequence[Sequence[Factor]], domain: Domain, *, margin: float | Sequence[float] | Array, count: int = 256
+    terms: Sequence[Sequence[CoordinateFunction]],
+    domain: Domain,
+    *,
+    margin: float | Sequence[float] | Array,
+    count: int = 256,
 ) -> SeparableTarget:
     """The target that equals Σ_i Π_l terms[i][l](z_l) on the domain's box, cut off smoothly within margins beyond it.
 
@@ -203,12 +207,14 @@ def barenblatt_target(
     require(inside, "domain", domain, f"inside the support, whose radius is {profile.radius(domain.time[0]):.3g} at t₀")
     alpha, beta, ones = profile.decay_rate, profile.spreading_rate, np.ones_like
 
-    def bowl(centre: float) -> Factor:
+    def bowl(centre: float) -> CoordinateFunction:
         return lambda x: (x - centre) ** 2
 
-    terms: list[list[Factor]] = [[lambda t: profile.mass_parameter * t**-alpha, *[ones] * profile.space_dim]]
+    terms: list[list[CoordinateFunction]] = [
+        [lambda t: profile.mass_parameter * t**-alpha, *[ones] * profile.space_dim]
+    ]
     for axis, centre in enumerate(profile.centre):
-        factors: list[Factor] = [ones] * profile.space_dim
+        factors: list[CoordinateFunction] = [ones] * profile.space_dim
         factors[axis] = bowl(centre)
         terms.append([lambda t: -profile.curvature * t ** -(alpha + 2 * beta), *factors])
     return separable_target(terms, domain, margin=margins, count=count)

@@ -19,14 +19,14 @@ from rannpde.studies.show.analysis import Series, collect
 from rannpde.studies.show.chapter import Chapter, doubling
 from rannpde.studies.show.figures import style
 from rannpde.studies.show.report import Page, Section, render, slope_table
-from rannpde.studies.study import Fit, Measurement, StudyCell, Unbiased
+from rannpde.studies.study import Fit, MeasurementCell, StudyCell, Unbiased
 
 
 def invented(cell: StudyCell) -> Result:
     """An error that falls like N^(-1/2), and that one change alone, the smaller penalty, makes a quarter."""
     if isinstance(cell, Unbiased):
         return UnbiasedResult(tuple((n**-0.5, 1.01 * n**-0.5) for n in cell.widths), -0.5, 0.01, 1.0, 0.1)
-    if isinstance(cell, Measurement):
+    if isinstance(cell, MeasurementCell):
         rows = tuple((n**-0.5, 1.01 * n**-0.5) for n in cell.widths)
         names = ("error", "initial", "boundary", "from_variance", "corrected", "printed")
         others = ("initial_bound", "boundary_bound", *(f"band {k}" for k in range(BANDS)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rannpde.studies.paper.catalogue import CHAPTERS
-from rannpde.studies.paper.statements import STATEMENTS, Statement, table
+from rannpde.studies.paper.statements import STATEMENTS, PaperStatement, table
 
 ROOT = Path(__file__).parents[3]
 BEGIN, END = "<!-- statements: begin -->", "<!-- statements: end -->"
@@ -19,7 +19,7 @@ def test_every_statement_has_a_row_of_its_own():
 
 
 @pytest.mark.parametrize("one", STATEMENTS, ids=lambda one: one.label)
-def test_code_test_and_figure_exist(one: Statement):
+def test_code_test_and_figure_exist(one: PaperStatement):
     module, name = one.code.rsplit(".", 1)
     assert hasattr(import_module(f"rannpde.{module}"), name)
     path, test = one.test.split("::")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Statement:
+class PaperStatement:
     """label : the paper's label, or its section; code : dotted name under rannpde; test : file::function under tests
 
     figure : chapters of the report that show it, apart by commas; empty where there is none
@@ -28,8 +28,8 @@ _UNBIASED, _RIDGELET, _TARGETS = "theory/test_unbiased.py", "theory/test_ridgele
 _WAVE, _PROFILE, _FIT = "pde/zoo/test_travelling_wave.py", "pde/zoo/test_barenblatt.py", "studies/run/test_fit.py"
 _FEATURES, _LAWS = "network/test_features.py", "network/test_laws.py"
 
-STATEMENTS: tuple[Statement, ...] = tuple(
-    Statement(*row)
+STATEMENTS: tuple[PaperStatement, ...] = tuple(
+    PaperStatement(*row)
     for row in (
         # 2 Preliminaries
         ("def:rann", "time-dependent random network", "network.network.Network", "network/test_network.py::test_values_and_derivatives_by_hand"),

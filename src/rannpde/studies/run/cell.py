@@ -9,7 +9,7 @@ from rannpde.errors import InputError, choose
 from rannpde.studies.run.fit import FitResult, run_fit
 from rannpde.studies.run.measured import MeasuredResult, run_measurement
 from rannpde.studies.run.unbiased import UnbiasedResult, run_unbiased
-from rannpde.studies.study import Fit, Measurement, StudyCell, Unbiased
+from rannpde.studies.study import Fit, MeasurementCell, StudyCell, Unbiased
 
 Result = FitResult | UnbiasedResult | MeasuredResult
 
@@ -23,7 +23,7 @@ def run_cell(cell: StudyCell) -> Result:
             return run_fit(cell)
         case Unbiased():
             return run_unbiased(cell)
-        case Measurement():
+        case MeasurementCell():
             return run_measurement(cell)
     raise TypeError(f"{type(cell).__name__} is no kind of cell")
 

@@ -11,7 +11,7 @@ from rannpde.domains import Box
 from rannpde.errors import choose, positive_integer, require
 from rannpde.fitting.fit import fit
 from rannpde.network.features import FourierFeatures
-from rannpde.studies.study import Measurement
+from rannpde.studies.study import MeasurementCell
 
 WIDTH_RULES = ("fixed", "root", "root-log")
 TEST_POINTS = 4000
@@ -19,7 +19,7 @@ TEST_POINTS = 4000
 
 
 @dataclass(frozen=True)
-class SampleError(Measurement):
+class SampleError(MeasurementCell):
     """Relative L² errors of ridge fits to M samples with noise; here the sizes ``networks`` are the numbers M.
 
     noise : standard deviation of the noise, in units of the root mean square of the function

@@ -8,9 +8,9 @@ from math import isfinite, sqrt
 
 from rannpde.errors import require
 from rannpde.studies.run.fit import check_measured
-from rannpde.studies.study import Measurement
+from rannpde.studies.study import MeasurementCell
 
-Rows = tuple[tuple[float, ...], ...]
+MeasuredRows = tuple[tuple[float, ...], ...]
 """For each width the number of every realisation."""
 
 
@@ -18,7 +18,7 @@ Rows = tuple[tuple[float, ...], ...]
 class MeasuredResult:
     """Quantities by name, "error" among them; each has a row for each width and a number for each realisation."""
 
-    quantities: dict[str, Rows]
+    quantities: dict[str, MeasuredRows]
     seconds: float
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class MeasuredResult:
         check_measured("seconds", self.seconds)
 
     @property
-    def error(self) -> Rows:
+    def error(self) -> MeasuredRows:
         """The errors, by width and realisation."""
         return self.quantities["error"]
 
@@ -45,7 +45,7 @@ class MeasuredResult:
         return sqrt(sum(error**2 for error in self.error[-1]) / len(self.error[-1]))
 
 
-def run_measurement(cell: Measurement) -> MeasuredResult:
+def run_measurement(cell: MeasurementCell) -> MeasuredResult:
     """Measure the cell. Depends on the cell alone."""
     started = time.perf_counter()
     found = cell.measure()

@@ -22,7 +22,7 @@ from rannpde.fitting.sobolev import sobolev_samples
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Gaussian, HeavyTailed
 from rannpde.network.network import Network
-from rannpde.studies.study import Measurement
+from rannpde.studies.study import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 from rannpde.theory.bounds import theorem_bound
 from rannpde.theory.corollaries import (
@@ -56,7 +56,7 @@ DELTA = 0.1
 
 
 @dataclass(frozen=True)
-class PinnLoss(Measurement):
+class PinnLoss(MeasurementCell):
     """√J_PDE of networks of one kind at all widths, for several draws of the hidden layer, and what bounds it.
 
     kind : "unbiased" (Theorem 1, law π, tanh), "ridge", "sobolev" (H^1_t H^2_x) or "minimised"

@@ -11,7 +11,7 @@ from rannpde.errors import choose, positive_integer, require
 from rannpde.fitting.fit import fit
 from rannpde.fitting.sobolev import sobolev_samples
 from rannpde.network.features import FourierFeatures
-from rannpde.studies.study import Measurement
+from rannpde.studies.study import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 
 KINDS = ("values", "derivatives")
@@ -22,7 +22,7 @@ POINTS_PER_NEURON = 10
 
 
 @dataclass(frozen=True)
-class SobolevRate(Measurement):
+class SobolevRate(MeasurementCell):
     """Relative errors in H^p_t H^q_x of Fourier fits at all widths, for several draws.
 
     kind : "values", or "derivatives": those of the same norm are fitted, too

@@ -16,7 +16,7 @@ from rannpde.fitting.adaptive import adaptive_features
 from rannpde.fitting.fit import fit
 from rannpde.network.features import FourierFeatures
 from rannpde.network.laws import HeavyTailed
-from rannpde.studies.study import Measurement
+from rannpde.studies.study import MeasurementCell
 from rannpde.studies.target import PlainTarget
 
 LAWS = ("pi", "gaussian", "adapted")
@@ -62,7 +62,7 @@ def _waves() -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class BandErrors(Measurement):
+class BandErrors(MeasurementCell):
     """Relative errors by octave of ridge fits: quantities "band 0", …, and "error" for all.
 
     law : "pi" (π of Theorem 1 times ``scale``, Fourier features), "gaussian" (Fourier features of that scale), or

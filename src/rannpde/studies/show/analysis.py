@@ -21,7 +21,7 @@ from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.measured import MeasuredResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
-from rannpde.studies.study import Curve, Fit, Measurement, Study, StudyCell
+from rannpde.studies.study import Fit, MeasurementCell, Study, StudyCell, StudyCurve
 
 Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""
@@ -61,7 +61,7 @@ class Slope:
 class Series:
     """The finished cells of one curve."""
 
-    curve: Curve
+    curve: StudyCurve
     cells: tuple[StudyCell, ...]
     results: Mapping[str, Result]
     """By the key of the cell; cells that failed are missing."""
@@ -143,7 +143,7 @@ class Series:
     @property
     def relative(self) -> bool:
         """Whether errors are shares of the function's size, so that 1 is the error of the zero function."""
-        return not any(isinstance(cell, Measurement) and not cell.relative for cell in self.cells)
+        return not any(isinstance(cell, MeasurementCell) and not cell.relative for cell in self.cells)
 
     @cached_property
     def resolved(self) -> Array:
