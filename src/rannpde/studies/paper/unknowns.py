@@ -31,7 +31,7 @@ DEVIATIONS = (
 
 
 def chapter(size: Size) -> Chapter:
-    """Eight curves in d = 4 and d = 5."""
+    """Seven curves, as many as there are colours, in d = 4 and d = 5."""
     curves = [curve for d in DIMENSIONS for curve in _curves(d)]
     study = Study(
         "unknowns",
@@ -57,7 +57,6 @@ def _curves(d: int) -> list[FittedCurve]:
         ("T = 0.1", replace(base, duration=0.1), None, None),
         ("t₀ = 0.1", replace(base, start=0.1), None, None),
         ("scale 5", base, Layer(scale=5.0), None),
-        ("scale 2.5", base, Layer(scale=2.5), None),
         ("tested where trained", base, None, Sampling(test_focus=0.5)),
     ]
     return [FittedCurve(f"d = {d}, {name}", target, layer, sampling) for name, target, layer, sampling in choices]

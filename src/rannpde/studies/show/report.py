@@ -117,7 +117,8 @@ def _outside(one: Series) -> str:
     if not one.resolved[-1]:
         return f"the error is above {CRUDE:g} up to the last width"
     if one.resolved.sum() < FEWEST_FOR_A_RATE <= len(one.widths):
-        return f"only {int(one.resolved.sum())} widths with errors below {CRUDE:g}"
+        count = int(one.resolved.sum())
+        return f"only {count} {'width' if count == 1 else 'widths'} with errors below {CRUDE:g}"
     if one.resolved.sum() < FEWEST_FOR_A_RATE:
         return f"fewer than {FEWEST_FOR_A_RATE} widths"
     return "bends up to the last width"
