@@ -37,7 +37,7 @@ import evolve
 import rannpde as rp
 from classical import Array, Function
 from inverse_cases import CASES, DRAWN, SMALL, Case
-from rannpde.pde.inverse.identify import Rounds
+from rannpde.pde.inverse.identify import OuterIterations
 from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.monitor import Monitor
 
@@ -205,11 +205,13 @@ def fits_of(case: Case, noise: float) -> Callable[[int], Draw]:
     """Seed → a fit. All share the discretisation of a fit to exact values, and begin there: only the noise is new.
 
     The discretisation's error, which that fit found to be far below what the noise leaves uncertain, is the same for
-    all; every fit is a search of its own, with its own strengths of priors and its own intervals.
+    all; every fit is a search of its own, with its own path of priors and its own intervals.
     """
     problem = case.smooth(noise)
     monitor = Monitor()
-    search = Rounds([problem], case.tol, rp.Identify().solver([problem], monitor), np.random.default_rng(0), monitor)
+    search = OuterIterations(
+        [problem], case.tol, rp.Identify().solver([problem], monitor), np.random.default_rng(0), monitor
+    )
     search.run()
 
     def fit(seed: int) -> Draw:

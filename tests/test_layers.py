@@ -49,14 +49,18 @@ BELOW_IN_PDE = {
     "budget": set(),
     "monitor": {"budget"},
     "solution": {"problem", "monitor"},
+    "forward_model": STATED | {"monitor", "solution"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
     "initial": STATED,
-    "collocation": STATED | {"monitor", "solution", "start"},
-    "cells": STATED | {"monitor", "solution", "start", "initial"},
-    "lines": STATED | {"monitor", "solution"},
-    "inverse": STATED | {"monitor", "solution", "cells", "lines"},
-    "solve": STATED | {"budget", "monitor", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
+    "intrinsic": STATED,
+    "time": {"monitor"},
+    "collocation": STATED | {"monitor", "solution", "start", "forward_model"},
+    "cells": STATED | {"intrinsic", "monitor", "solution", "start", "initial", "time", "forward_model"},
+    "lines": STATED | {"monitor", "solution", "time", "forward_model"},
+    "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
+    "solve": STATED
+    | {"budget", "monitor", "solution", "forward_model", "ensembles", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
 BELOW_IN_CELLS = {
@@ -70,13 +74,28 @@ BELOW_IN_CELLS = {
     "stationary": {"tuning", "basis", "mesh", "network", "condensation", "constraints"},
     "time": {"tuning", "interfaces", "basis", "mesh", "network", "condensation", "constraints"},
     "adaptivity": {"tuning", "interfaces", "basis", "mesh", "network", "stationary"},
-    "method": {"tuning", "time", "adaptivity"},
+    "model": {"tuning", "basis", "mesh", "network", "stationary", "time"},
+    "method": {"tuning", "network", "time", "adaptivity", "model"},
 }
 """interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
+BELOW_IN_LINES = {
+    "tuning": set(),
+    "solution": set(),
+    "comparison": {"solution"},
+    "adaptive": {"tuning", "solution", "comparison"},
+    "features": {"tuning", "solution", "comparison", "adaptive"},
+    "fourier": {"tuning", "solution", "adaptive"},
+    "tensor": {"tuning", "solution", "adaptive", "features"},
+    "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
+    "files": {"tuning", "solution", "features", "fourier", "tensor"},
+    "method": {"tuning", "solution", "comparison", "adaptive", "features", "fourier", "tensor", "sensitivities"},
+}
+"""solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
+LINES = [p for p in INNER if place(p, 1) == "lines" and p != ROOT / "pde" / "lines" / "__init__.py"]
 CELLS = [p for p in INNER if place(p, 1) == "cells" and p != ROOT / "pde" / "cells" / "__init__.py"]
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
@@ -132,7 +151,19 @@ def test_inside_cells_imports_point_downwards(path):
     assert used <= BELOW_IN_CELLS[part], f"pde.cells.{part} may not import {used - BELOW_IN_CELLS[part]}"
 
 
-@pytest.mark.parametrize("table", [BELOW, BELOW_IN_PDE, BELOW_IN_CELLS], ids=["rannpde", "pde", "cells"])
+@pytest.mark.parametrize("path", LINES, ids=lambda p: str(p.relative_to(ROOT / "pde" / "lines")))
+def test_inside_lines_imports_point_downwards(path):
+    part = place(path, 2)
+    names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.lines.")]
+    used = {name[3] for name in names} - {part}
+    assert used <= BELOW_IN_LINES[part], f"pde.lines.{part} may not import {used - BELOW_IN_LINES[part]}"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [BELOW, BELOW_IN_PDE, BELOW_IN_CELLS, BELOW_IN_LINES],
+    ids=["rannpde", "pde", "cells", "lines"],
+)
 def test_the_layers_have_an_order(table):
     """Each table is topologically sorted: what a part may import stands above it, so that no two import each other."""
     TopologicalSorter(table).prepare()
@@ -141,8 +172,8 @@ def test_the_layers_have_an_order(table):
         assert table[part] <= set(parts[:number]), f"{part} may import {table[part] - set(parts[:number])} below it"
 
 
-def test_no_modules_inside_cells_import_each_other_in_a_circle():
-    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in CELLS}
+def test_no_modules_inside_pde_import_each_other_in_a_circle():
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in INNER}
     graph = {name: imports(without_hints(read(path))) & set(names) for name, path in names.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 

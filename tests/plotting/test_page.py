@@ -143,7 +143,7 @@ def tank() -> rp.Solution:
 
 def test_what_was_found_has_its_interval_and_its_figure_is_open(tank):
     text = page(tank)
-    for words in (str(tank.parameters["k"]), "± ", "(95 %)", "misfit", "<details open>", *tank.told):
+    for words in (str(tank.parameters["k"]), "± ", "(95 %)", "misfit", "<details open>", *tank.notes):
         assert words in text, words
 
 

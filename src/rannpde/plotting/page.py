@@ -151,7 +151,7 @@ def _found(solution: Solution) -> str:
             (escape(name), _number(sigma), _number(solution.misfit[name])) for name, sigma in solution.noise.items()
         ]
         parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
-        parts.append(_listed(solution.told))
+        parts.append(_listed(solution.notes))
     given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items()]
     if given:
         parts.append(_table(("parameter", "value"), given))
