@@ -1,9 +1,9 @@
 """Unknown numbers and functions from noisy values, beside SciPy's least squares through a classical solver.
 
-    python benchmarks/inverse.py                        the whole table, some minutes
-    python benchmarks/inverse.py --only burgers lorenz --draws 10
-    python benchmarks/inverse.py --coverage 200         how often 95 % intervals hold the truth, small problems
-    python benchmarks/inverse.py --coverage 50 --only decay     draws are kept: what was interrupted goes on
+    python -m benchmarks.inverse                        the whole table, some minutes
+    python -m benchmarks.inverse --only burgers lorenz --draws 10
+    python -m benchmarks.inverse --coverage 200         how often 95 % intervals hold the truth, small problems
+    python -m benchmarks.inverse --coverage 50 --only decay     draws are kept: what was interrupted goes on
 
 Ours: ``solve(problem, tol=…)`` and nothing else. Classical: ``scipy.optimize.least_squares`` through a spectral solver
 or ``solve_ivp``, nodes and steps chosen by hand, from the same guesses and the same values. Noise is relative to the
@@ -33,10 +33,10 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import binom
 
-import evolve
 import rannpde as rp
-from classical import Array, Function
-from inverse_cases import CASES, DRAWN, SMALL, Case
+from benchmarks import evolve
+from benchmarks.classical import Array, Function
+from benchmarks.inverse_cases import CASES, DRAWN, SMALL, Case
 from rannpde.pde.inverse.identify import OuterIterations
 from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.monitor import Monitor

@@ -1,11 +1,11 @@
 """What the empirical numbers of the solvers are worth: each is halved and doubled over a fixed set of problems.
 
-    python benchmarks/sensitivity.py                        all fields, about an hour
-    python benchmarks/sensitivity.py refinement placement.flat these fields, by name or with the group before it
-    python benchmarks/sensitivity.py --used                 only which fields change anything at all
-    python benchmarks/sensitivity.py --off                  what each rule is worth: all without it
-    python benchmarks/sensitivity.py --list                 the fields and their values
-    python benchmarks/sensitivity.py --problems heat wave   on these problems of the set
+    python -m benchmarks.sensitivity                        all fields, about an hour
+    python -m benchmarks.sensitivity refinement placement.flat these fields, by name or with the group before it
+    python -m benchmarks.sensitivity --used                 only which fields change anything at all
+    python -m benchmarks.sensitivity --off                  what each rule is worth: all without it
+    python -m benchmarks.sensitivity --list                 the fields and their values
+    python -m benchmarks.sensitivity --problems heat wave   on these problems of the set
 
 Tuples are changed as a whole, whole numbers stay whole and at least 1. SchurFactors of growth change by their excess
 over 1, and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems;

@@ -157,12 +157,12 @@ def _fitted(
             return Fitted(mixed, samples.unit, samples.rows, samples.outside, samples.scalar, "mixed")
     equations, solver = _all_sums(features, samples, method, data)
     try:
-        result = solved(equations, samples.rows, penalty, cutoff)
+        result = solved_weights(equations, samples.rows, penalty, cutoff)
     except NotPositiveDefinite:
         if method != "auto" or not samples.repeatable:
             raise
         equations, solver = _all_sums(features, samples, "orthogonal", data)
-        result = solved(equations, samples.rows, penalty, cutoff)
+        result = solved_weights(equations, samples.rows, penalty, cutoff)
     return Fitted(result, samples.unit, samples.rows, samples.outside, samples.scalar, solver)
 
 
@@ -201,7 +201,7 @@ def sums(features: RandomLayer, samples: Samples, method: FitMethod) -> tuple[Fi
     return equations, solver
 
 
-def solved(
+def solved_weights(
     equations: FitEquations | None, rows: int, penalty: float | Literal["gcv"], cutoff: float | None
 ) -> LinearFit:
     """The fit of equations over that many rows."""

@@ -19,7 +19,7 @@ from rannpde.arrays import Array
 from rannpde.network.features import FourierFeatures
 from rannpde.network.kernels import forked
 
-TOLERANCE = 3e-13
+NUFFT_TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
 
 LARGEST_DIM = 3
@@ -60,7 +60,7 @@ def normal_sums(
     points: Array,
     values: Array,
     weights: Array | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = NUFFT_TOLERANCE,
     only_moment: bool = False,
 ) -> tuple[Array, Array]:
     """Lower triangle of Σ φφᵀ (columns, columns), upper triangle zero, and Σ φy (columns, outputs).

@@ -25,7 +25,7 @@ from rannpde.theory.losses import EquationSystem, Gas, navier_stokes, porous_med
 from rannpde.theory.separable import barenblatt_target
 from rannpde.theory.targets import RidgeletTarget
 
-MARGIN = 1.5
+_MARGIN = 1.5
 """Beyond the unit cube in space, where the smooth Barenblatt profile is still far inside its support."""
 
 
@@ -119,7 +119,7 @@ class SmoothBarenblatt(TrueSolution):
 
     @property
     def functions(self) -> tuple[RidgeletTarget, ...]:
-        margins = [0.9 * self.start] + [MARGIN] * self.space_dim
+        margins = [0.9 * self.start] + [_MARGIN] * self.space_dim
         return (barenblatt_target(self.exact.profile, self.domain, margin=margins),)
 
 

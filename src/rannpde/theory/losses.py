@@ -19,7 +19,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains import Domain, Estimate, SpaceTime, integrate
 from rannpde.domains.norms import Difference, evaluate
-from rannpde.domains.quadrature import Options
+from rannpde.domains.quadrature.integrals import Options
 from rannpde.domains.region import Region
 from rannpde.errors import is_real, require
 from rannpde.pde.residual import jets_of

@@ -9,13 +9,13 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.run.generalisation import SampleError
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
-from rannpde.studies.show.figures import ERROR, Drawing, error_curve, log_axes, panels
+from rannpde.studies.show.figures import ERROR_LABEL, Drawing, error_curve, log_axes, panels
 from rannpde.studies.study import MeasuredCurve, Study
 from rannpde.studies.target import GaussianBump
 
 RULES = {"fixed": "N = 64", "root": "N = √M", "root-log": "N = √M log M"}
 NOISES = (0.0, 0.1, 0.5)
-LAST: dict[Size, int] = {"quick": 4096, "default": 16384, "full": 65536}
+_LAST: dict[Size, int] = {"quick": 4096, "default": 16384, "full": 65536}
 RATES = (("M^(-1/4), guaranteed", -0.25, ":"), ("M^(-1/2)", -0.5, "--"))
 DEVIATIONS = (
     "Not in the paper, which proves approximation and cites Rudi and Rosasco (2017) for generalisation. They "
@@ -31,7 +31,7 @@ DEVIATIONS = (
 
 def chapter(size: Size) -> Chapter:
     """Three rules for the width, three levels of noise."""
-    sizes = doubling(64, LAST[size])
+    sizes = doubling(64, _LAST[size])
     curves = [
         MeasuredCurve(f"noise {noise:g}, {name}", SampleError("", "", GaussianBump(2), 0, sizes, noise, rule))
         for noise in NOISES
@@ -67,7 +67,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
             axes.plot(sizes, first * (sizes / sizes[0]) ** rate, color="black", ls=dash, lw=1.0, label=label)
         axes.set(title=heading, xlabel="samples M")
         log_axes(axes)
-    grid[0].set_ylabel(ERROR)
+    grid[0].set_ylabel(ERROR_LABEL)
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     caption = (
         "Test error against the number of samples, at a fixed width and at widths that grow with √M; bands of "

@@ -15,7 +15,7 @@ from rannpde.studies.study import FittedCurve
 from rannpde.studies.target import NavierStokes
 
 TABLE = 5000
-WIDTHS = (10, 20, 40, 80, 160, 250)
+_WIDTHS = (10, 20, 40, 80, 160, 250)
 MODES = {
     "corrected": NavierStokes(),
     "table of 5,000 points": NavierStokes(table_points=TABLE),
@@ -38,7 +38,7 @@ def chapter(size: Size) -> Chapter:
         base,
         name="literal",
         title="The travelling wave as printed",
-        widths=WIDTHS,
+        widths=_WIDTHS,
         seeds=base.seeds[: 2 if size == "quick" else 5],
         curves=tuple(FittedCurve(name, target=target) for name, target in MODES.items()),
     )

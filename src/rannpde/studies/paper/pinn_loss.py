@@ -9,14 +9,14 @@ import numpy as np
 from rannpde.plotting.style import COLOURS, MARKERS
 from rannpde.studies.layer import Layer
 from rannpde.studies.run.measured import MeasuredResult
-from rannpde.studies.run.pinn import DELTA, KINDS, PinnLoss
+from rannpde.studies.run.pinn import DELTA, PINN_KINDS, PinnLoss
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
-from rannpde.studies.show.figures import WIDTH, Drawing, log_axes, panels
+from rannpde.studies.show.figures import WIDTH_LABEL, Drawing, log_axes, panels
 from rannpde.studies.study import MeasuredCurve, Study
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, TrueSolution, WaveSolution
 
-SOLUTIONS: dict[str, TrueSolution] = {
+_SOLUTIONS: dict[str, TrueSolution] = {
     "PME, d = 1": SmoothBarenblatt(1),
     "PME, d = 2": SmoothBarenblatt(2),
     "PME, d = 3": SmoothBarenblatt(3),
@@ -55,8 +55,8 @@ def chapter(size: Size) -> Chapter:
     """Four networks on five solutions."""
     many, few = DRAWS[size]
     curves = []
-    for name, solution in SOLUTIONS.items():
-        for kind in KINDS:
+    for name, solution in _SOLUTIONS.items():
+        for kind in PINN_KINDS:
             unbiased = kind == "unbiased"
             widths = doubling(32, UNBIASED_LAST[size]) if unbiased else doubling(25, FITTED_LAST[size], 2)
             cell = PinnLoss("", "", solution, 0, widths, kind, many if unbiased else few)
@@ -80,7 +80,7 @@ def _groups(series: Sequence[Series]) -> dict[str, dict[str, Series]]:
     for one in series:
         cell = one.cells[0]
         if isinstance(cell, PinnLoss):
-            name = next(name for name in SOLUTIONS if one.label.startswith(name))
+            name = next(name for name in _SOLUTIONS if one.label.startswith(name))
             found.setdefault(name, {})[cell.kind] = one
     return found
 
@@ -91,7 +91,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     figure.set_figheight(figure.get_figheight() + 0.9)  # room for the legend
     words = []
     for axes, (name, members) in zip(grid, groups.items(), strict=True):
-        for number, kind in enumerate(KINDS):
+        for number, kind in enumerate(PINN_KINDS):
             if kind not in members:
                 continue
             one, colour = members[kind], COLOURS[number]
@@ -105,7 +105,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
                 axes.plot(one.widths, one.mean(quantity), color="black", ls=dash, lw=1.0, label=label)
             middle = one.quantiles(0.5) ** 2
             axes.plot(one.widths, middle[0] * one.widths[0] / one.widths, color="grey", lw=0.8, label="∝ 1/N")
-        axes.set(title=name, xlabel=WIDTH, ylabel="J_PDE" if name.startswith("PME") else "J¹ + J²")
+        axes.set(title=name, xlabel=WIDTH_LABEL, ylabel="J_PDE" if name.startswith("PME") else "J¹ + J²")
         log_axes(axes)
     handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)

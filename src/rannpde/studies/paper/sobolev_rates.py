@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rannpde.studies.layer import Layer
-from rannpde.studies.run.sobolev import KINDS, SobolevRate
+from rannpde.studies.run.sobolev import SOBOLEV_KINDS, SobolevRate
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, doubling
 from rannpde.studies.show.figures import Drawing, comparison_drawing
 from rannpde.studies.study import MeasuredCurve, Study
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, TrueSolution
 
-SOLUTIONS: dict[str, TrueSolution] = {"Barenblatt, d = 2": SmoothBarenblatt(2), "periodic flow": PeriodicSolution()}
+_SOLUTIONS: dict[str, TrueSolution] = {"Barenblatt, d = 2": SmoothBarenblatt(2), "periodic flow": PeriodicSolution()}
 NORMS = ((0, 0), (1, 1), (1, 2))
-LAST: dict[Size, int] = {"quick": 128, "default": 256, "full": 1024}
+_LAST: dict[Size, int] = {"quick": 128, "default": 256, "full": 1024}
 DEVIATIONS = (
     "Not in the paper, whose theorem is about H^p_t H^q_x and whose experiments measure L². Fourier features of "
     "scale 2 on "
@@ -27,11 +27,11 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """Three norms on two solutions."""
     curves = []
-    for name, solution in SOLUTIONS.items():
+    for name, solution in _SOLUTIONS.items():
         for p, q in NORMS:
-            for kind in KINDS if p + q else KINDS[:1]:
+            for kind in SOBOLEV_KINDS if p + q else SOBOLEV_KINDS[:1]:
                 how = "with derivatives" if kind == "derivatives" else "values alone"
-                cell = SobolevRate("", "", solution, 0, doubling(16, LAST[size], 2), kind, p, q)
+                cell = SobolevRate("", "", solution, 0, doubling(16, _LAST[size], 2), kind, p, q)
                 curves.append(MeasuredCurve(f"{name}, {_norm(p, q)}, {how}", cell))
     study = Study(
         "sobolev-rates",
@@ -53,7 +53,7 @@ def _norm(p: int, q: int) -> str:
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
-    groups = [(name, [one for one in series if one.label.startswith(name)]) for name in SOLUTIONS]
+    groups = [(name, [one for one in series if one.label.startswith(name)]) for name in _SOLUTIONS]
     caption = (
         "Relative errors in L², H^1_t H^1_x and H^1_t H^2_x of networks fitted to values alone and to the "
         "derivatives of the "
@@ -67,7 +67,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
 def _remarks(series: Sequence[Series]) -> list[str]:
     last = {one.label: (int(one.widths[-1]), float(one.mean()[-1])) for one in series}
     remarks = []
-    for name in SOLUTIONS:
+    for name in _SOLUTIONS:
         for p, q in NORMS[1:]:
             pair = [last.get(f"{name}, {_norm(p, q)}, {how}") for how in ("values alone", "with derivatives")]
             if pair[0] and pair[1]:

@@ -14,7 +14,7 @@ from rannpde.studies.show.chapter import Chapter, Size
 from rannpde.studies.show.figures import Drawing, log_scale, panels
 from rannpde.studies.study import MeasuredCurve, Study
 
-LAWS = {
+_LAWS = {
     "π of Theorem 1": ("pi", 5.0),
     "Gaussian, the paper's scale": ("gaussian", 5.0),
     "Gaussian, scale of the highest octave": ("gaussian", 25.0),
@@ -22,7 +22,7 @@ LAWS = {
 }
 """Scales on [-1, 1]: 5 is the paper's 10 on (0, 1); the highest octave has wave numbers up to 31, that is 2π·31/2 ≈
 97."""
-WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (128, 512), "default": (128, 512, 1024), "full": (128, 512, 2048)}
+_WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (128, 512), "default": (128, 512, 1024), "full": (128, 512, 2048)}
 DEVIATIONS = (
     "Asked in the paper's conclusion. The function is a sum of plane waves in four octaves of equal energy on "
     "(0, 1)²; errors "
@@ -36,15 +36,15 @@ DEVIATIONS = (
 def chapter(size: Size) -> Chapter:
     """One panel a width."""
     curves = [
-        MeasuredCurve(name, BandErrors("", "", PlaneWaves(), 0, WIDTHS[size], law, scale))
-        for name, (law, scale) in LAWS.items()
+        MeasuredCurve(name, BandErrors("", "", PlaneWaves(), 0, _WIDTHS[size], law, scale))
+        for name, (law, scale) in _LAWS.items()
     ]
     study = Study(
         "spectral-bias",
         title="Spectral bias",
         target=PlaneWaves(),
         features=Layer(),
-        widths=WIDTHS[size],
+        widths=_WIDTHS[size],
         seeds=(0,),
         curves=tuple(curves),
     )

@@ -10,13 +10,13 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
 from rannpde.studies.show.figures import Drawing, comparison_drawing
-from rannpde.studies.show.report import interval, reading
+from rannpde.studies.show.report import interval_text, reading
 from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import PorousMedium
 
 DIMENSIONS = (4, 5)
-BASE = "as assumed"
-WIDTHS: dict[Size, tuple[int, int]] = {"quick": (32, 512), "default": (128, 2048), "full": (128, 8192)}
+_BASE = "as assumed"
+_WIDTHS: dict[Size, tuple[int, int]] = {"quick": (32, 512), "default": (128, 2048), "full": (128, 8192)}
 SEEDS: dict[Size, int] = {"quick": 2, "default": 3, "full": 5}
 DEVIATIONS = (
     "The paper gives neither b, the centre, T, nor the points of the test; t₀ = 0.01 and the scale 10 are given "
@@ -39,7 +39,7 @@ def chapter(size: Size) -> Chapter:
         target=PorousMedium(4),
         features=Layer(scale=10.0),
         penalty=1e-5,
-        widths=doubling(*WIDTHS[size]),
+        widths=doubling(*_WIDTHS[size]),
         seeds=tuple(range(SEEDS[size])),
         curves=tuple(curves),
     )
@@ -51,7 +51,7 @@ def _curves(d: int) -> list[FittedCurve]:
     base = PorousMedium(d)
     whole = float(Barenblatt((0.5,) * d, 1.0).radius(base.first_time))
     choices: list[tuple[str, PorousMedium, Layer | None, Sampling | None]] = [
-        (BASE, base, None, None),
+        (_BASE, base, None, None),
         ("b = 1", replace(base, radius=whole), None, None),
         ("centre 0", replace(base, centre=0.0), None, None),
         ("T = 0.1", replace(base, duration=0.1), None, None),
@@ -76,7 +76,7 @@ def _tables(series: Sequence[Series]) -> list[Table]:
     rows = []
     for one in series:
         slope = one.asymptotic_slope
-        told = "–" if slope is None else f"{slope.value:.2f} {interval(slope)} from N = {slope.first}"
+        told = "–" if slope is None else f"{slope.value:.2f} {interval_text(slope)} from N = {slope.first}"
         rows.append((one.label, f"N = {one.widths[-1]}", f"{one.mean()[-1]:.3g}", told, reading(one)))
     head = ("setting", "last width", "error there", "slope of the asymptotic part", "reading")
     return [Table("Which settings are in their asymptotic regime, and with which slope.", head, tuple(rows))]

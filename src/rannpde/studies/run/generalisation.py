@@ -14,7 +14,7 @@ from rannpde.network.features import FourierFeatures
 from rannpde.studies.study import MeasurementCell
 
 WIDTH_RULES = ("fixed", "root", "root-log")
-TEST_POINTS = 4000
+_TEST_POINTS = 4000
 """Fresh uniform points without noise."""
 
 
@@ -66,6 +66,6 @@ class SampleError(MeasurementCell):
             width=self.neurons(count), scale=self.scale, rng=rng, domain=Box(np.asarray(target.bounds).tolist())
         )
         network = fit(features, points, noisy, penalty=self.strength / sqrt(count))
-        test = target.uniform(TEST_POINTS, rng)
+        test = target.uniform(_TEST_POINTS, rng)
         exact = target.values(test)
         return float(np.linalg.norm(network(test) - exact) / np.linalg.norm(exact))

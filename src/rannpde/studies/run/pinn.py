@@ -36,14 +36,14 @@ from rannpde.theory.table import order_of_finite_bound
 from rannpde.theory.traces import boundary_trace, initial_trace
 from rannpde.theory.unbiased import Estimator, estimator
 
-KINDS = ("unbiased", "ridge", "sobolev", "minimised")
-SCALE = 1.5
+PINN_KINDS = ("unbiased", "ridge", "sobolev", "minimised")
+_SCALE = 1.5
 """Standard deviation of the fitted networks' weights on [-1, 1]: the solutions vary over about their domain."""
-POINTS_PER_NEURON = 10
+_POINTS_PER_NEURON = 10
 """M = 10 N inside, as in the paper's experiments; N at the first time and N on every wall."""
 PENALTY = 1e-14
 """Of the fits, solved by orthogonal factors: the width must limit them, not λ."""
-CUTOFF = 1e-13
+_CUTOFF = 1e-13
 """Relative singular values of Gauss–Newton's linear problems that are kept: rounding with some room."""
 ITERATIONS = 12
 """Gauss–Newton converges quadratically here: 5 to 8 are needed from a constant."""
@@ -68,7 +68,7 @@ class PinnLoss(MeasurementCell):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choose("kind", self.kind, dict.fromkeys(KINDS))
+        choose("kind", self.kind, dict.fromkeys(PINN_KINDS))
         positive_integer("draws", self.draws)
         require(isinstance(self.target, TrueSolution), "target", self.target, "a true solution")
 
@@ -199,8 +199,8 @@ def _trained(cell: PinnLoss, width: int, draw: int) -> Network:
     solution = cell.solution
     domain = solution.domain
     rng = np.random.default_rng([cell.seed, draw, width, solution.space_dim])
-    features = RandomFeatures.sample(width=width, law=Gaussian(SCALE), rng=rng, domain=domain, constant=True)
-    points = domain.sample(POINTS_PER_NEURON * width, rng=rng)
+    features = RandomFeatures.sample(width=width, law=Gaussian(_SCALE), rng=rng, domain=domain, constant=True)
+    points = domain.sample(_POINTS_PER_NEURON * width, rng=rng)
     if cell.kind == "ridge":
         return fit(features, points, solution.values(points), penalty=PENALTY, method="orthogonal")
     if cell.kind == "sobolev":
@@ -232,7 +232,7 @@ def minimised(features: RandomFeatures, solution: TrueSolution, points: Array, r
         best, kept = loss, weights
         rows = np.concatenate([jacobian, np.kron(np.eye(fields), walls)])
         norms = np.linalg.norm(rows, axis=0)
-        step = lstsq(rows / norms, np.concatenate([residual, rest]), cond=CUTOFF, lapack_driver="gelsy")[0] / norms
+        step = lstsq(rows / norms, np.concatenate([residual, rest]), cond=_CUTOFF, lapack_driver="gelsy")[0] / norms
         weights = weights - step.reshape(fields, -1).T
     return Network(features, kept[:, 0] if fields == 1 else kept, {"kind": "minimiser of the PINN loss", "loss": best})
 

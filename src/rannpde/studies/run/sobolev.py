@@ -14,10 +14,10 @@ from rannpde.network.features import FourierFeatures
 from rannpde.studies.study import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 
-KINDS = ("values", "derivatives")
-TEST_POINTS = 2048
+SOBOLEV_KINDS = ("values", "derivatives")
+_TEST_POINTS = 2048
 """Sobol points of the norms: their error is far below the spread of the draws."""
-POINTS_PER_NEURON = 10
+_POINTS_PER_NEURON = 10
 """M = 10 N, as in the paper."""
 
 
@@ -37,7 +37,7 @@ class SobolevRate(MeasurementCell):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choose("kind", self.kind, dict.fromkeys(KINDS))
+        choose("kind", self.kind, dict.fromkeys(SOBOLEV_KINDS))
         positive_integer("draws", self.draws)
         require(isinstance(self.target, TrueSolution), "target", self.target, "a true solution")
 
@@ -55,12 +55,12 @@ class SobolevRate(MeasurementCell):
         domain, exact = solution.domain, solution.exact
         rng = np.random.default_rng([self.seed, draw, width])
         features = FourierFeatures.sample(width=width, scale=self.scale, rng=rng, domain=domain)
-        points = domain.sample(POINTS_PER_NEURON * width, rng=rng)
+        points = domain.sample(_POINTS_PER_NEURON * width, rng=rng)
         orders = {"time_order": self.time_order, "space_order": self.space_order}
         values, derivatives = sobolev_samples(exact, points, **orders)
         given = derivatives if self.kind == "derivatives" and derivatives else None
         network = fit(features, points, values, penalty=self.penalty, derivatives=given)
-        test = domain.sample(TEST_POINTS, rng=rng, method="sobol")
+        test = domain.sample(_TEST_POINTS, rng=rng, method="sobol")
         wrong = size = 0.0
         for index in derivative_indices(domain, **orders):
             true = evaluate(exact, test, index)

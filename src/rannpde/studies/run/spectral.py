@@ -19,7 +19,7 @@ from rannpde.network.laws import HeavyTailed
 from rannpde.studies.study import MeasurementCell
 from rannpde.studies.target import PlainTarget
 
-LAWS = ("pi", "gaussian", "adapted")
+_LAWS = ("pi", "gaussian", "adapted")
 GRID = 96
 """Points a side of the grid on which errors are transformed: six times the highest wave number."""
 BANDS = 4
@@ -76,7 +76,7 @@ class BandErrors(MeasurementCell):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choose("law", self.law, dict.fromkeys(LAWS))
+        choose("law", self.law, dict.fromkeys(_LAWS))
         positive_integer("draws", self.draws)
 
     @property

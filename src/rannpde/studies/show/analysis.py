@@ -37,7 +37,7 @@ FEWEST_FOR_A_RATE = 5
 CRUDE = 0.5
 """A relative error above this says that the function is not resolved (the zero function has 1): no regime of any
 rate."""
-SMALLEST = float(np.finfo(float).tiny)
+SMALLEST_ERROR = float(np.finfo(float).tiny)
 """In place of an error of exactly 0, which has no logarithm."""
 
 
@@ -96,7 +96,7 @@ class Series:
                     rows = list(np.atleast_2d(getattr(result, quantity)))
                 for width, row in zip(cell.widths, rows, strict=True):
                     found[width] += row.tolist()
-        least = SMALLEST if quantity == "error" else -np.inf
+        least = SMALLEST_ERROR if quantity == "error" else -np.inf
         return [np.maximum(row, least) for row in found.values()]
 
     def fits_at(self, width: int) -> dict[int, FitResult]:

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.sides import Side
+from rannpde.domains.boundary.sides import Side
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
 from rannpde.pde.cells.condensation.dissection import solve_traces

@@ -18,7 +18,7 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 
 from rannpde.arrays import Array, combinations
 from rannpde.domains.domain import Ball, Domain
-from rannpde.domains.quadrature import gauss_rule
+from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.domains.region import composite_gauss
 from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.pde.lines.features.galerkin import Rule

@@ -18,10 +18,10 @@ from rannpde.pde.lines.tensor.incompressible import IncompressibleFlow
 from rannpde.pde.lines.tensor.length_scales import (
     AxisResolution,
     Profile,
-    estimate_length_scales,
     profiles,
     resolutions_of_data,
     tail,
+    tensor_length_scales,
 )
 from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.monitor import Status
@@ -59,7 +59,7 @@ class TensorDiscretisation:
         while True:
             system = self.system(max(tol, self.settings.tol))
             if number == 1 and not segments:
-                system = replace(system, scales=with_initial_rates(system.scales, initial_rates(system)))
+                system = replace(system, scales=with_initial_rates(system.scales, tensor_initial_rates(system)))
             integrator = self.settings.time_integrator(tol, number, system, self.amplitude)
             try:
                 segments.append(self._integrated(integrator, system, segments, left > 0, number == 1 and not segments))
@@ -70,7 +70,7 @@ class TensorDiscretisation:
             trajectory, solution = segments[-1].trajectory, SpaceTimeSolution(self.form, tuple(segments))
             if trajectory.status is not None or solution.whole or not trajectory.steps:
                 return solution
-            self.resolutions, self.scales = estimate_length_scales(solution, self.resolutions, self.settings)
+            self.resolutions, self.scales = tensor_length_scales(solution, self.resolutions, self.settings)
             self.refinement *= self.settings.tuning.restart_refinement
             left -= 1
 
@@ -119,7 +119,7 @@ class TensorDiscretisation:
         for k, met in enumerate(self.goal_met):
             if failed and not met:  # an unresolved solution does not show what it lacks
                 self.first_factor[k] = min(self.used_factor[k] + 1, len(tuning.length_factors) - 1)
-        self.resolutions, self.scales = estimate_length_scales(solution, self.resolutions, self.settings)
+        self.resolutions, self.scales = tensor_length_scales(solution, self.resolutions, self.settings)
         self.profiles, self.amplitude = profiles(solution), RunningAmplitude.of(solution, tuning)
         full = system.rank >= 0.95 * self._most
         return not (failed and full)
@@ -233,7 +233,7 @@ def unresolved(system: TensorSystem, times: Array, states: Array) -> bool:
     return False
 
 
-def initial_rates(system: TensorSystem) -> dict[Component, float]:
+def tensor_initial_rates(system: TensorSystem) -> dict[Component, float]:
     """The root mean square of the rate of each component at the start."""
     start = np.array([system.evolution.domain.time[0]])
     rate = system.rates(start, system.initial_state()[:, None])[:, 0]

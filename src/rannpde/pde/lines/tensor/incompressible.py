@@ -22,8 +22,8 @@ import sympy
 from scipy.interpolate import make_interp_spline
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide
 from rannpde.domains.domain import Box, SpaceTime
-from rannpde.domains.sides import FlatSide
 from rannpde.pde.problem.evolution import Component, Evolution, Rate
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term

@@ -97,7 +97,7 @@ def _highest_mode(value: Array, axis: int, share: float) -> int:
     return int(np.ceil(np.argmax(above <= share) / 0.75))
 
 
-def estimate_length_scales(
+def tensor_length_scales(
     solution: SpaceTimeSolution, axes: list[AxisResolution], settings: IterationSettings
 ) -> tuple[list[AxisResolution], Mapping[Component, float]]:
     """The resolution along each axis over all times, by sampling the solution, and the sizes of the components."""
