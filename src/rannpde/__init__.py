@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rannpde.fitting.fit import fit
     from rannpde.fitting.normal import NormalEquations
     from rannpde.fitting.orthogonal import OrthogonalEquations
+    from rannpde.fitting.sobolev import sobolev_samples
     from rannpde.grammar import StatementError
     from rannpde.loading import load
     from rannpde.network.activations import Activation
@@ -67,6 +68,7 @@ _HOMES = {
     "domains.streams": ("mixture",),
     "errors": ("FileError", "InputError"),
     "fitting.fit": ("fit",),
+    "fitting.sobolev": ("sobolev_samples",),
     "fitting.normal": ("NormalEquations",),
     "fitting.orthogonal": ("OrthogonalEquations",),
     "grammar": ("StatementError",),
@@ -156,6 +158,7 @@ __all__ = [
     "scatter",
     "sensitivity",
     "sobolev_norm",
+    "sobolev_samples",
     "solve",
     "zoo",
 ]

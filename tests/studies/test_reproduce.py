@@ -29,7 +29,7 @@ from rannpde.studies.run.runner import Failure
 from rannpde.studies.show.chapter import Chapter
 from rannpde.studies.show.figures import FORMATS
 from rannpde.studies.show.progress import Display, duration
-from rannpde.studies.study import FittedCurve, Study
+from rannpde.studies.study import FittedCurve, MeasuredCurve, Study
 
 TOML = """
 name = "tiny"
@@ -56,13 +56,18 @@ def shrunk(chapter: Chapter) -> Chapter:
     study = chapter.study
     curves = []
     for curve in study.curves:
+        if isinstance(curve, MeasuredCurve):
+            small = tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
+            if len(curves) < 4:  # one solution, each kind of network
+                curves.append(replace(curve, measurement=replace(curve.measurement, networks=small, draws=2)))
+            continue
         widths = None if curve.widths is None else tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
         curve = replace(curve, widths=widths)
         if isinstance(curve, FittedCurve) and curve.sampling is not None:
-            curve = replace(curve, sampling=replace(curve.sampling, points_per_width=20, test_points=100))
+            curve = replace(curve, sampling=replace(curve.sampling, points_per_width=20, test_points=2000))
         curves.append(curve)
     widths = tuple(8 * 2**k for k in range(min(3, len(study.widths))))
-    sampling = replace(study.sampling, points_per_width=20, test_points=100)
+    sampling = replace(study.sampling, points_per_width=20, test_points=2000)
     return replace(chapter, study=replace(study, widths=widths, seeds=(0, 1), sampling=sampling, curves=tuple(curves)))
 
 
@@ -153,9 +158,9 @@ def test_every_chapter_runs_and_draws_at_tiny_size(tmp_path: Path) -> None:
     product = reproduce(chapters, tmp_path, heading="all", command="rannpde reproduce --quick")
     assert product.failures == ()
     drawn = {path.stem for path in product.figures}
-    wanted = {"porous-medium", "porous-medium-log", "navier-stokes", "navier-stokes-log", "navier-stokes-profile"}
-    wanted |= {"porous-medium-run-time", "navier-stokes-run-time", "navier-stokes-penalty", "limits", "compact-set"}
-    assert drawn == wanted | {"weight-laws", "scale-penalty", "dimension", "theory-rates"}
+    more = {"porous-medium-log", "navier-stokes-log", "navier-stokes-profile"}
+    more |= {"porous-medium-run-time", "navier-stokes-run-time"}
+    assert drawn == more | set(CHAPTERS)  # every chapter has a figure of its name
     text = product.page.read_text()
     check_page(text, figures=len(drawn))
     for phrase in ("What differs from the paper", "limited by", "straight from", "rannpde reproduce --quick", "gcv"):

@@ -240,7 +240,7 @@ def test_porous_medium_corollary_bounds_the_residual(exponent):
     choice = estimator(UNIT, LAW, activation="cos", time_order=1, space_order=2)
     bound = porous_medium_corollary(choice, choice.network(500, rng=0), DOMAIN, 0.1, exponent=exponent)
     assert bound.difference < bound.from_variance < bound.corrected
-    assert bound.printed > 0
+    assert bound.printed > 0 if exponent == 2 else np.isnan(bound.printed)  # the paper gives C_m for m = 2 alone
 
 
 def test_navier_stokes_corollary_bounds_the_residual():

@@ -15,10 +15,12 @@ import numpy as np
 from rannpde.arrays import Array, Rng, is_lazy, row_blocks
 from rannpde.errors import InputError, choose, finite_array, finite_points, is_real, positive_integer, reject, require
 from rannpde.fitting.adaptive import adaptive_features
+from rannpde.fitting.mixed import FEWEST_COLUMNS, fit_mixed, worthwhile
 from rannpde.fitting.normal import NormalEquations, NotPositiveDefinite, add_dense
 from rannpde.fitting.nufft import LARGEST_DIM, normal_sums, prefers_nufft
 from rannpde.fitting.orthogonal import OrthogonalEquations
 from rannpde.fitting.path import Fitted, LinearFit, check_penalty
+from rannpde.fitting.sobolev import DerivativeData, Derivatives, add_derivatives, checked_derivatives
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network
 
@@ -46,6 +48,7 @@ def fit(
     method: FitMethod = "auto",
     cutoff: float | None = None,
     weights: Array | None = None,
+    derivatives: Derivatives | None = None,
     folds: int | None = None,
     width: int | None = None,
     rng: Rng = None,
@@ -61,9 +64,11 @@ def fit(
         cross-validation; 0 asks for plain least squares
     method : "dense" (blocks of features into dsyrk), "nufft" (Fourier features in ≤ 3 dimensions), "orthogonal" (QR and
         truncated SVD, for many digits), or "auto": orthogonal for penalty 0 or when a cutoff is given, else the cheaper
-        of the others
+        of the others; for thousands of columns the dense sums in single precision, refined to double (``mixed``)
     cutoff : relative singular-value cut of the orthogonal method with penalty 0
     weights : (M,) weights ≥ 0 of the squared errors, 1 by default; not with a stream
+    derivatives : {multi-index: values of that derivative, or (values, weight)} at the same points, whose squared errors
+        are added with weight 1 or the one given: a fit in a Sobolev norm (``fitting.sobolev``); arrays only
     folds : of penalty "folds" only, 5 by default: row i of an array, or block i of Dask's, is in fold i modulo folds
     width, rng : of features="adaptive" only, which draws them where the data vary (see ``fitting.adaptive``); 300
         neurons and fresh random numbers unless given
@@ -91,16 +96,24 @@ def fit(
     if is_lazy(points) or is_lazy(values):
         from rannpde.fitting.distributed import fit_blocks  # Dask's way is loaded when it is wanted
 
+        require(
+            derivatives is None, "derivatives", "given", "left out with Dask's data", "sum the parts on one machine"
+        )
         fitted = fit_blocks(features, points, values, weights, penalty, method, cutoff, folds, progress)
     else:
         require(progress is None, "progress", progress, "left out unless the data are Dask's")
         samples = Samples(features, points, values, weights)
+        data = None
+        if derivatives is not None:
+            require(samples.repeatable, "derivatives", "given", "left out with a stream of blocks", "pass arrays")
+            require(penalty != "folds", "penalty", penalty, "a number or 'gcv' with derivatives")
+            data = checked_derivatives(derivatives, features.dim, np.asarray(values).shape)
         if penalty == "folds":
             from rannpde.fitting.folds import fit_folds
 
             fitted = fit_folds(features, samples, method, folds)
         else:
-            fitted = _fitted(features, samples, penalty, method, cutoff)
+            fitted = _fitted(features, samples, penalty, method, cutoff, data)
     about = {
         "solver": fitted.solver,
         "points": fitted.rows,
@@ -129,17 +142,40 @@ def _draw(name: str, points: Any, values: Any, weights: Any, width: int | None, 
     return adaptive_features(points, values, width, weights=weights, rng=rng)
 
 
-def _fitted(features: RandomLayer, samples: Samples, penalty: Any, method: FitMethod, cutoff: float | None) -> Fitted:
+def _fitted(
+    features: RandomLayer,
+    samples: Samples,
+    penalty: Any,
+    method: FitMethod,
+    cutoff: float | None,
+    data: list[DerivativeData] | None,
+) -> Fitted:
     """Sum the samples on this machine, and solve."""
-    equations, solver = sums(features, samples, method)
+    if data is None and method == "auto" and _in_two_precisions(features, samples, penalty):
+        mixed = fit_mixed(features, samples, penalty)
+        if mixed is not None:
+            return Fitted(mixed, samples.unit, samples.rows, samples.outside, samples.scalar, "mixed")
+    equations, solver = _all_sums(features, samples, method, data)
     try:
         result = solved_weights(equations, samples.rows, penalty, cutoff)
     except NotPositiveDefinite:
         if method != "auto" or not samples.repeatable:
             raise
-        equations, solver = sums(features, samples, "orthogonal")
+        equations, solver = _all_sums(features, samples, "orthogonal", data)
         result = solved_weights(equations, samples.rows, penalty, cutoff)
     return Fitted(result, samples.unit, samples.rows, samples.outside, samples.scalar, solver)
+
+
+def _all_sums(
+    features: RandomLayer, samples: Samples, method: FitMethod, data: list[DerivativeData] | None
+) -> tuple[FitEquations | None, str]:
+    """The equations of the values and, where they are given, of the derivatives."""
+    equations, solver = sums(features, samples, method)
+    if data is not None and equations is not None:
+        points, weights = samples.arrays
+        shared = equations.gram if solver == "nufft" and isinstance(equations, NormalEquations) else None
+        add_derivatives(equations, features, points, data, weights, samples.unit, shared)
+    return equations, solver
 
 
 def sums(features: RandomLayer, samples: Samples, method: FitMethod) -> tuple[FitEquations | None, str]:
@@ -181,6 +217,15 @@ def solved_weights(
             "give more points, a smaller width or a penalty > 0"
         )
     return equations.solve(penalty)
+
+
+def _in_two_precisions(features: RandomLayer, samples: Samples, penalty: Any) -> bool:
+    """Whether a fit may be summed in single precision and refined: arrays of many columns, a sufficient penalty."""
+    if isinstance(penalty, str) or not samples.repeatable or features.columns < FEWEST_COLUMNS:
+        return False
+    points, values, _ = next(iter(samples))
+    size = float(np.square(features.ridge(points[:64], 0)[:, : features.columns - features.constant]).sum(axis=1).max())
+    return worthwhile(features.columns, penalty, size) and _cheaper(features, points, values) == "dense"
 
 
 def _cheaper(features: RandomLayer, points: Array, values: Array) -> str:
@@ -241,6 +286,12 @@ class Samples:
             self.rows += len(points)
             self.outside += count_outside(self._features, points)
             yield points, (values[:, None] if self.scalar else values) / self.unit, weights
+
+    @property
+    def arrays(self) -> tuple[Array, Array | None]:
+        """Arrays only: all points and weights."""
+        [(points, _, weights)] = self._blocks
+        return points, weights
 
     def dealt(self, folds: int) -> list[Samples]:
         """Arrays only: the same samples in that many parts, row i in part i modulo ``folds``."""

@@ -61,10 +61,11 @@ def normal_sums(
     values: Array,
     weights: Array | None = None,
     tolerance: float = NUFFT_TOLERANCE,
+    only_moment: bool = False,
 ) -> tuple[Array, Array]:
     """Lower triangle of Σ φφᵀ (columns, columns), upper triangle zero, and Σ φy (columns, outputs).
 
-    points (M, n ≤ 3), values (M, outputs), weights (M,) of the rows.
+    points (M, n ≤ 3), values (M, outputs), weights (M,) of the rows; only_moment leaves the first of them empty
     """
     scaled = (points - features.centre) / features.halfwidth
     middle = scaled.mean(axis=0)  # the transform is cheapest around the origin; the phases absorb the shift
@@ -73,7 +74,7 @@ def normal_sums(
     frequencies = np.concatenate([features.weights, np.zeros((features.dim, 1))], axis=1)
     phases = np.append(features.phases + middle @ features.weights, 0.0)
     ones = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=float)
-    gram = _gram(features, axes, frequencies, phases, ones, tolerance)
+    gram = np.zeros((0, 0)) if only_moment else _gram(features, axes, frequencies, phases, ones, tolerance)
     sums = _real_sums(axes, (values * ones[:, None]).T, frequencies, tolerance) * np.exp(1j * phases)
     width, root = features.width, np.sqrt(features.width)
     moment = np.concatenate([sums.real[:, :width] / root, sums.imag[:, :width] / root, sums.real[:, width:]], axis=1)

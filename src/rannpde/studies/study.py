@@ -11,10 +11,10 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,19 +44,22 @@ LARGEST_INTEGER = 2**53
 class Sampling:
     """M = points_per_width · N training points, a share ``focus`` of them where the function is difficult.
 
-    Errors are relative L² on ``test_points`` uniform points: fresh for each cell, or one fixed set for all.
+    Errors are relative L² on ``test_points`` points, a share ``test_focus`` of them where the function is difficult
+    and the others uniform: fresh for each cell, or one fixed set for all.
     """
 
     points_per_width: int = 10
     focus: float = 0.5
     test_points: int = 20_000
     fixed_test: bool = False
+    test_focus: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("points_per_width", "test_points"):
             count = positive_integer(name, getattr(self, name))
             require(count <= MOST_POINTS, name, count, f"at most {MOST_POINTS}")
-        require(0 <= self.focus <= 1, "focus", self.focus, "a share in [0, 1]")
+        for name in ("focus", "test_focus"):
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a share in [0, 1]")
         require(isinstance(self.fixed_test, bool), "fixed_test", self.fixed_test, "true or false")
 
 
@@ -104,6 +107,22 @@ class UnbiasedCurve:
         require(positive_integer("pools", self.pools) >= 2, "pools", self.pools, "at least 2, for the spread")
         if self.widths is not None:
             object.__setattr__(self, "widths", _widths(self.widths))
+
+
+@dataclass(frozen=True)
+class MeasuredCurve:
+    """One line of a chapter that brings its own kind of measurement: all widths and realisations in one cell."""
+
+    label: str
+    measurement: MeasurementCell
+
+    def __post_init__(self) -> None:
+        _check_text("label", self.label)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Those of the measurement."""
+        return self.measurement.widths
 
 
 @dataclass(frozen=True)
@@ -201,6 +220,35 @@ class Unbiased(StudyCell):
 
 
 @dataclass(frozen=True)
+class MeasurementCell(StudyCell):
+    """A cell of a chapter's own kind: a frozen dataclass of plain data that knows how to measure itself.
+
+    Give study, curve and seed any values in a ``MeasuredCurve``: the study fills in its own.
+    relative : whether errors are shares of the function's size
+    """
+
+    relative: ClassVar[bool] = True
+    networks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "networks", _widths(self.networks))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return self.networks
+
+    @abstractmethod
+    def measure(self) -> dict[str, list[list[float]]]:
+        """Quantities by name, "error" among them: a row for each width, a number for each realisation.
+
+        Depends on the cell alone.
+        """
+
+
+StudyCurve = FittedCurve | UnbiasedCurve | MeasuredCurve
+
+
+@dataclass(frozen=True)
 class Study:
     """What × widths × seeds. ``cells`` is the work; running it fills records; figures read records.
 
@@ -217,7 +265,7 @@ class Study:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     sampling: Sampling = Sampling()
     penalty: float | str = 1e-5
-    curves: tuple[FittedCurve | UnbiasedCurve, ...] = ()
+    curves: tuple[StudyCurve, ...] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -250,9 +298,12 @@ class Study:
         """Seed by seed, so that a whole curve can be seen early."""
         return tuple(cell for seed in self.seeds for curve in self.curves for cell in self.cells_of(curve, (seed,)))
 
-    def cells_of(self, curve: FittedCurve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
-        """The cells of one curve, by width, then by seed; an unbiased curve is one cell, of the first seed."""
+    def cells_of(self, curve: StudyCurve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
+        """The cells of one curve, by width, then by seed; curves that are not fits are one cell, of the first seed."""
         seeds = self.seeds if seeds is None else seeds
+        if isinstance(curve, MeasuredCurve):
+            own = replace(curve.measurement, study=self.name, curve=curve.label, seed=self.seeds[0])
+            return (own,) if self.seeds[0] in seeds else ()
         if isinstance(curve, UnbiasedCurve):
             setup = (curve.target, self.seeds[0], curve.law, curve.decay, curve.activation, curve.pools)
             one = Unbiased(self.name, curve.label, *setup, curve.widths or self.widths)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
-from rannpde.errors import finite_array, positive_integer, positive_number, require
+from rannpde.errors import finite_array, is_real, positive_integer, positive_number, require
 from rannpde.grammar import Call, Node, children, parse
 from rannpde.pde.functions import Formula
 from rannpde.pde.statement.reading import read
@@ -29,6 +29,8 @@ Generator = np.random.Generator
 LARGEST_DIMENSION = 1000
 """d at most: a hundred times what the studies use; a study file that asks for more is a mistake or an attack."""
 
+LARGEST_TABLE = 10**6
+"""Entries of a table of the wave: two hundred times the paper's."""
 MOST_COMPARED = 32
 """Arguments of max and min in a formula: SymPy compares all pairs, which took 82 s for 400 and takes 0.3 s for 32."""
 
@@ -86,7 +88,9 @@ class PorousMedium:
     """The Barenblatt profile on (t₀, t₀ + duration) × (0, 1)^d (section "Experiments for PME").
 
     start : t₀, by default the paper's 0.1 for d ≤ 3 and 0.01 beyond
-    radius : of the support at t₀; the centre is (1/2, …, 1/2)
+    radius : of the support at t₀, which fixes b; ``radius_for`` gives the one of a given b
+    centre : every coordinate of the centre, 1/2 by default; 0 is the formula read literally, with the cube (0, 1)^d
+        in one orthant of the profile
     inside : None for the whole cube; a fraction c < 1 restricts the problem to the ball of radius c·radius, a compact
         set inside the support at every time, where the profile is smooth and the theorem applies
     """
@@ -99,14 +103,18 @@ class PorousMedium:
     focus_low: float = 0.2
     focus_high: float = 0.8
     inside: float | None = None
+    centre: float = 0.5
 
     def __post_init__(self) -> None:
         _dimension(self.space_dim)
+        require(is_real(self.centre), "centre", self.centre, "a finite number")
         positive_number("start", self.first_time)
         positive_number("duration", self.duration)
         focus = (self.focus_low, self.focus_high)
         require(0 <= focus[0] < focus[1] <= 1, "focus_low, focus_high", focus, "increasing, in [0, 1]")
         require(self.inside is None or 0 < self.inside < 1, "inside", self.inside, "left out, or a fraction in (0, 1)")
+        central = self.inside is None or self.centre == 0.5
+        require(central, "centre", self.centre, "1/2 with inside, whose ball must lie in the cube")
         self.exact  # noqa: B018  (its own checks of exponent and radius)
 
     @property
@@ -117,8 +125,9 @@ class PorousMedium:
     @property
     def exact(self) -> Barenblatt:
         """The profile itself."""
+        centre = (float(self.centre),) * self.space_dim
         return Barenblatt.with_radius(
-            self.radius, time=self.first_time, space_dim=self.space_dim, exponent=self.exponent
+            self.radius, time=self.first_time, space_dim=self.space_dim, exponent=self.exponent, centre=centre
         )
 
     @property
@@ -152,16 +161,25 @@ class NavierStokes:
     """The travelling wave (v, u) on (0, duration) × (-half_length, half_length) (appendix "Navier-Stokes").
 
     Focused points are N(x₀ + s t, spread²) around the shock, which moves with it; a few fall outside the interval.
+
+    table_points : 0, or the paper's 5,000: linear interpolation of so many values of the profile on the interval
+    printed_velocity : u = -v/s, as the paper prints, in place of u = u₋ - s (v - v₋)
     """
 
     wave: TravellingWave = field(default_factory=TravellingWave)
     duration: float = 1.0
     half_length: float = 5.0
     spread: float = 1.0
+    table_points: int = 0
+    printed_velocity: bool = False
 
     def __post_init__(self) -> None:
         for name in ("duration", "half_length", "spread"):
             positive_number(name, getattr(self, name))
+        table = isinstance(self.table_points, int) and not isinstance(self.table_points, bool)
+        few = table and (self.table_points == 0 or 2 <= self.table_points <= LARGEST_TABLE)
+        require(few, "table_points", self.table_points, f"0, or a whole number from 2 to {LARGEST_TABLE}")
+        require(isinstance(self.printed_velocity, bool), "printed_velocity", self.printed_velocity, "true or false")
 
     @property
     def space_dim(self) -> int:
@@ -185,7 +203,16 @@ class NavierStokes:
         return points
 
     def values(self, points: Array) -> Array:
-        return _tabulated(self.wave)(points)
+        wave = _tabulated(self.wave)
+        exact = wave(points)
+        if self.table_points:
+            grid = np.linspace(-self.half_length, self.half_length, self.table_points)
+            xi = points[:, 1] - wave.position - wave.speed * points[:, 0]
+            exact[:, 0] = np.interp(xi, grid, wave.profile(grid))
+            exact[:, 1] = wave.left_velocity - wave.speed * (exact[:, 0] - wave.left_state)
+        if self.printed_velocity:
+            exact[:, 1] = -exact[:, 0] / wave.speed
+        return exact
 
 
 @dataclass(frozen=True)

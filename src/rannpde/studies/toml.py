@@ -32,7 +32,15 @@ from rannpde.io import PathLike, read_toml
 from rannpde.pde.zoo.travelling_wave import TravellingWave
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper.catalogue import CHAPTERS
-from rannpde.studies.study import LARGEST_INTEGER, FittedCurve, Sampling, Study, UnbiasedCurve, checked_seeds
+from rannpde.studies.study import (
+    LARGEST_INTEGER,
+    FittedCurve,
+    MeasuredCurve,
+    Sampling,
+    Study,
+    StudyCurve,
+    checked_seeds,
+)
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, Target, WrittenFunction
 
 T = TypeVar("T")
@@ -84,14 +92,16 @@ def parse_study(content: Mapping[str, Any], default_name: str = "study") -> Stud
     return replace(study, curves=tuple(_curve(table, study) for table in curves)) if curves else study
 
 
-def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[FittedCurve | UnbiasedCurve, ...]:
+def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[StudyCurve, ...]:
     """The preset's curves, without what the file sets for all of them."""
     if "target" in content:
         return ()
     overridden: dict[str, Any] = {key: None for key in OWN if key in content}
     unbiased: dict[str, Any] = {key: None for key in overridden if key == "widths"}  # it has nothing else of these
     return tuple(
-        replace(curve, **overridden) if isinstance(curve, FittedCurve) else replace(curve, **unbiased)
+        curve
+        if isinstance(curve, MeasuredCurve)  # its measurement has all its parameters itself
+        else replace(curve, **(overridden if isinstance(curve, FittedCurve) else unbiased))
         for curve in base.curves
     )
 

@@ -1,7 +1,8 @@
 """Functions given by values on a box: multiplied by a smooth cut-off, sampled, and transformed by NUFFT.
 
 Step 1 of the proof of Theorem 1 extends u by ũ = η(t) χ(x) u with cut-offs that are 1 on the inner box. Here the values
-must be known a margin beyond it, where the cut-off falls to 0. ũ is sampled on a uniform grid, on which the trapezoidal
+are known a margin beyond it, where the cut-off falls to 0, or are continued there by Hestenes' reflection. ũ is
+sampled on a uniform grid, on which the trapezoidal
 rule is spectrally accurate for smooth functions of compact support, and û is summed by NUFFT at any frequency.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains import Domain
 from rannpde.errors import InputError, finite_array, positive_integer, require
+from rannpde.theory.extension import Reflection, smooth_step
 from rannpde.theory.fourier_target import GRID_DIMENSIONS, FourierTarget
 
 CHEBYSHEV_DEGREE = 200
@@ -24,22 +26,12 @@ SMOOTH_TAIL = 1e-8
 """Chebyshev coefficients of a smooth cut-off fall below this share of the largest by degree 200 (measured: 1e-13)."""
 
 
-def smooth_step(x: Array) -> Array:
-    """The C^∞ step of a bump's integral: 1 for x ≤ 0, 0 for x ≥ 1, with all derivatives 0 at both ends.
-
-    >>> smooth_step(np.array([-1.0, 0.0, 0.5, 1.0, 2.0])).tolist()
-    [1.0, 1.0, 0.5, 0.0, 0.0]
-    """
-    x = np.clip(np.asarray(x, dtype=float), 0.0, 1.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        return 1.0 / (1.0 + np.exp(1.0 / (1.0 - x) - 1.0 / x))
-
-
 def box_target(
     values: Callable[[Array], Array] | Array,
     domain: Domain,
     *,
-    margin: float,
+    margin: float | None = None,
+    reflection: Reflection | None = None,
     count: int = 96,
     cutoff: Callable[[Array], Array] = smooth_step,
     smoothness: tuple[float, float] = (inf, inf),
@@ -48,6 +40,8 @@ def box_target(
 
     values : points (M, n) → (M,), defined on the box enlarged by the margin on every side; or an array of shape
         (count, …, count) with the values at the centres of that many equal cells of the enlarged box
+    reflection : in place of a margin, when values are known on the domain alone (a function, not an array): then the
+        target has the smoothness of the reflection, ``order`` + 1 derivatives, unless it is given
     count : samples along each axis of the enlarged box; frequencies above π·count/length are lost
     cutoff : x ↦ 1 at x ≤ 0 down to 0 at x ≥ 1, smooth; a step that is not is refused
 
@@ -59,13 +53,25 @@ def box_target(
     bounds, count = np.asarray(domain.bounds, dtype=float), positive_integer("count", count)
     few = len(bounds) <= GRID_DIMENSIONS
     require(few, "dimension of the domain", len(bounds), f"at most {GRID_DIMENSIONS}", "the samples fill a grid")
-    require(0 < margin < inf, "margin", margin, "> 0", "a cut-off without margin is a jump, and not smooth")
-    check_cutoff(cutoff)
-    lower, upper = bounds[:, 0] - margin, bounds[:, 1] + margin
+    require((margin is None) != (reflection is None), "margin", margin, "given, or else reflection, but not both")
+    if reflection is not None:
+        require(callable(values), "values", type(values).__name__, "a function with reflection, which asks for values")
+        beyond = reflection.margin * 0.5 * np.diff(bounds, axis=1)[:, 0]
+        if smoothness == (inf, inf):
+            smoothness = (reflection.order + 1.0, reflection.order + 1.0)
+    else:
+        assert margin is not None
+        require(0 < margin < inf, "margin", margin, "> 0", "a cut-off without margin is a jump, and not smooth")
+        check_cutoff(cutoff)
+        beyond = np.full(len(bounds), float(margin))
+    lower, upper = bounds[:, 0] - beyond, bounds[:, 1] + beyond
     axes = [a + (e - a) * (np.arange(count) + 0.5) / count for a, e in zip(lower, upper, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(bounds))
-    outside = np.maximum(np.maximum(bounds[:, 0] - grid, grid - bounds[:, 1]), 0.0) / margin
-    samples = _values(values, grid, count) * np.prod([cutoff(column) for column in outside.T], axis=0)
+    if reflection is not None and callable(values):
+        samples = reflection.extend(values, domain)(grid)
+    else:
+        outside = np.maximum(np.maximum(bounds[:, 0] - grid, grid - bounds[:, 1]), 0.0) / beyond
+        samples = _values(values, grid, count) * np.prod([cutoff(column) for column in outside.T], axis=0)
     spacing = (upper - lower) / count
     nyquist = float((pi / spacing).min())
     _check_resolution(samples.reshape((count,) * len(bounds)), count)

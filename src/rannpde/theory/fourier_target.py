@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import inf, pi, sqrt
 
 import finufft
@@ -101,7 +101,7 @@ class FourierTarget:
     def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
         """By a sum over a grid of frequencies (NUFFT), in at most 3 dimensions and with a finite bandwidth."""
         points, index = finite_points("points", points, self.dim), multi_index(derivative, self.dim)
-        frequencies, values, step = self._grid()
+        frequencies, values, step = self._grid
         powers = [(1j * xi) ** power for xi, power in zip(frequencies, index, strict=True)]
         modes = values * reduce(np.multiply.outer, powers) * (step / (2 * pi)) ** self.dim
         scaled = [np.ascontiguousarray(column) for column in (step * points).T]
@@ -110,7 +110,7 @@ class FourierTarget:
 
     def squared_norm(self, p: float, q: float) -> float:
         """(2π)^(-n) ∫ |û|² (1+s²)^p (1+|ξ|²)^q over the grid of frequencies: spectrally accurate for smooth û."""
-        frequencies, values, step = self._grid()
+        frequencies, values, step = self._grid
         time = (1 + frequencies[0] ** 2) ** p
         space = reduce(np.add.outer, [xi**2 for xi in frequencies[1:]]) if self.dim > 1 else np.zeros(())
         weight = np.multiply.outer(time, (1 + space) ** q)
@@ -133,6 +133,7 @@ class FourierTarget:
 
         return replace(self, transform=derivative)
 
+    @cached_property
     def _grid(self) -> tuple[list[Array], Array, float]:
         """Frequencies of each axis, û on their grid, and the spacing: fine enough for |z| within the radius."""
         few = self.dim <= GRID_DIMENSIONS and self.bandwidth < inf

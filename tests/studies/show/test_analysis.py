@@ -145,5 +145,28 @@ def test_slopes_are_read_in_words(rate: float, spread: float, words: str) -> Non
     rng = np.random.default_rng(5)
     one = Study("s", PorousMedium(1), Layer(), widths=tuple(int(n) for n in WIDTHS), seeds=(0, 1, 2))
     noise = {cell.key: spread * rng.standard_normal() for cell in one.cells}
-    records = {c.key: Record(result(c.width**rate * np.exp(noise[c.key])), {}, "") for c in one.cells}
+    records = {c.key: Record(result(1e-6 * c.width**rate * np.exp(noise[c.key])), {}, "") for c in one.cells}
     assert reading(collect(one, records)[0]) == words
+
+
+@pytest.mark.parametrize(
+    ("widths", "height", "words"),
+    [
+        ((16, 32, 64, 128, 256), 1.0, "covers -1/2"),
+        ((16, 32, 64, 128), 1.0, "no rate: fewer than 5 widths"),
+        ((16, 32, 64, 128, 256), 4.4, "no rate: only 2 widths with errors below 0.5"),
+        ((16, 32, 64, 128, 256), 40.0, "no rate: the error is above 0.5 up to the last width"),
+        ((16, 32, 64, 128, 256, 512, 1024, 2048), 4.4, "covers -1/2"),
+    ],
+)
+def test_no_rate_is_told_outside_the_asymptotic_regime(widths: tuple[int, ...], height: float, words: str) -> None:
+    rng = np.random.default_rng(3)
+    one = Study("s", PorousMedium(1), Layer(), widths=widths, seeds=(0, 1, 2))
+    records = {
+        c.key: Record(result(height * c.width**-0.5 * np.exp(0.01 * rng.standard_normal())), {}, "") for c in one.cells
+    }
+    series = collect(one, records)[0]
+    assert reading(series) == words
+    assert (series.asymptotic_slope is None) == words.startswith("no rate")
+    if series.asymptotic_slope is not None:
+        assert series.mean()[list(series.widths).index(series.asymptotic_slope.first)] <= 0.5

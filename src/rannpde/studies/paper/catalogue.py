@@ -8,11 +8,17 @@ from rannpde.errors import choose
 from rannpde.studies.paper import (
     compact_set,
     dimension,
+    generalisation,
     limits,
+    literal,
     navier_stokes,
+    pinn_loss,
     porous_medium,
     scale_penalty,
+    sobolev_rates,
+    spectral_bias,
     theory_rates,
+    unknowns,
     weight_laws,
 )
 from rannpde.studies.show.chapter import Chapter, Size
@@ -27,6 +33,12 @@ CHAPTERS: dict[str, Callable[[Size], Chapter]] = {
     "scale-penalty": scale_penalty.chapter,
     "dimension": dimension.chapter,
     "theory-rates": theory_rates.chapter,
+    "pinn-loss": pinn_loss.chapter,
+    "sobolev-rates": sobolev_rates.chapter,
+    "unknowns": unknowns.chapter,
+    "literal": literal.chapter,
+    "generalisation": generalisation.chapter,
+    "spectral-bias": spectral_bias.chapter,
 }
 
 

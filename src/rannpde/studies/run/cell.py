@@ -7,12 +7,13 @@ from dataclasses import asdict
 
 from rannpde.errors import InputError, choose
 from rannpde.studies.run.fit import FitResult, run_fit
+from rannpde.studies.run.measured import MeasuredResult, run_measurement
 from rannpde.studies.run.unbiased import UnbiasedResult, run_unbiased
-from rannpde.studies.study import Fit, StudyCell, Unbiased
+from rannpde.studies.study import Fit, MeasurementCell, StudyCell, Unbiased
 
-Result = FitResult | UnbiasedResult
+Result = FitResult | UnbiasedResult | MeasuredResult
 
-_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (FitResult, UnbiasedResult)}
+_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (FitResult, UnbiasedResult, MeasuredResult)}
 
 
 def run_cell(cell: StudyCell) -> Result:
@@ -22,6 +23,8 @@ def run_cell(cell: StudyCell) -> Result:
             return run_fit(cell)
         case Unbiased():
             return run_unbiased(cell)
+        case MeasurementCell():
+            return run_measurement(cell)
     raise TypeError(f"{type(cell).__name__} is no kind of cell")
 
 

@@ -17,6 +17,7 @@ from rannpde.fitting.normal import add_dense
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.network import Network
 from rannpde.studies.study import Fit
+from rannpde.studies.target import Target
 
 HELD_OUT_SHARE = 0.2
 """Of the training points: the customary fifth; the fit that counts is made again on all of them."""
@@ -84,7 +85,7 @@ def run_fit(cell: Fit) -> FitResult:
         penalty, validation_error = _held_out(cell, features, points, values)
     network = fit(features, points, values, penalty=penalty)
     seconds = time.perf_counter() - fitting
-    test = target.uniform(sampling.test_points, cell.stream("test"))
+    test = mixed_points(target, sampling.test_points, sampling.test_focus, cell.stream("test"))
     error, field_errors = errors_of(network(test), target.values(test))
     about = network.about
     return FitResult(
@@ -112,10 +113,14 @@ def warm_up() -> None:
 
 def training_points(cell: Fit) -> Array:
     """M points (M, dim): the uniform share, then the focused one."""
-    rng = cell.stream("points")
-    focused = round(cell.sampling.focus * cell.points)
-    uniform = cell.target.uniform(cell.points - focused, rng)
-    return np.concatenate([uniform, cell.target.focused(focused, rng)]) if focused else uniform
+    return mixed_points(cell.target, cell.points, cell.sampling.focus, cell.stream("points"))
+
+
+def mixed_points(target: Target, count: int, focus: float, rng: np.random.Generator) -> Array:
+    """count points (count, dim): uniform ones, then the share ``focus`` near the difficult part."""
+    focused = round(focus * count)
+    uniform = target.uniform(count - focused, rng)
+    return np.concatenate([uniform, target.focused(focused, rng)]) if focused else uniform
 
 
 def errors_of(approximation: Array, exact: Array) -> tuple[float, list[float]]:

@@ -18,9 +18,10 @@ from scipy import stats
 from rannpde.arrays import Array
 from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
+from rannpde.studies.run.measured import MeasuredResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
-from rannpde.studies.study import Fit, FittedCurve, Study, StudyCell, UnbiasedCurve
+from rannpde.studies.study import Fit, MeasurementCell, Study, StudyCell, StudyCurve
 
 Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""
@@ -31,6 +32,11 @@ LINE_TEST_LEVEL = 0.01
 """A straight line is given up when the lack-of-fit F test rejects it at this level."""
 FEWEST_WIDTHS = 3
 """A line through two points has no scatter from which an interval could come."""
+FEWEST_FOR_A_RATE = 5
+"""Widths of a fit's asymptotic part from which a rate is told: two octaves in steps of √2."""
+CRUDE = 0.5
+"""A relative error above this says that the function is not resolved (the zero function has 1): no regime of any
+rate."""
 SMALLEST_ERROR = float(np.finfo(float).tiny)
 """In place of an error of exactly 0, which has no logarithm."""
 
@@ -55,7 +61,7 @@ class Slope:
 class Series:
     """The finished cells of one curve."""
 
-    curve: FittedCurve | UnbiasedCurve
+    curve: StudyCurve
     cells: tuple[StudyCell, ...]
     results: Mapping[str, Result]
     """By the key of the cell; cells that failed are missing."""
@@ -83,7 +89,11 @@ class Series:
         found: dict[int, list[float]] = {int(n): [] for n in self.widths}
         for cell in self.cells:
             if cell.key in self.results:
-                rows = np.atleast_2d(getattr(self.results[cell.key], quantity))
+                result = self.results[cell.key]
+                if isinstance(result, MeasuredResult):
+                    rows = [np.asarray(row) for row in result.quantities[quantity]]
+                else:
+                    rows = list(np.atleast_2d(getattr(result, quantity)))
                 for width, row in zip(cell.widths, rows, strict=True):
                     found[width] += row.tolist()
         least = SMALLEST_ERROR if quantity == "error" else -np.inf
@@ -106,6 +116,10 @@ class Series:
         """(K,) least values over the seeds: for run times, where everything else on the machine only adds."""
         return np.array([v.min() for v in self.values(quantity)])
 
+    def quantiles(self, share: float, quantity: str = "error") -> Array:
+        """(K,) quantiles over the realisations: the least value that a share of them does not exceed."""
+        return np.array([np.quantile(v, share, method="inverted_cdf") for v in self.values(quantity)])
+
     @property
     def unbiased(self) -> UnbiasedResult | None:
         """The measurements of an unbiased curve, which is a single cell; None for a curve of fits."""
@@ -125,6 +139,30 @@ class Series:
     def straight_slope(self) -> Slope | None:
         """Over the longest run of the largest widths on which a straight line is not rejected."""
         return straight_tail(self.widths, self.values()) if self.unbiased is None else self.slope
+
+    @property
+    def relative(self) -> bool:
+        """Whether errors are shares of the function's size, so that 1 is the error of the zero function."""
+        return not any(isinstance(cell, MeasurementCell) and not cell.relative for cell in self.cells)
+
+    @cached_property
+    def resolved(self) -> Array:
+        """(K,) bool: widths from which on every mean error is at most CRUDE; all where errors are not relative."""
+        if not self.relative:
+            return np.ones(len(self.widths), dtype=bool)
+        crude = np.flatnonzero(self.mean() > CRUDE)
+        return np.arange(len(self.widths)) > (crude[-1] if len(crude) else -1)
+
+    @cached_property
+    def asymptotic_slope(self) -> Slope | None:
+        """The straight tail over widths that resolve the function; None with fewer than five of them.
+
+        Unbiased networks have their rate at every width.
+        """
+        if self.unbiased is not None:
+            return self.slope
+        values = [v for v, good in zip(self.values(), self.resolved, strict=True) if good]
+        return straight_tail(self.widths[self.resolved], values, FEWEST_FOR_A_RATE)
 
     @property
     def constant(self) -> float:
@@ -155,9 +193,9 @@ def fit_slope(widths: Sequence[int] | Array, errors: Sequence[Array]) -> Slope |
     return Slope(value, value - reach, value + reach, float(np.exp(line.intercept)), int(widths[0]), int(widths[-1]))
 
 
-def straight_tail(widths: Sequence[int] | Array, errors: Sequence[Array]) -> Slope | None:
+def straight_tail(widths: Sequence[int] | Array, errors: Sequence[Array], fewest: int = FEWEST_WIDTHS) -> Slope | None:
     """The slope from the smallest width on after which no departure from a straight line can be seen."""
-    for start in range(len(widths) - FEWEST_WIDTHS + 1):
+    for start in range(len(widths) - fewest + 1):
         if line_test(widths[start:], errors[start:]) >= LINE_TEST_LEVEL:
             return fit_slope(widths[start:], errors[start:])
     return None

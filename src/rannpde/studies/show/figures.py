@@ -58,6 +58,13 @@ def error_curve(axes: Axes, series: Series, number: int = 0, label: str | None =
     axes.plot(series.widths, mean, color=colour, marker=MARKERS[number % len(MARKERS)], label=label or series.label)
 
 
+def reference_line(axes: Axes, series: Series) -> None:
+    """C/√N through the first error of a curve."""
+    fine = np.geomspace(series.widths[0], series.widths[-1], 20)
+    constant = float(series.mean()[0]) * np.sqrt(series.widths[0])
+    axes.plot(fine, constant / np.sqrt(fine), color="black", ls="--", lw=1.0, label="C/√N")
+
+
 def error_panel(axes: Axes, series: Series, logarithmic: bool) -> None:
     """One curve as in the paper: the band, C/√N and, on logarithmic axes, the fitted line with its slope."""
     error_curve(axes, series, label="random network")
@@ -116,21 +123,26 @@ def error_drawings(series: Sequence[Series], name: str, subject: str) -> list[Dr
     return drawings
 
 
-def comparison_drawing(groups: Sequence[tuple[str, Sequence[Series]]], name: str, caption: str) -> Drawing:
+def comparison_drawing(
+    groups: Sequence[tuple[str, Sequence[Series]]], name: str, caption: str, label: str = ERROR_LABEL
+) -> Drawing:
     """Several curves in a panel, log–log, one panel a group (title, curves); one legend where the curves are alike.
 
-    The group's title is left out where a curve's label begins with it.
+    Curves have bands of one standard deviation, panels the reference C/√N through the first curve. The group's title is
+    left out where a curve's label begins with it.
     """
     figure, grid = panels(len(groups))
-    figure.set_figwidth(figure.get_figwidth() + 1.8)  # room for the legend
+    figure.set_figwidth(figure.get_figwidth() + 2.2)  # room for the legend
     for axes, (heading, members) in zip(grid, groups, strict=True):
         for number, one in enumerate(members):
-            error_curve(axes, one, number, label=one.label.removeprefix(f"{heading}, "), band=False)
+            error_curve(axes, one, number, label=one.label.removeprefix(f"{heading}, "))
+        reference_line(axes, members[0])
         log_axes(axes)
         axes.set_title(heading)
         axes.set_xlabel(WIDTH_LABEL)
-    grid[0].set_ylabel(ERROR_LABEL)
-    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
+    grid[0].set_ylabel(label)
+    handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc="outside right center")
     alternative = " ".join(f"{heading}: {spoken(members)}" for heading, members in groups)
     return Drawing(name, caption, alternative, figure)
 

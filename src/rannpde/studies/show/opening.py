@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rannpde.plotting.style import COLOURS, MARKERS, style
-from rannpde.studies.show.analysis import Series
+from rannpde.studies.show.analysis import CRUDE, Series
 from rannpde.studies.show.figures import Drawing, error_curve, log_axes, panels, render_figure
 from rannpde.studies.show.report import RATE, Section, reading
 
@@ -16,6 +16,7 @@ OVERVIEW_CURVES = 7
 """Curves of the figure: as many as there are colours."""
 _KINDS = (("covers", "cover it"), ("steeper", "fall faster"), ("flatter", "fall more slowly"), ("flat:", "are flat"))
 _OPEN = "cannot be told"
+_OUTSIDE = "outside"
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,13 @@ def _best(curves: Sequence[tuple[Section, Series]]) -> str:
 
 
 def _rates(sloped: Sequence[tuple[Section, Series]]) -> tuple[str, ...]:
-    counts = Counter(_kind(one) for _, one in sloped)
+    settled = [one for _, one in sloped if _kind(one) != _OUTSIDE]
+    counts = Counter(_kind(one) for one in settled)
     parts = [f"{counts[word]} {word}" for word in (*(word for _, word in _KINDS), _OPEN) if counts[word]]
     rate = (
         f"The theorem promises an error of the order 1/√N; of {_many(len(sloped), 'curve')} with a slope, "
-        f"{_listed(parts)}."
+        f"{len(settled)} {'is' if len(settled) == 1 else 'are'} in an asymptotic regime (errors below "
+        f"{CRUDE:g}, five widths)" + (f": {_listed(parts)}." if parts else ".")
     )
     values = [(float(one.slope.value), section, one) for section, one in sloped if one.slope is not None]
     steep, flat = min(values, key=lambda v: v[0]), max(values, key=lambda v: v[0])
@@ -76,6 +79,8 @@ def _rates(sloped: Sequence[tuple[Section, Series]]) -> tuple[str, ...]:
 
 def _kind(one: Series) -> str:
     told = reading(one).removeprefix("bends up to the last width; overall ")
+    if told.startswith("no rate"):
+        return _OUTSIDE
     return next((word for start, word in _KINDS if told.startswith(start)), _OPEN)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from rannpde.studies.show.analysis import Series, Slope
+from rannpde.studies.show.analysis import CRUDE, FEWEST_FOR_A_RATE, Series, Slope
 from rannpde.studies.show.chapter import Chapter, Table
 from rannpde.studies.show.figures import Drawing, inline_svg
 from rannpde.studies.show.markup import bullets, compact, document, machine, table_of
@@ -28,7 +28,10 @@ _METHOD = (
     "which on an F test of lack of fit (level 1 %, against the spread of the seeds) does not reject a straight line; "
     "the slope next to it belongs to those widths. Unbiased networks of all widths share their neurons; their interval "
     "is Student's from the spread of independent pools. Slopes are what is measured: where the interval misses -1/2, "
-    "the table says so."
+    "the table says so. Of a rate nothing is said while relative errors exceed 0.5 (the zero function has 1) or fewer "
+    "than five widths lie beyond that: such a fit is not in its asymptotic regime. The paper prints no error "
+    "values, so "
+    "that curves can be compared with its figures in shape only."
 )
 
 
@@ -94,16 +97,31 @@ def interval_text(slope: Slope) -> str:
 
 
 def reading(one: Series) -> str:
-    """What the slopes say, in words; the straight part speaks for the asymptotic regime where there is one."""
+    """What the slopes say, in words. Of a rate it speaks only in the asymptotic regime: errors ≤ 0.5, five widths."""
     slope = one.straight_slope or one.slope
     if slope is None:
         return "too few widths"
-    bend = "" if one.straight_slope is not None else "bends up to the last width; overall "
-    if slope.low > FLAT_SLOPE:
+    if one.resolved[-1] and slope.low > FLAT_SLOPE:
+        bend = "" if one.straight_slope is not None else "bends up to the last width; overall "
         return f"{bend}flat: the width does not limit"
+    slope = one.asymptotic_slope
+    if slope is None:
+        return f"no rate: {_outside(one)}"
     if slope.contains(RATE):
-        return "interval too wide to tell" if slope.high - slope.low > WIDE_INTERVAL else f"{bend}covers -1/2"
-    return f"{bend}steeper than -1/2" if slope.high < RATE else f"{bend}flatter than -1/2"
+        return "interval too wide to tell" if slope.high - slope.low > WIDE_INTERVAL else "covers -1/2"
+    return "steeper than -1/2" if slope.high < RATE else "flatter than -1/2"
+
+
+def _outside(one: Series) -> str:
+    """Why a curve is not in its asymptotic regime."""
+    if not one.resolved[-1]:
+        return f"the error is above {CRUDE:g} up to the last width"
+    if one.resolved.sum() < FEWEST_FOR_A_RATE <= len(one.widths):
+        count = int(one.resolved.sum())
+        return f"only {count} {'width' if count == 1 else 'widths'} with errors below {CRUDE:g}"
+    if one.resolved.sum() < FEWEST_FOR_A_RATE:
+        return f"fewer than {FEWEST_FOR_A_RATE} widths"
+    return "bends up to the last width"
 
 
 def render_report(page: Page) -> str:

@@ -1,0 +1,82 @@
+"""What the paper does not tell: b, centre, T, t₀, scale and test law of its main figure, each changed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rannpde.pde.zoo.barenblatt import Barenblatt
+from rannpde.studies.layer import Layer
+from rannpde.studies.show.analysis import Series
+from rannpde.studies.show.chapter import Chapter, Size, Table, doubling
+from rannpde.studies.show.figures import Drawing, comparison_drawing
+from rannpde.studies.show.report import interval_text, reading
+from rannpde.studies.study import FittedCurve, Sampling, Study
+from rannpde.studies.target import PorousMedium
+
+DIMENSIONS = (4, 5)
+_BASE = "as assumed"
+_WIDTHS: dict[Size, tuple[int, int]] = {"quick": (32, 512), "default": (128, 2048), "full": (128, 8192)}
+SEEDS: dict[Size, int] = {"quick": 2, "default": 3, "full": 5}
+DEVIATIONS = (
+    "The paper gives neither b, the centre, T, nor the points of the test; t₀ = 0.01 and the scale 10 are given "
+    "for d = 4, 5. "
+    "'As assumed' is the main figure of this report. Each curve changes one thing. b = 1 makes the support "
+    "cover the cube; "
+    "centre 0 reads the formula literally, with the profile's centre in a corner of the cube; 'tested where "
+    "trained' draws "
+    "half of the test points from [0.2, 0.8]^d.",
+    "The paper prints no error values, so that no assumption can be checked against a number of its figures.",
+)
+
+
+def chapter(size: Size) -> Chapter:
+    """Seven curves, as many as there are colours, in d = 4 and d = 5."""
+    curves = [curve for d in DIMENSIONS for curve in _curves(d)]
+    study = Study(
+        "unknowns",
+        title="What the paper does not tell",
+        target=PorousMedium(4),
+        features=Layer(scale=10.0),
+        penalty=1e-5,
+        widths=doubling(*_WIDTHS[size]),
+        seeds=tuple(range(SEEDS[size])),
+        curves=tuple(curves),
+    )
+    question = "Which of the settings that the paper leaves open give an error like N^(-1/2) in d = 4 and 5?"
+    return Chapter("unknowns", study, question, _draw, DEVIATIONS, _tables)
+
+
+def _curves(d: int) -> list[FittedCurve]:
+    base = PorousMedium(d)
+    whole = float(Barenblatt((0.5,) * d, 1.0).radius(base.first_time))
+    choices: list[tuple[str, PorousMedium, Layer | None, Sampling | None]] = [
+        (_BASE, base, None, None),
+        ("b = 1", replace(base, radius=whole), None, None),
+        ("centre 0", replace(base, centre=0.0), None, None),
+        ("T = 0.1", replace(base, duration=0.1), None, None),
+        ("t₀ = 0.1", replace(base, start=0.1), None, None),
+        ("scale 5", base, Layer(scale=5.0), None),
+        ("tested where trained", base, None, Sampling(test_focus=0.5)),
+    ]
+    return [FittedCurve(f"d = {d}, {name}", target, layer, sampling) for name, target, layer, sampling in choices]
+
+
+def _draw(series: Sequence[Series]) -> list[Drawing]:
+    groups = [(f"d = {d}", [one for one in series if one.space_dim == d]) for d in DIMENSIONS]
+    caption = (
+        "The main figure's fits with one unknown setting changed at a time; bands of one standard deviation; "
+        "dashed: C/√N "
+        "through the first curve."
+    )
+    return [comparison_drawing([group for group in groups if group[1]], "unknowns", caption)]
+
+
+def _tables(series: Sequence[Series]) -> list[Table]:
+    rows = []
+    for one in series:
+        slope = one.asymptotic_slope
+        told = "–" if slope is None else f"{slope.value:.2f} {interval_text(slope)} from N = {slope.first}"
+        rows.append((one.label, f"N = {one.widths[-1]}", f"{one.mean()[-1]:.3g}", told, reading(one)))
+    head = ("setting", "last width", "error there", "slope of the asymptotic part", "reading")
+    return [Table("Which settings are in their asymptotic regime, and with which slope.", head, tuple(rows))]
