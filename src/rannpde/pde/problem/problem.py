@@ -30,6 +30,7 @@ from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.measurements import Measurement, measurement
+from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
@@ -58,6 +59,7 @@ class Problem:
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
     variation : where its data vary, if that can be known
+    parabolic : the form that paths need, of a problem whose space is rp.Euclidean(d) (docs/many_dimensions.md)
 
     >>> from rannpde.domains import Interval
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"boundary": "u = sin(x)"})
@@ -80,6 +82,7 @@ class Problem:
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
     variation: Variation | None = field(init=False, repr=False)
+    parabolic: Parabolic | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
@@ -95,6 +98,9 @@ class Problem:
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
         require(isinstance(self.name, str), "name", self.name, "text")
+        if vector_space(self.domain) is not None:
+            self._state_in_space()
+            return
         object.__setattr__(self, "parameters", plain_parameters(self.parameters))
         check_unknown(self.unknown, tuple(self.domain.names))
         named = _named(self.equations)
@@ -122,6 +128,18 @@ class Problem:
         object.__setattr__(self, "obstacles", obstacles)
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
+
+    def _state_in_space(self) -> None:
+        """Of a vector in R^d there is no expression in scalars: the parabolic form is all that is read."""
+        object.__setattr__(self, "equations", _named(self.equations))
+        form = parabolic_form(self)
+        object.__setattr__(self, "parabolic", form)
+        object.__setattr__(self, "fields", (form.words.field,))
+        for name in self.exact:
+            require(name in self.fields, "exact", name, f"that of {self.fields[0]}")
+        for key, empty in {"limits": (), "forms": {}, "variation": None}.items():
+            object.__setattr__(self, key, empty)
+        object.__setattr__(self, "obstacles", ("space is all of R^d",))
 
     def _take_from(self, forward: Problem) -> None:
         """Whether all unknowns occur; the rest was checked with the guesses in their place."""
@@ -283,6 +301,10 @@ class Problem:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what the equations and conditions say; functions of the user's count by their names."""
+        if self.parabolic is not None:
+            told = [repr(self.domain), repr(sorted(self.equations.items())), repr(sorted(self.conditions.items()))]
+            told += [f"{name}: {value.tolist()}" for name, value in self.parabolic.words.parameters.items()]
+            return hashlib.sha256("\n".join(told).encode()).hexdigest()
         said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
         said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
