@@ -53,8 +53,9 @@ BELOW_IN_PDE = {
     "collocation": STATED | {"watch", "solution", "start"},
     "cells": STATED | {"watch", "solution", "start", "initial"},
     "lines": STATED | {"watch", "solution"},
+    "paths": STATED | {"watch", "solution"},
     "inverse": STATED | {"watch", "solution", "cells", "lines"},
-    "solve": STATED | {"watch", "solution", "ensembles", "cells", "collocation", "lines", "inverse"},
+    "solve": STATED | {"watch", "solution", "ensembles", "cells", "collocation", "lines", "paths", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")

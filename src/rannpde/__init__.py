@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rannpde.domains.domain import Ball, Box, Interval, SpaceTime
+    from rannpde.domains.euclidean import Euclidean
     from rannpde.domains.formed import Curve, Implicit
     from rannpde.domains.meshes import mesh
     from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from rannpde.pde.inverse.estimates import Parameter
     from rannpde.pde.inverse.identified import Identified
     from rannpde.pde.lines.method import Lines
+    from rannpde.pde.paths.method import Paths
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
@@ -56,6 +58,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "domains.domain": ("Ball", "Box", "Interval", "SpaceTime"),
+    "domains.euclidean": ("Euclidean",),
     "domains.formed": ("Curve", "Implicit"),
     "domains.meshes": ("mesh",),
     "domains.norms": ("Difference", "l2_norm", "relative_l2", "sobolev_norm"),
@@ -77,6 +80,7 @@ _HOMES = {
     "pde.cells.method": ("Cells",),
     "pde.collocation.method": ("Collocation",),
     "pde.functions": ("PointFunction",),
+    "pde.paths.method": ("Paths",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
@@ -108,6 +112,7 @@ __all__ = [
     "Ending",
     "Ensemble",
     "Estimate",
+    "Euclidean",
     "FileError",
     "FourierFeatures",
     "Gaussian",
@@ -124,6 +129,7 @@ __all__ = [
     "On",
     "OrthogonalEquations",
     "Parameter",
+    "Paths",
     "Periodic",
     "PointFunction",
     "Polygon",

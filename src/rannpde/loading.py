@@ -26,16 +26,18 @@ from rannpde.pde.inverse.models import Response, restored
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_evolved
 from rannpde.pde.lines.method import LinesStory
+from rannpde.pde.paths.solution import PathsHistory, PathsSolution, unpack_points
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.watch import Ending
 
-STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory]] = {
+STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory] | type[PathsHistory]] = {
     "lines": LinesStory,
     "cells": CellsStory,
     "collocation": CollocationStory,
+    "paths": PathsHistory,
 }
 
 
@@ -72,7 +74,8 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     estimate = header["estimate"]
     known = _identified(header["identified"], arrays, problem) if "identified" in header else {}
     plain = _at_values(problem, known) if problem is not None and known else problem
-    solution = (Identified if known else Solution)(
+    kind = Identified if known else PathsSolution if method.name == "paths" else Solution
+    solution = kind(
         problem=problem,
         fields=tuple(map(str, header["fields"])),
         function=_function(header["function"], arrays, plain),
@@ -134,8 +137,10 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
     kind = choose(
-        "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces"), header["function"])
+        "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces", "points"), header["function"])
     )
+    if kind == "points":
+        return unpack_points(header, arrays)
     if kind == "evolved":
         return unpack_evolved(header, arrays, problem)
     if kind == "marched":
@@ -145,6 +150,9 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
 
 def _check(solution: Solution) -> None:
     """One evaluation and one report, so that parts which do not fit each other are found now and not later."""
+    if isinstance(solution, PathsSolution):
+        solution.report()
+        return
     points = np.zeros((2, solution.dim))
     if solution.problem is not None:
         if (solution.fields, solution.dim) != (solution.problem.fields, solution.problem.domain.dim):

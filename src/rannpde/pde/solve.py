@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,18 @@ from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.paths.method import DEFAULT_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.watch import Ending, Progress, Watch
 
-Method = Lines | Cells | Collocation
-METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation]] = {
+Method = Lines | Cells | Collocation | Paths
+METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation] | type[Paths]] = {
     "lines": Lines,
     "cells": Cells,
     "collocation": Collocation,
+    "paths": Paths,
 }
 """In the order in which they are tried."""
 
@@ -43,22 +45,26 @@ SMALLEST_TOLERANCE = 1e-13
 def solve(
     problem: Problem | Sequence[Problem],
     *,
-    tol: float = 1e-8,
+    tol: float | None = None,
     method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
     progress: Callable[[Progress], None] | None = None,
+    at: Any = None,
 ) -> Solution:
     """Solve a problem from its equations and conditions.
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
-    tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
+    tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more. 1e-8 unless given, 1e-3
+        for the intervals of ``Paths``
     method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
         coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
         "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
+    at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
+        (docs/many_dimensions.md)
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -70,16 +76,17 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    return _judged(_solution(problem, tol, method, seconds, rng, progress))
+    return _judged(_solution(problem, tol, method, seconds, rng, progress, at))
 
 
 def _solution(
     problem: Problem | Sequence[Problem],
-    tol: float,
+    tol: float | None,
     method: Method | Identify | str | None,
     seconds: float | None,
     rng: Rng,
     progress: Callable[[Progress], None] | None,
+    at: Any = None,
 ) -> Solution:
     listed = isinstance(problem, (list, tuple)) and len(problem) > 0 and all(isinstance(p, Problem) for p in problem)
     require(
@@ -88,15 +95,20 @@ def _solution(
         problem,
         "a Problem, or a list of problems that share unknowns",
     )
+    problems = [problem] if isinstance(problem, Problem) else list(problem)
+    if tol is None:
+        tol = 1e-8 if problems[0].parabolic is None else DEFAULT_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
     watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
-    problems = [problem] if isinstance(problem, Problem) else list(problem)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), watch)
     chosen, why = _chosen(problems[0], method)
+    if at is not None:
+        require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
+        chosen = replace(chosen, at=at)  # type: ignore[type-var]
     return chosen.solve(problems[0], tol, _generator(rng), watch, why)
 
 
@@ -263,22 +275,29 @@ def _plain_settings(kind: type[Any]) -> list[str]:
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
+def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
+    """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
+    if problem.parabolic is not None and not isinstance(method, Paths):
+        return ("space is all of R^d",)
+    return method.obstacles(problem)
+
+
 def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
     """The method and why it was taken."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…) or rp.Collocation(…)")
-        reasons = method.obstacles(problem)
+        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)")
+        reasons = _obstacles(method, problem)
         if reasons:
-            others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]
+            others = [kind.__name__ for kind in METHODS.values() if not _obstacles(kind(), problem)]
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
     found: list[str] = []
     for kind in METHODS.values():
         one = kind()
-        reasons = one.obstacles(problem) or one.drawbacks(problem)
+        reasons = _obstacles(one, problem) or one.drawbacks(problem)
         if not reasons:
             return one, "; ".join(found) or "the problem evolves in time"
         found.append(f"not by {one.name}: " + "; ".join(reasons))

@@ -18,8 +18,8 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.paths.layer import Reading
-from rannpde.pde.paths.processes import Move
-from rannpde.pde.paths.regression import Model, antithetic, data_values
+from rannpde.pde.paths.processes import EulerProcess, Move, Process
+from rannpde.pde.paths.regression import Draws, Model, data_values
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import value_and_gradients
 
@@ -33,10 +33,11 @@ class Linearised:
     by_gradient: Array | None
 
 
-def linearised(form: Parabolic, s: float, point: Array, value: Array, gradient: Array, slopes: bool) -> Linearised:
+def linearised(form: Parabolic, s: float, point: Array, value: Array, gradient: Array) -> Linearised:
+    """f and its derivatives at values (M,) and gradients (M, d)."""
+    slopes = form.source.has("gradient")
     known = form.known(s, point) | {"field": value[:, None], "gradient": gradient}
-    leaves = ("field", "gradient") if slopes else ("field",)
-    found, partial = value_and_gradients(form.source, known, leaves)
+    found, partial = value_and_gradients(form.source, known, ("field", "gradient") if slopes else ("field",))
     return Linearised(found[:, 0], partial["field"][:, 0], partial["gradient"] if slopes else None)
 
 
@@ -44,68 +45,131 @@ def linearised(form: Parabolic, s: float, point: Array, value: Array, gradient: 
 class PathSums:
     """What every path of a block contributes (M,).
 
-    value : the estimate; picard : the same without weights; in_time : Simpson's rule less that of twice the step, and
-    what the weights of twice the step change; residual : Σ W ρ; gradient : mean over pairs of what corrects ∇û_0
+    value : the estimate; in_time : what a step of twice the length changes; residual : Σ W ρ
+    shifted, brownian : what the gradient at the start is found from; mean_square : of u along the paths
     """
 
     value: Array
     in_time: Array
     residual: Array
-    square: float
-    gradient: Array
-    first_value: Array
+    shifted: Array
+    brownian: Array
+    mean_square: float
 
 
-def follow(model: Model, start: Array, rng: np.random.Generator) -> PathSums:
-    """Fresh antithetic paths from ``start`` (M, d), the second half of which begins where the first does."""
-    form, process, grid = model.form, model.process, model.grid
-    count, steps, nodes = len(start), grid.steps, grid.nodes
-    slopes = form.source.has("gradient")
+@dataclass(frozen=True)
+class Along:
+    """Paths at one node: state, the move to the next, and what the network and the source are there."""
+
+    state: Array
+    point: Array
+    move: Move | None
+    read: Reading
+    source: Linearised
+
+
+def along(model: Model, process: Process, draws: Draws, n: int, state: Array) -> Along:
+    """The paths at node n, whose step is drawn; at the last node the data stand for the network."""
+    form, nodes = model.form, model.grid.nodes
+    point, s = process.point(state), float(nodes[n])
+    if n == model.grid.steps:
+        value, gradient = data_values(form, point, form.source.has("gradient"))
+        read, move = Reading(value, gradient, gradient, np.zeros(len(state))), None
+    else:
+        h = float(nodes[n + 1] - nodes[n])
+        move = process.step(s, h, state, draws.normals(n))
+        read = model.networks[n].read(state, move, h)
+    return Along(state, point, move, read, linearised(form, s, point, read.value, read.gradient))
+
+
+def log_weight(process: Process, s: float, h: float, here: Along, there: Along) -> Array:
+    """∫ f_u ds + ∫ θ·dW - ½∫|θ|² ds over a step."""
+    growth = 0.5 * h * (here.source.by_value + there.source.by_value)
+    if here.source.by_gradient is not None and here.move is not None:
+        theta = process.pull(s, here.point, here.source.by_gradient)
+        growth = growth + np.einsum("ij,ij->i", theta, here.move.brownian)
+        growth -= 0.5 * h * np.einsum("ij,ij->i", theta, theta)
+    return growth
+
+
+def follow(model: Model, start: Array, draws: Draws, process: Process | None = None) -> PathSums:
+    """Fresh paths from ``start`` (M, d); another process of the same law than the model's may be given."""
+    process = model.process if process is None else process
+    grid, nodes, count = model.grid, model.grid.nodes, len(start)
     fine, coarse = grid.rule(1), grid.rule(2)
     smooth, in_time_weights = fine - grid.trapezoidal, fine - coarse
-    state = process.start(start)
     weight, held = np.ones(count), np.ones(count)
     residual, doubled, correction, in_time = (np.zeros(count) for _ in range(4))
-    square = 0.0
-
-    def advance(n: int, state: Array) -> tuple[Move, Reading]:
+    mean_square = 0.0
+    first = here = along(model, process, draws, 0, process.start(start))
+    for n in range(grid.steps):
+        assert here.move is not None
         h = float(nodes[n + 1] - nodes[n])
-        move = process.step(float(nodes[n]), h, state, antithetic(rng, count, process.normal_count()))
-        return move, model.networks[n].read(state, move, h)
-
-    move, read = advance(0, state)
-    first, brownian = read.value, move.brownian
-    f = linearised(form, float(nodes[0]), process.point(state), read.value, read.gradient, slopes)
-    initial = f.value
-    for n in range(steps):
-        h = float(nodes[n + 1] - nodes[n])
-        correction += smooth[n] * f.value
-        in_time += in_time_weights[n] * f.value
-        square += float(np.mean(read.value**2)) * h / grid.length
-        after = process.point(move.state)
-        if n + 1 < steps:
-            next_move, next_read = advance(n + 1, move.state)
-            next_value, next_gradient = next_read.value, next_read.gradient
-        else:
-            next_value, next_gradient = data_values(form, after, slopes)
-        next_f = linearised(form, float(nodes[n + 1]), after, next_value, next_gradient, slopes)
-        defect = next_value - read.value - read.increment + 0.5 * h * (f.value + next_f.value)
+        there = along(model, process, draws, n + 1, here.move.state)
+        correction += smooth[n] * here.source.value
+        in_time += in_time_weights[n] * here.source.value
+        mean_square += float(np.mean(here.read.value**2)) * h / grid.length
+        defect = there.read.value - here.read.value - here.read.increment
+        defect += 0.5 * h * (here.source.value + there.source.value)
         residual += weight * defect
         doubled += held * defect
-        growth = 0.5 * h * (f.by_value + next_f.by_value)
-        if f.by_gradient is not None:
-            theta = process.pull(float(nodes[n]), process.point(state), f.by_gradient)
-            growth = growth + np.einsum("ij,ij->i", theta, move.brownian) - 0.5 * h * np.einsum("ij,ij->i", theta, theta)
-        weight = weight * np.exp(growth)
+        weight = weight * np.exp(np.minimum(log_weight(process, float(nodes[n]), h, here, there), 50.0))
         if n % 2:
             held = weight
-        state, f = move.state, next_f
-        if n + 1 < steps:
-            move, read = next_move, next_read
-    correction += smooth[-1] * f.value
-    in_time += in_time_weights[-1] * f.value
-    value = first + residual + correction
+        here = there
+    correction += smooth[-1] * here.source.value
+    in_time += in_time_weights[-1] * here.source.value
+    value = first.read.value + residual + correction
     # the first node's f does not move with the noise of the first step: what it stands for is taken at the second
-    shifted = value - fine[0] * initial
-    slope = (shifted - shifted.mean()) @ brownian / (float(nodes[1] - nodes[0]) * count)
-    return PathSums(value, in_time + (residual - doubled), residual, square, slope, first)
+    shifted = value - fine[0] * first.source.value
+    assert first.move is not None
+    return PathSums(value, in_time + (residual - doubled), residual, shifted, first.move.brownian, mean_square)
+
+
+def follow_euler(model: Model, start: Array, draws: Draws) -> PathSums:
+    """The same for Euler's steps: extrapolated from twice the number of substeps on the same Brownian paths, of which
+    half the extrapolation counts as an error in time.
+    """
+    process = model.process
+    assert isinstance(process, EulerProcess)
+    finer = process.with_substeps(2 * process.substeps)
+    small = Draws(draws.seed, draws.count, finer.normal_count(), antithetic=draws.antithetic)
+    fine = follow(model, start, small, finer)
+    coarse = follow(model, start, small.paired(process.dim))
+    change = fine.value - coarse.value
+    return PathSums(
+        fine.value + change, fine.in_time + 0.5 * change, fine.residual, fine.shifted, fine.brownian, fine.mean_square
+    )
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """What the linearisation leaves, for perturbations that have the size of the difference of two models.
+
+    mean, error : of ∫ W (f(û + δ) - f(û) - f'(û)δ) ds with δ the difference; energy : E ∫ |√a ∇δ|² ds
+    """
+
+    mean: float
+    error: float
+    energy: float
+
+
+def remainder(model: Model, other: Model, start: Array, draws: Draws) -> Remainder:
+    """Along fresh paths; ``other`` is an independent realisation on the same nodes."""
+    process, grid, form = model.process, model.grid, model.form
+    total, energy, state = np.zeros(len(start)), 0.0, process.start(start)
+    for n in range(grid.steps):
+        here = along(model, process, draws, n, state)
+        h = float(grid.nodes[n + 1] - grid.nodes[n])
+        second = other.networks[n].read(state)
+        assert here.move is not None
+        change, slope = second.value - here.read.value, second.gradient - here.read.gradient
+        moved = linearised(form, float(grid.nodes[n]), here.point, second.value, second.gradient)
+        left = moved.value - here.source.value - here.source.by_value * change
+        if here.source.by_gradient is not None:
+            left -= np.einsum("ij,ij->i", here.source.by_gradient, slope)
+        total += h * left
+        difference = second.state_gradient - here.read.state_gradient
+        energy += float(np.mean(np.einsum("ij,ij->i", difference, here.move.noise) ** 2))
+        state = here.move.state
+    return Remainder(float(total.mean()), float(total.std() / np.sqrt(len(total))), energy)

@@ -89,6 +89,10 @@ class Process(Protocol):
         """θ (M, d) with √a θ = drift (M, d): what a change of drift means for the Brownian motion (Girsanov)."""
         ...
 
+    def push(self, s: float, point: Array, rows: Array) -> Array:
+        """∇u (k, d) from rows (√a)ᵀ∇u (k, d) at one point (1, d)."""
+        ...
+
 
 # ------------------------------------------------------------------------------------------------- exact processes
 
@@ -151,6 +155,9 @@ class GaussianProcess:
     def pull(self, s: float, point: Array, drift: Array) -> Array:
         return _solved(self.spread, drift)
 
+    def push(self, s: float, point: Array, rows: Array) -> Array:
+        return _solved(self.spread.T, rows)
+
 
 @dataclass(frozen=True, eq=False)
 class LognormalProcess:
@@ -198,6 +205,9 @@ class LognormalProcess:
 
     def pull(self, s: float, point: Array, drift: Array) -> Array:
         return _solved(self.spread, drift / point)
+
+    def push(self, s: float, point: Array, rows: Array) -> Array:
+        return _solved(self.spread.T, rows) / point
 
 
 def _correlation(spread: Array) -> Array | None:
@@ -308,7 +318,12 @@ class EulerProcess:
     def pull(self, s: float, point: Array, drift: Array) -> Array:
         scales = np.broadcast_to(self.scales(s, point), point.shape)
         theta = np.divide(drift, scales, out=np.zeros_like(drift), where=scales > 0)
-        return theta if self.triangle is None else np.linalg.lstsq(self.triangle, theta.T, rcond=None)[0].T
+        return theta if self.triangle is None else _solved(self.triangle, theta)
+
+    def push(self, s: float, point: Array, rows: Array) -> Array:
+        turned = rows if self.triangle is None else _solved(self.triangle.T, rows)
+        scales = np.broadcast_to(self.scales(s, point), point.shape)
+        return np.divide(turned, scales, out=np.zeros_like(turned), where=scales > 0)
 
 
 NEGATIVE = (

@@ -10,7 +10,7 @@ X_n and explain most of the noise, so that few paths suffice. f_n needs û_n: it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -87,10 +87,36 @@ def data_values(form: Parabolic, point: Array, slopes: bool) -> tuple[Array, Arr
     return value[:, 0].copy(), gradient["point"]
 
 
-def antithetic(rng: np.random.Generator, count: int, columns: int) -> Array:
-    """Standard normal numbers (count, columns), the second half of the rows the negative of the first."""
-    half = rng.standard_normal((count // 2, columns))
-    return np.concatenate([half, -half])
+@dataclass(frozen=True)
+class Draws:
+    """The standard normal numbers (count, columns) of every step, each from a seed of its own, so that they can be had
+    again; antithetic: the second half of the rows is the negative of the first.
+
+    halved : columns of a step of Euler's that are added in pairs, for half as many substeps on the same path
+    """
+
+    seed: int
+    count: int
+    columns: int
+    antithetic: bool = True
+    halved: int = 0
+
+    def normals(self, n: int) -> Array:
+        """Those of step n."""
+        rng = np.random.default_rng((self.seed, n))
+        if self.antithetic:
+            half = rng.standard_normal((self.count // 2, self.columns))
+            found = np.concatenate([half, -half])
+        else:
+            found = rng.standard_normal((self.count, self.columns))
+        if not self.halved:
+            return found
+        pairs = found.reshape(self.count, -1, 2, self.halved)
+        return ((pairs[:, :, 0] + pairs[:, :, 1]) / np.sqrt(2.0)).reshape(self.count, -1)
+
+    def paired(self, dim: int) -> Draws:
+        """For half as many substeps in ``dim`` dimensions."""
+        return replace(self, halved=dim)
 
 
 @dataclass(frozen=True)
@@ -98,23 +124,18 @@ class TrainingPaths:
     """States of every node in single precision; the numbers behind a step are drawn again from its own seed."""
 
     process: Process
-    nodes: Array
+    draws: Draws
     states: tuple[Array, ...]
-    seeds: tuple[int, ...]
 
     @classmethod
     def simulate(cls, process: Process, nodes: Array, start: Array, rng: np.random.Generator) -> TrainingPaths:
-        seeds = tuple(int(seed) for seed in rng.integers(2**62, size=len(nodes) - 1))
+        draws = Draws(int(rng.integers(2**62)), len(start), process.normal_count())
         state = process.start(start)
         states = [state.astype(np.float32)]
-        for n, seed in enumerate(seeds):
-            normals = antithetic(np.random.default_rng(seed), len(state), process.normal_count())
-            state = process.step(nodes[n], nodes[n + 1] - nodes[n], state, normals).state
+        for n in range(len(nodes) - 1):
+            state = process.step(float(nodes[n]), float(nodes[n + 1] - nodes[n]), state, draws.normals(n)).state
             states.append(state.astype(np.float32))
-        return cls(process, nodes, tuple(states), seeds)
-
-    def normals(self, n: int) -> Array:
-        return antithetic(np.random.default_rng(self.seeds[n]), len(self.states[n]), self.process.normal_count())
+        return cls(process, draws, tuple(states))
 
 
 def solve_normal(design: Array, targets: Array, penalty: float) -> Array:
@@ -152,7 +173,7 @@ def train(
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         state = paths.states[n].astype(float)
         point = process.point(state)
-        move = process.step(s, h, state, paths.normals(n))
+        move = process.step(s, h, state, paths.draws.normals(n))
         spread = _spread(paths, n)
         to_come = (_distance(paths.states[-1], paths.states[n]), _distance(last, point))
         layer = law.sample(form, process, inner, s, state, spread, to_come, rng)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import sympy
 
 from rannpde.arrays import Array
@@ -36,6 +37,8 @@ from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
+from rannpde.pde.statement.vector import evaluate_vector
+from rannpde.pde.statement.vector_reading import read_vector
 from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
 
 Bounds = tuple[float | None, float | None]
@@ -293,6 +296,17 @@ class Problem:
             is_formula = isinstance(given, (str, sympy.Expr, int, float))
             known[name] = self._formula(given) if is_formula else given
         return ExactSolution(known)
+
+    def exact_values(self, points: Array) -> Array:
+        """The exact solution (M,) of a problem in R^d at rows (t, x_1, …, x_d)."""
+        form = self.parabolic
+        if form is None or not self.exact:
+            raise InputError("exact_values needs an exact solution of a problem in R^d; give exact={…}")
+        given = self.exact[self.fields[0]]
+        if not isinstance(given, str):
+            return np.asarray(given(points), dtype=float)
+        found = evaluate_vector(read_vector(given, form.words), {"time": points[:, :1], "point": points[:, 1:]})
+        return np.broadcast_to(found, (len(points), 1))[:, 0]
 
     def _formula(self, given: Any) -> Formula:
         words = self._words(())
