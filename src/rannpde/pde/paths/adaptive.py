@@ -2,7 +2,7 @@
 
 SOLVE trains two independent models, ESTIMATE follows fresh paths of a pilot, MARK names the largest error, REFINE doubles
 the steps, or the width and the training paths. When time and regression are small enough, the paths that
-are still needed follow from the variance of the pilot, and are spent; none of the pilot's paths is used twice.
+are still needed follow from the variance of the pilot, and are spent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.stats import norm
 from rannpde.arrays import Array
 from rannpde.pde.paths.forward import follow, follow_euler, remainder
 from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
-from rannpde.pde.paths.layer import LayerLaw
+from rannpde.pde.paths.layer import LayerLaw, inner_width
 from rannpde.pde.paths.processes import EulerProcess, Process
 from rannpde.pde.paths.regression import Draws, Model, TimeGrid, train
 from rannpde.pde.paths.statistics import Sample
@@ -155,7 +155,7 @@ class PointSearch:
 
     def _resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> Resolution:
         dim, tuning = self.process.dim, self.tuning
-        columns = 1 + len(self._inner) + (dim if dim <= tuning.linear_share else 0) + width + max(8, width // 2)
+        columns = 1 + len(self._inner) + (dim if dim <= tuning.linear_share else 0) + width + inner_width(width)
         wanted = factor * tuning.paths_per_column * columns
         fits = tuning.memory // (4 * (steps + 1) * dim)
         return Resolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
@@ -305,9 +305,9 @@ class PointSearch:
         if self.watch.seconds is not None:
             left = max(self.watch.seconds - self.watch.elapsed, 0.0)
             wanted = min(wanted, max(int(0.95 * left / best.path_seconds), 256))
-        sample = self._follow(best.models, wanted, self.rng)
-        if sample.value.count < best.sample.value.count:  # the time is up: the pilot has said more
-            sample = best.sample
+        sample, missing = best.sample, wanted - 2 * best.sample.value.count
+        if missing > 0 and not self.watch.over:
+            sample = sample + self._follow(best.models, missing, self.rng)
         found = self._round(best, sample)
         rounds.append(found)
         scale = self._scale(found, sample)

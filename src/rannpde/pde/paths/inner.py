@@ -45,7 +45,8 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
         for node in _reductions(formula):
             for one in _coordinate(node, softness):
                 found.setdefault(f"{_signature(node)} {one.softness} {one.kind}", one)
-    for formula in whole:
+    # of the data themselves only the first Itô term is known: they serve where the statement shows nothing of their form
+    for formula in whole if not found else ():
         signature = _signature(formula)
         if formula.name not in REDUCTIONS and formula.has("point") and _cheap(formula):
             middle = softness[len(softness) // 2] if formula.has("smallest", "largest") else 0.0

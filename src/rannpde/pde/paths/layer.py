@@ -11,6 +11,7 @@ their slope. A regression on φ + increment fits the value and the gradient toge
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -59,6 +60,38 @@ class PathLayer:
             argument[:, len(self.bias) - self.directions.shape[1] :] += z @ self.directions
         return np.tanh(argument, out=argument)
 
+    @cached_property
+    def _ridged(self) -> Array:
+        """The neurons of a ridge alone, as a mask (N,)."""
+        return ~self.mix[:, len(self.bias) - self.directions.shape[1] :].any(axis=0)
+
+    def _second_order(self, inner: InnerValues, move: Move, variance: Array | None) -> Array | None:
+        """½ (Δα² - E[Δα² | X]) (M, J + N) of the arguments α of neurons, Δα = ∇α·noise: Itô's next term but for φ''.
+
+        Of neurons that mix ridge and inner coordinates it is left out; None where the noise depends on the state.
+        """
+        if variance is None:
+            return None
+        alone, size = len(self.bias) - self.directions.shape[1], len(self.inner)
+        found = np.zeros((len(move.noise), len(self.bias)))
+        deviation = np.sqrt(variance)
+        turned = [slope * deviation for slope in inner.slopes]
+        correlated = [t if self.process.correlation is None else t @ self.process.correlation for t in turned]
+        moved = np.stack([np.einsum("ij,ij->i", slope, move.noise) for slope in inner.slopes], axis=1)
+        mixing = self.mix[:, :alone] / self.inner_scale[:, None]
+        found[:, :alone] = (moved @ mixing) ** 2
+        for r in range(size):
+            for q in range(r + 1):
+                covariance = np.einsum("ij,ij->i", correlated[r], turned[q]) * (1.0 if q == r else 2.0)
+                found[:, :alone] -= covariance[:, None] * (mixing[r] * mixing[q])
+        if self._ridged.any():
+            own = self.directions[:, self._ridged] / self.scale[:, None]
+            weighted = own * deviation[:, None]
+            along = weighted if self.process.correlation is None else self.process.correlation @ weighted
+            expected = (along * weighted).sum(axis=0)
+            found[:, alone:][:, self._ridged] = (move.noise @ own) ** 2 - expected
+        return 0.5 * found
+
     def design(self, state: Array, move: Move, h: float) -> tuple[Array, Array]:
         """Columns (M, C) and their martingale increments (M, C)."""
         point = self.process.point(state)
@@ -71,6 +104,9 @@ class PathLayer:
         neurons = self._neurons(z, zeta)
         change = moved @ self.mix
         change[:, len(self.bias) - self.directions.shape[1] :] += noise @ self.directions
+        second = self._second_order(inner, move, self.process.noise_variance(h))
+        if second is not None:
+            change -= 2 * neurons * second
         change *= 1 - neurons * neurons
         ones, none = np.ones((len(state), 1)), np.zeros((len(state), 1))
         linear = ([z], [noise]) if self.linear else ([], [])
@@ -122,18 +158,22 @@ class PathNetwork:
         else:
             assert inner.beyond is not None
             increment = np.einsum("ij,ij->i", gradient, move.noise) + (by_inner * inner.beyond).sum(axis=1)
+            second = layer._second_order(inner, move, layer.process.noise_variance(h))
+            if second is not None:
+                increment -= 2 * np.einsum("ij,ij,ij->i", slopes, neurons, second)
         return Reading(value, gradient, layer.process.to_point(point, gradient), increment)
 
 
 @dataclass(frozen=True)
 class LayerLaw:
-    """How hidden layers are sampled: ``width`` neurons with a ridge, half of them along single coordinates where d is
-    larger than one, half as many neurons of inner coordinates alone.
+    """How hidden layers are sampled: ``width`` neurons with a ridge, a share ``sparse`` of them along single coordinates
+    and a share ``mixed`` with inner coordinates in their argument, and as many neurons of inner coordinates alone.
     """
 
     width: int
     linear: bool
     sparse: float
+    mixed: float = 0.3
 
     def sample(
         self,
@@ -147,21 +187,34 @@ class LayerLaw:
         rng: np.random.Generator,
     ) -> PathLayer:
         """A layer standardised on states (M, d); spread (d,): their scale, also where they are one point."""
-        dim, count, alone = state.shape[1], self.width, max(8, self.width // 2)
+        dim, count, alone = state.shape[1], self.width, inner_width(self.width)
         centre = state.mean(axis=0)
         values = inner_values(inner, form, process, s, state, process.point(state), (centre, spread), noise_to_come)
         mean, deviation = values.values.mean(axis=0), values.values.std(axis=0)
         floor = 1e-6 * np.maximum(np.abs(mean), 1e-300) + 1e-12
         slope = np.array([np.sqrt(((one * spread) ** 2).sum(axis=1).mean()) for one in values.slopes])
         deviation = np.where(deviation > floor, deviation, np.where(slope > floor, slope, 1.0))
-        directions = rng.standard_normal((dim, count)) / np.sqrt(dim)
-        if dim > 1:
-            chosen = np.flatnonzero(rng.uniform(size=count) < self.sparse)
-            directions[:, chosen] = 0.0
-            directions[rng.integers(dim, size=len(chosen)), chosen] = rng.choice([-1.0, 1.0], len(chosen))
-        mix = rng.standard_normal((len(inner), alone + count)) / np.sqrt(len(inner))
-        mix[:, alone:] *= rng.uniform(0, 1, count) < 0.5
-        bias = rng.uniform(-2, 2, alone + count)
+        directions = _unit(rng, dim, count, self.sparse)
+        mix = np.concatenate([_unit(rng, len(inner), alone, 0.5), _unit(rng, len(inner), count, 0.5)], axis=1)
+        mix[:, alone:] *= rng.uniform(0, 1, count) < self.mixed
+        # tanh(gain·(argument - place)) with places all over the law of the argument, which has about unit variance
+        gain = np.exp(rng.uniform(np.log(0.4), np.log(2.5), alone + count))
+        mix, directions = mix * gain, directions * gain[alone:]
+        bias = -gain * rng.normal(0.0, 1.5, alone + count)
         return PathLayer(
             form, process, s, centre, spread, inner, mean, deviation, directions, mix, bias, self.linear, noise_to_come
         )
+
+
+def inner_width(width: int) -> int:
+    """Neurons of inner coordinates alone, beside so many with a ridge."""
+    return max(16, width)
+
+
+def _unit(rng: np.random.Generator, dim: int, count: int, sparse: float) -> Array:
+    """Random directions (dim, count) of about unit length, a share of them along single coordinates."""
+    found = rng.standard_normal((dim, count)) / np.sqrt(dim)
+    chosen = np.flatnonzero(rng.uniform(size=count) < sparse) if dim > 1 else np.arange(count)
+    found[:, chosen] = 0.0
+    found[rng.integers(dim, size=len(chosen)), chosen] = rng.choice([-1.0, 1.0], len(chosen))
+    return found
