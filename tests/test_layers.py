@@ -58,7 +58,13 @@ BELOW_IN_PDE = {
     "solve": STATED | {"watch", "solution", "ensembles", "cells", "collocation", "lines", "paths", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these."""
-DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
+DRAWS = (
+    "pde/solution.py",
+    "pde/paths/solution.py",
+    "pde/ensembles.py",
+    "pde/inverse/identified.py",
+    "pde/inverse/design.py",
+)
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]

@@ -26,6 +26,7 @@ from rannpde.pde.inverse.models import Response, restored
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_evolved
 from rannpde.pde.lines.method import LinesStory
+from rannpde.pde.paths.region import unpack_region
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, unpack_points
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
@@ -137,10 +138,14 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
     kind = choose(
-        "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces", "points"), header["function"])
+        "function",
+        header["function"],
+        dict.fromkeys(("evolved", "cells", "marched", "pieces", "points", "region"), header["function"]),
     )
     if kind == "points":
         return unpack_points(header, arrays)
+    if kind == "region":
+        return unpack_region(header, arrays, problem)
     if kind == "evolved":
         return unpack_evolved(header, arrays, problem)
     if kind == "marched":

@@ -108,7 +108,7 @@ def _solution(
     chosen, why = _chosen(problems[0], method)
     if at is not None:
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
-        chosen = replace(chosen, at=at)  # type: ignore[type-var]
+        chosen = replace(chosen, at=at)
     return chosen.solve(problems[0], tol, _generator(rng), watch, why)
 
 
@@ -236,7 +236,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
     400
     """
-    shared = ("tol", "seconds", "rng")
+    shared = ("tol", "seconds", "rng", "at")
     found = {key: table[key] for key in shared if key in table}
     for key in ("tol", "seconds"):
         if key in found:
@@ -287,7 +287,9 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)")
+        require(
+            isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)"
+        )
         reasons = _obstacles(method, problem)
         if reasons:
             others = [kind.__name__ for kind in METHODS.values() if not _obstacles(kind(), problem)]

@@ -1,18 +1,19 @@
 """The adaptive loop for the value at one point: three errors, in time, of regression and of sampling, against tol.
 
-SOLVE trains two independent models, ESTIMATE follows fresh paths of a pilot, MARK names the largest error, REFINE doubles
-the steps, or the width and the training paths. When time and regression are small enough, the paths that
-are still needed follow from the variance of the pilot, and are spent.
+SOLVE trains two independent models, ESTIMATE follows fresh paths of a pilot, MARK names the largest error, REFINE
+doubles the steps, or the width and the training paths. When time and regression are small enough, the paths that are
+still needed follow from the variance of the pilot, and are spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, inf, isfinite
 from os import cpu_count
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 from scipy.stats import norm
@@ -21,21 +22,23 @@ from rannpde.arrays import Array
 from rannpde.pde.paths.forward import follow, follow_euler, remainder
 from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
 from rannpde.pde.paths.layer import LayerLaw, inner_width
-from rannpde.pde.paths.processes import EulerProcess, Process
-from rannpde.pde.paths.regression import Draws, Model, TimeGrid, train
-from rannpde.pde.paths.statistics import Sample
+from rannpde.pde.paths.processes import EulerProcess, PathProcess
+from rannpde.pde.paths.regression import NormalDraws, PathsModel, TimeGrid, train
+from rannpde.pde.paths.statistics import PathSample
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS
 from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
-Start = Callable[[int, np.random.Generator], Array]
+T = TypeVar("T")
+R = TypeVar("R")
+PathStart = Callable[[int, np.random.Generator], Array]
 """``count`` points (count, d) where paths begin, the second half like the first."""
 
 
 @dataclass(frozen=True)
-class Resolution:
+class PathsResolution:
     """What a round works with: steps in time, substeps of Euler's, neurons, training paths."""
 
     steps: int
@@ -73,7 +76,7 @@ class PointValue:
     """What is known at one point.
 
     value ± half_width at the confidence asked for; scale : what tol is relative to; gradient, gradient_error (d,)
-    needed : paths that the wanted error would take
+    bounds : the lower and upper bound of optimal stopping
     """
 
     value: float
@@ -85,6 +88,7 @@ class PointValue:
     rounds: tuple[PathsRound, ...]
     ending: Ending
     detail: str
+    bounds: tuple[float, float] | None = None
 
     @property
     def estimate(self) -> float:
@@ -92,12 +96,12 @@ class PointValue:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedPair:
     """Two independent models of one resolution, their remainder, and what judging and training them took."""
 
-    models: tuple[Model, Model]
-    resolution: Resolution
-    sample: Sample
+    models: tuple[PathsModel, PathsModel]
+    resolution: PathsResolution
+    sample: PathSample
     regression: float
     training_seconds: float
     path_seconds: float
@@ -108,12 +112,12 @@ class PointSearch:
     """The loop at one start."""
 
     form: Parabolic
-    process: Process
-    start: Start
+    process: PathProcess
+    start: PathStart
     tol: float
     confidence: float
     most_paths: int
-    fixed: Resolution | None
+    fixed: PathsResolution | None
     tuning: PathsTuning
     rng: np.random.Generator
     watch: Watch
@@ -129,16 +133,16 @@ class PointSearch:
 
     def _run(self) -> PointValue:
         rounds: list[PathsRound] = []
-        best = self._solve(self.fixed or self._first())
+        best = self.solve(self.fixed or self.first_resolution())
         rounds.append(self._round(best, best.sample))
-        tried: set[Resolution] = {best.resolution}
+        tried: set[PathsResolution] = {best.resolution}
         while not self.watch.over:
             target = self.tol * self._scale(rounds[-1], best.sample)
             wanted = self._refined(best, rounds[-1], target, tried)
             if wanted is None:
                 break
             tried.add(wanted)
-            found = self._solve(wanted)
+            found = self.solve(wanted)
             told = self._round(found, found.sample)
             rounds.append(told)
             if self._better(found, best, target):
@@ -149,16 +153,16 @@ class PointSearch:
 
     # --------------------------------------------------------------------------------------------- one resolution
 
-    def _first(self) -> Resolution:
+    def first_resolution(self) -> PathsResolution:
         tuning = self.tuning
-        return self._resolution(tuning.first_steps, 1 if self.process.exact else 2, tuning.first_width)
+        return self.resolution(tuning.first_steps, 1 if self.process.exact else 2, tuning.first_width)
 
-    def _resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> Resolution:
+    def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
         dim, tuning = self.process.dim, self.tuning
         columns = 1 + len(self._inner) + (dim if dim <= tuning.linear_share else 0) + width + inner_width(width)
         wanted = factor * tuning.paths_per_column * columns
         fits = tuning.memory // (4 * (steps + 1) * dim)
-        return Resolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
+        return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
 
     @property
     def _inner(self) -> tuple[InnerCoordinate, ...]:
@@ -168,7 +172,7 @@ class PointSearch:
     def kinked(self) -> bool:
         return self.form.data.has(*KINKS)
 
-    def _solve(self, resolution: Resolution) -> Trained:
+    def solve(self, resolution: PathsResolution) -> TrainedPair:
         """Two models and their pilot."""
         begin = perf_counter()
         dim, tuning = self.process.dim, self.tuning
@@ -180,52 +184,52 @@ class PointSearch:
         law = LayerLaw(resolution.width, linear, tuning.sparse)
         seeds = self.rng.spawn(2)
 
-        def one(seed: np.random.Generator) -> Model:
+        def one(seed: np.random.Generator) -> PathsModel:
             start = self.start(resolution.training, seed)
             return train(self.form, process, grid, start, law, self._inner, tuning.penalty, seed)
 
-        first, second = _parallel([lambda s=s: one(s) for s in seeds])
+        first, second = parallel(one, seeds)
         trained = perf_counter() - begin
         sample = self._follow((first, second), tuning.pilot, self.rng)
         spent = perf_counter() - begin - trained
         left = self._remainder(first, second, sample)
-        found = Trained((first, second), resolution, sample, left, trained, spent / tuning.pilot)
+        found = TrainedPair((first, second), resolution, sample, left, trained, spent / tuning.pilot)
         self.watch.tell(1, resolution.steps, width=resolution.width, estimate=None)
         return found
 
-    def _follow(self, models: tuple[Model, Model], count: int, rng: np.random.Generator) -> Sample:
+    def _follow(self, models: tuple[PathsModel, PathsModel], count: int, rng: np.random.Generator) -> PathSample:
         """At least ``count`` fresh paths, half of them by each model, in blocks that fit the memory."""
         dim = self.process.dim
         rows = 2 * max(self.tuning.block // (8 * dim * 4), 64)
         blocks = max(2, 2 * ceil(count / (2 * rows)))
         rows = 2 * ceil(count / blocks / 2)
         seeds = rng.integers(2**62, size=blocks)
-        total: Sample | None = None
+        total: PathSample | None = None
         workers = cpu_count() or 1
         for first in range(0, blocks, 2 * workers):
             chosen = range(first, min(first + 2 * workers, blocks))
-            for found in _parallel([lambda k=k: self._block(models[k % 2], rows, int(seeds[k])) for k in chosen]):
+            for found in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
                 total = found if total is None else total + found
             if self.watch.over and total is not None and first > 0:
                 break
         assert total is not None
         return total
 
-    def _block(self, model: Model, rows: int, seed: int) -> Sample:
+    def _block(self, model: PathsModel, rows: int, seed: int) -> PathSample:
         start = self.start(rows, np.random.default_rng((seed, 1)))
-        draws = Draws(seed, rows, model.process.normal_count())
+        draws = NormalDraws(seed, rows, model.process.normal_count())
         sums = follow(model, start, draws) if model.process.exact else follow_euler(model, start, draws)
         nodes = model.grid.nodes
-        return Sample.of(sums, float(nodes[1] - nodes[0]))
+        return PathSample.of(sums, float(nodes[1] - nodes[0]))
 
-    def _remainder(self, first: Model, second: Model, sample: Sample) -> float:
+    def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> float:
         """The error of the linearisation: what it leaves for the difference of the two models, scaled to the error that
         the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of finite steps.
         """
         if not self.form.source.has("field", "gradient"):
             return 0.0
         rows = min(self.tuning.pilot // 2, 2 * max(self.tuning.block // (8 * self.process.dim * 4), 64))
-        draws = Draws(int(self.rng.integers(2**62)), rows, first.process.normal_count())
+        draws = NormalDraws(int(self.rng.integers(2**62)), rows, first.process.normal_count())
         left = remainder(first, second, self.start(rows, self.rng), draws)
         if left.energy <= 0:
             return 0.0
@@ -234,7 +238,7 @@ class PointSearch:
 
     # ------------------------------------------------------------------------------------------------- decisions
 
-    def _round(self, trained: Trained, sample: Sample) -> PathsRound:
+    def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
         r = trained.resolution
         in_time = abs(float(sample.in_time.mean)) + float(sample.in_time.error)
         sampling = self.quantile * float(sample.value.error)
@@ -243,22 +247,22 @@ class PointSearch:
             trained.regression, sampling, self.watch.elapsed,
         )  # fmt: skip
 
-    def _scale(self, found: PathsRound, sample: Sample) -> float:
+    def _scale(self, found: PathsRound, sample: PathSample) -> float:
         """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
         size = abs(found.value)
         return size if size > found.half_width else float(np.sqrt(sample.mean_square))
 
     def _refined(
-        self, best: Trained, found: PathsRound, target: float, tried: set[Resolution]
-    ) -> Resolution | None:
+        self, best: TrainedPair, found: PathsRound, target: float, tried: set[PathsResolution]
+    ) -> PathsResolution | None:
         """The next resolution, or None where fresh paths are the better use of time."""
         if self.fixed is not None or not isfinite(found.value):
             return None
         r, tuning = best.resolution, self.tuning
-        finer = self._resolution(2 * r.steps, r.substeps, r.width)
+        finer = self.resolution(2 * r.steps, r.substeps, r.width)
         if not self.process.exact:
-            finer = self._resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
-        wider = self._resolution(r.steps, r.substeps, 2 * r.width, 2)
+            finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
+        wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
         affordable = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
         if found.in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
             return finer
@@ -271,7 +275,7 @@ class PointSearch:
                 return one
         return None
 
-    def _time_for(self, best: Trained, factor: float) -> bool:
+    def _time_for(self, best: TrainedPair, factor: float) -> bool:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
         if self.watch.seconds is None:
             return True
@@ -284,7 +288,7 @@ class PointSearch:
             return self.most_paths + 1
         return int(min(ceil(found.paths * (found.sampling / allowed) ** 2 * 1.1), 2**62))
 
-    def _better(self, found: Trained, best: Trained, target: float) -> bool:
+    def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
         """Whether systematic errors that mattered shrank, or variance × cost did."""
         new, old = self._round(found, found.sample), self._round(best, best.sample)
         fixed_error = self.tuning.share * target
@@ -296,7 +300,7 @@ class PointSearch:
 
     # ------------------------------------------------------------------------------------------------- the bulk
 
-    def _spend(self, best: Trained, rounds: list[PathsRound]) -> PointValue:
+    def _spend(self, best: TrainedPair, rounds: list[PathsRound]) -> PointValue:
         """Fresh paths until the target, the number allowed, or the end of the time."""
         pilot = self._round(best, best.sample)
         target = self.tol * self._scale(pilot, best.sample)
@@ -315,7 +319,15 @@ class PointSearch:
         ending, detail = self._ending(found, scale, needed)
         gradient, error = self._gradient(best, sample)
         return PointValue(
-            found.value, float(sample.value.error), found.half_width, scale, gradient, error, tuple(rounds), ending, detail
+            found.value,
+            float(sample.value.error),
+            found.half_width,
+            scale,
+            gradient,
+            error,
+            tuple(rounds),
+            ending,
+            detail,
         )
 
     def _ending(self, found: PathsRound, scale: float, needed: int) -> tuple[Ending, str]:
@@ -326,10 +338,12 @@ class PointSearch:
         ending = Ending.BUDGET if self.watch.over or needed <= self.most_paths else Ending.STALLED
         parts = {"time": found.in_time, "regression": found.regression, "sampling": found.sampling}
         largest = max(parts, key=lambda name: parts[name])
-        remedy = f"about {needed:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
+        remedy = (
+            f"about {needed:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
+        )
         return ending, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
 
-    def _gradient(self, best: Trained, sample: Sample) -> tuple[Array, Array]:
+    def _gradient(self, best: TrainedPair, sample: PathSample) -> tuple[Array, Array]:
         """∇u at the start and its standard errors, from how the value moves with the noise of the first step."""
         start = self.start(2, self.rng)
         state = best.models[0].process.start(start)
@@ -339,19 +353,15 @@ class PointSearch:
         return known + turned[0], np.abs(turned[1])
 
 
-def _parallel(jobs: list[Callable[[], object]]) -> list:  # type: ignore[type-arg]
-    """The results of the jobs, in their order; NumPy leaves the interpreter to others while it works."""
-    if len(jobs) == 1 or (cpu_count() or 1) == 1:
-        return [job() for job in jobs]
-    with ThreadPoolExecutor(min(cpu_count() or 1, len(jobs))) as pool:
-        return list(pool.map(lambda job: job(), jobs))
+def parallel(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """function of every item, in their order; NumPy leaves the interpreter to others while it works."""
+    workers = min(cpu_count() or 1, len(items))
+    if workers <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))
 
 
-def fixed_start(point: Array) -> Start:
+def fixed_start(point: Array) -> PathStart:
     """All paths begin at one point (d,)."""
     return lambda count, rng: np.tile(point, (count, 1))
-
-
-def with_settings(resolution: Resolution, **changes: int | None) -> Resolution:
-    """A resolution with some numbers given."""
-    return replace(resolution, **{key: value for key, value in changes.items() if value is not None})

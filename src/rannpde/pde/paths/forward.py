@@ -1,13 +1,13 @@
 """Forward in time, on fresh paths: an estimate whose error is of second order in that of the networks.
 
-The networks û leave a defect ρ_n = û_{n+1}(X_{n+1}) - û_n(X_n) - M_n + ½h (f_n + f_{n+1}) along a path. Linearised at û, the
-equation says what a defect at s_n means for the value at the start: it counts with the weight
+The networks û leave a defect ρ_n = û_{n+1}(X_{n+1}) - û_n(X_n) - M_n + ½h (f_n + f_{n+1}) along a path. SourceLinearisation at
+û, the equation says what a defect at s_n means for the value at the start: it counts with the weight
 
     W_n = exp(∫ f_u ds + ∫ θ·dW - ½∫|θ|² ds) ,   √a θ = f_z ,
 
-so that u(0, x) = û_0(x) + E Σ W_n ρ_n + O(‖u - û‖²): one Newton step, which for linear equations is exact. Fresh paths are
-independent of û, whence M_n has mean zero, and the standard error of the mean is honest. Time is integrated by
-Simpson's rule, whose difference from a step of twice the length is the error in time.
+so that u(0, x) = û_0(x) + E Σ W_n ρ_n + O(‖u - û‖²): one Newton step, which for linear equations is exact. Fresh
+paths are independent of û, whence M_n has mean zero, and the standard error of the mean is honest. Time is integrated
+by Simpson's rule, whose difference from a step of twice the length is the error in time.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.paths.layer import Reading
-from rannpde.pde.paths.processes import EulerProcess, Move, Process
-from rannpde.pde.paths.regression import Draws, Model, data_values
+from rannpde.pde.paths.layer import NetworkReading
+from rannpde.pde.paths.processes import EulerProcess, PathProcess, PathStep
+from rannpde.pde.paths.regression import NormalDraws, PathsModel, data_values
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import value_and_gradients
 
 
 @dataclass(frozen=True)
-class Linearised:
+class SourceLinearisation:
     """f, ∂f/∂u (M,) and ∂f/∂∇u (M, d), or None where f has no gradient."""
 
     value: Array
@@ -33,12 +33,12 @@ class Linearised:
     by_gradient: Array | None
 
 
-def linearised(form: Parabolic, s: float, point: Array, value: Array, gradient: Array) -> Linearised:
+def linearised(form: Parabolic, s: float, point: Array, value: Array, gradient: Array) -> SourceLinearisation:
     """f and its derivatives at values (M,) and gradients (M, d)."""
     slopes = form.source.has("gradient")
     known = form.known(s, point) | {"field": value[:, None], "gradient": gradient}
     found, partial = value_and_gradients(form.source, known, ("field", "gradient") if slopes else ("field",))
-    return Linearised(found[:, 0], partial["field"][:, 0], partial["gradient"] if slopes else None)
+    return SourceLinearisation(found[:, 0], partial["field"][:, 0], partial["gradient"] if slopes else None)
 
 
 @dataclass(frozen=True)
@@ -58,31 +58,31 @@ class PathSums:
 
 
 @dataclass(frozen=True)
-class Along:
+class PathsAtNode:
     """Paths at one node: state, the move to the next, and what the network and the source are there."""
 
     state: Array
     point: Array
-    move: Move | None
-    read: Reading
-    source: Linearised
+    move: PathStep | None
+    read: NetworkReading
+    source: SourceLinearisation
 
 
-def along(model: Model, process: Process, draws: Draws, n: int, state: Array) -> Along:
+def along(model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array) -> PathsAtNode:
     """The paths at node n, whose step is drawn; at the last node the data stand for the network."""
     form, nodes = model.form, model.grid.nodes
     point, s = process.point(state), float(nodes[n])
     if n == model.grid.steps:
         value, gradient = data_values(form, point, form.source.has("gradient"))
-        read, move = Reading(value, gradient, gradient, np.zeros(len(state))), None
+        read, move = NetworkReading(value, gradient, gradient, np.zeros(len(state))), None
     else:
         h = float(nodes[n + 1] - nodes[n])
         move = process.step(s, h, state, draws.normals(n))
         read = model.networks[n].read(state, move, h)
-    return Along(state, point, move, read, linearised(form, s, point, read.value, read.gradient))
+    return PathsAtNode(state, point, move, read, linearised(form, s, point, read.value, read.gradient))
 
 
-def log_weight(process: Process, s: float, h: float, here: Along, there: Along) -> Array:
+def log_weight(process: PathProcess, s: float, h: float, here: PathsAtNode, there: PathsAtNode) -> Array:
     """∫ f_u ds + ∫ θ·dW - ½∫|θ|² ds over a step."""
     growth = 0.5 * h * (here.source.by_value + there.source.by_value)
     if here.source.by_gradient is not None and here.move is not None:
@@ -92,7 +92,7 @@ def log_weight(process: Process, s: float, h: float, here: Along, there: Along) 
     return growth
 
 
-def follow(model: Model, start: Array, draws: Draws, process: Process | None = None) -> PathSums:
+def follow(model: PathsModel, start: Array, draws: NormalDraws, process: PathProcess | None = None) -> PathSums:
     """Fresh paths from ``start`` (M, d); another process of the same law than the model's may be given."""
     process = model.process if process is None else process
     grid, nodes, count = model.grid, model.grid.nodes, len(start)
@@ -126,14 +126,14 @@ def follow(model: Model, start: Array, draws: Draws, process: Process | None = N
     return PathSums(value, in_time + (residual - doubled), residual, shifted, first.move.brownian, mean_square)
 
 
-def follow_euler(model: Model, start: Array, draws: Draws) -> PathSums:
+def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSums:
     """The same for Euler's steps: extrapolated from twice the number of substeps on the same Brownian paths, of which
     half the extrapolation counts as an error in time.
     """
     process = model.process
     assert isinstance(process, EulerProcess)
     finer = process.with_substeps(2 * process.substeps)
-    small = Draws(draws.seed, draws.count, finer.normal_count(), antithetic=draws.antithetic)
+    small = NormalDraws(draws.seed, draws.count, finer.normal_count(), antithetic=draws.antithetic)
     fine = follow(model, start, small, finer)
     coarse = follow(model, start, small.paired(process.dim))
     change = fine.value - coarse.value
@@ -143,7 +143,7 @@ def follow_euler(model: Model, start: Array, draws: Draws) -> PathSums:
 
 
 @dataclass(frozen=True)
-class Remainder:
+class LinearisationRemainder:
     """What the linearisation leaves, for perturbations that have the size of the difference of two models.
 
     mean, error : of ∫ W (f(û + δ) - f(û) - f'(û)δ) ds with δ the difference; energy : E ∫ |√a ∇δ|² ds
@@ -154,8 +154,8 @@ class Remainder:
     energy: float
 
 
-def remainder(model: Model, other: Model, start: Array, draws: Draws) -> Remainder:
-    """Along fresh paths; ``other`` is an independent realisation on the same nodes."""
+def remainder(model: PathsModel, other: PathsModel, start: Array, draws: NormalDraws) -> LinearisationRemainder:
+    """PathsAtNode fresh paths; ``other`` is an independent realisation on the same nodes."""
     process, grid, form = model.process, model.grid, model.form
     total, energy, state = np.zeros(len(start)), 0.0, process.start(start)
     for n in range(grid.steps):
@@ -172,4 +172,4 @@ def remainder(model: Model, other: Model, start: Array, draws: Draws) -> Remaind
         difference = second.state_gradient - here.read.state_gradient
         energy += float(np.mean(np.einsum("ij,ij->i", difference, here.move.noise) ** 2))
         state = here.move.state
-    return Remainder(float(total.mean()), float(total.std() / np.sqrt(len(total))), energy)
+    return LinearisationRemainder(float(total.mean()), float(total.std() / np.sqrt(len(total))), energy)

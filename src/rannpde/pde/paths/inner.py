@@ -1,12 +1,12 @@
 """Inner coordinates: the scalars through which the data of a problem see x, beside random ridges.
 
-A random ridge w·x in d = 100 dimensions knows little of ‖x‖ or min_i x_i. The statement names these: every reduction of a
-vector in the data (norm, sum, dot, min, max, a component) is a coordinate ζ(x) of the hidden layer, smallest and
+A random ridge w·x in d = 100 dimensions knows little of ‖x‖ or min_i x_i. The statement names these: every reduction
+of a vector in the data (norm, sum, dot, min, max, a component) is a coordinate ζ(x) of the hidden layer, smallest and
 largest components smoothed at the scale of the noise that is still to come, and the data g themselves.
 
 Every coordinate comes with a martingale increment over a step: ζ(X') - E[ζ(X') | X] where that is known in closed form
-(squares under Gaussian noise, linear functions), ∇ζ·noise otherwise. The smallest and largest components are smoothed as
-ε log mean exp(±y_i/ε) in states, with Itô's terms of second order while the noise of a step is smaller than ε. All
+(squares under Gaussian noise, linear functions), ∇ζ·noise otherwise. The smallest and largest components are smoothed
+as ε log mean exp(±y_i/ε) in states, with Itô's terms of second order while the noise of a step is smaller than ε. All
 increments have mean zero exactly.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.paths.processes import Move, Process
+from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import REDUCTIONS, Operation, value_and_gradients
 
@@ -45,7 +45,7 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
         for node in _reductions(formula):
             for one in _coordinate(node, softness):
                 found.setdefault(f"{_signature(node)} {one.softness} {one.kind}", one)
-    # of the data themselves only the first Itô term is known: they serve where the statement shows nothing of their form
+    # of the data themselves only the first Itô term is known: they serve where the statement does not show their form
     for formula in whole if not found else ():
         signature = _signature(formula)
         if formula.name not in REDUCTIONS and formula.has("point") and _cheap(formula):
@@ -102,13 +102,13 @@ class InnerValues:
 def inner_values(
     coordinates: tuple[InnerCoordinate, ...],
     form: Parabolic,
-    process: Process,
+    process: PathProcess,
     s: float,
     state: Array,
     point: Array,
     standard: tuple[Array, Array],
     noise_to_come: tuple[float, float],
-    move: Move | None = None,
+    move: PathStep | None = None,
     h: float = 0.0,
 ) -> InnerValues:
     """All coordinates at states.
@@ -141,7 +141,9 @@ def inner_values(
             if move is not None and variance is not None and variance.max() <= width**2:
                 beyond[:, k] = _second_order(slopes[-1], move.noise, variance, width, process)
             continue
-        value, gradient = value_and_gradients(one.formula, form.known(s, point), ("point",), one.softness * to_come_in_points)
+        value, gradient = value_and_gradients(
+            one.formula, form.known(s, point), ("point",), one.softness * to_come_in_points
+        )
         values.append(value[:, 0])
         slopes.append(process.to_state(point, gradient["point"]))
         if one.kind == LINEAR and move is not None and not _same_space(process):
@@ -150,16 +152,18 @@ def inner_values(
     return InnerValues(np.stack(values, axis=1), tuple(slopes), beyond if move is not None else None)
 
 
-def _second_order(shares: Array, noise: Array, variance: Array, width: float, process: Process) -> Array:
+def _second_order(shares: Array, noise: Array, variance: Array, width: float, process: PathProcess) -> Array:
     """½ (noise·H noise - E) of ε log mean exp(y/ε), whose Hessian is (diag(p) - p pᵀ)/ε, p the shares (M, d)."""
     along = np.einsum("ij,ij->i", shares, noise)
     ends = shares @ variance
     spread = shares * np.sqrt(variance)
     turned = spread if process.correlation is None else spread @ process.correlation
-    return 0.5 / width * (np.einsum("ij,ij->i", shares, noise * noise) - ends - along**2 + (turned * spread).sum(axis=1))
+    return (
+        0.5 / width * (np.einsum("ij,ij->i", shares, noise * noise) - ends - along**2 + (turned * spread).sum(axis=1))
+    )
 
 
-def _same_space(process: Process) -> bool:
+def _same_space(process: PathProcess) -> bool:
     """Whether states are points."""
     probe = np.full((1, process.dim), 0.5)
     return bool((process.point(probe) == probe).all())

@@ -17,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.paths.inner import InnerCoordinate, InnerValues, inner_values
-from rannpde.pde.paths.processes import Move, Process
+from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
 
 
@@ -27,11 +27,12 @@ class PathLayer:
 
     centre, scale (d,) : of the standardised state; inner_mean, inner_scale (R,) : of the inner coordinates
     directions (d, N) : w; mix (R, J + N) : a, of J neurons without and N with a ridge; bias (J + N,) : b
-    linear : whether the components of z are columns; noise_to_come : root mean square, per component, of what states and points will still move
+    linear : whether the components of z are columns; noise_to_come : root mean square, per component, of what states
+        and points will still move
     """
 
     form: Parabolic
-    process: Process
+    process: PathProcess
     s: float
     centre: Array
     scale: Array
@@ -48,7 +49,7 @@ class PathLayer:
     def columns(self) -> int:
         return 1 + len(self.inner) + (len(self.centre) if self.linear else 0) + len(self.bias)
 
-    def _inner(self, state: Array, point: Array, move: Move | None, h: float) -> InnerValues:
+    def _inner(self, state: Array, point: Array, move: PathStep | None, h: float) -> InnerValues:
         return inner_values(
             self.inner, self.form, self.process, self.s, state, point, (self.centre, self.scale), self.noise_to_come,
             move, h,
@@ -60,12 +61,20 @@ class PathLayer:
             argument[:, len(self.bias) - self.directions.shape[1] :] += z @ self.directions
         return np.tanh(argument, out=argument)
 
+    def values(self, state: Array) -> Array:
+        """Columns (M, C) at states."""
+        inner = self._inner(state, self.process.point(state), None, 0.0)
+        z = (state - self.centre) / self.scale
+        zeta = (inner.values - self.inner_mean) / self.inner_scale
+        linear = [z] if self.linear else []
+        return np.concatenate([np.ones((len(state), 1)), zeta, *linear, self._neurons(z, zeta)], axis=1)
+
     @cached_property
     def _ridged(self) -> Array:
         """The neurons of a ridge alone, as a mask (N,)."""
-        return ~self.mix[:, len(self.bias) - self.directions.shape[1] :].any(axis=0)
+        return np.asarray((self.mix[:, len(self.bias) - self.directions.shape[1] :] == 0).all(axis=0))
 
-    def _second_order(self, inner: InnerValues, move: Move, variance: Array | None) -> Array | None:
+    def _second_order(self, inner: InnerValues, move: PathStep, variance: Array | None) -> Array | None:
         """½ (Δα² - E[Δα² | X]) (M, J + N) of the arguments α of neurons, Δα = ∇α·noise: Itô's next term but for φ''.
 
         Of neurons that mix ridge and inner coordinates it is left out; None where the noise depends on the state.
@@ -92,7 +101,7 @@ class PathLayer:
             found[:, alone:][:, self._ridged] = (move.noise @ own) ** 2 - expected
         return 0.5 * found
 
-    def design(self, state: Array, move: Move, h: float) -> tuple[Array, Array]:
+    def design(self, state: Array, move: PathStep, h: float) -> tuple[Array, Array]:
         """Columns (M, C) and their martingale increments (M, C)."""
         point = self.process.point(state)
         inner = self._inner(state, point, move, h)
@@ -115,7 +124,7 @@ class PathLayer:
 
 
 @dataclass(frozen=True)
-class Reading:
+class NetworkReading:
     """A network along paths: value (M,), gradient in states and in points (M, d), martingale increment (M,)."""
 
     value: Array
@@ -131,7 +140,7 @@ class PathNetwork:
     layer: PathLayer
     weights: Array
 
-    def read(self, state: Array, move: Move | None = None, h: float = 0.0) -> Reading:
+    def read(self, state: Array, move: PathStep | None = None, h: float = 0.0) -> NetworkReading:
         """Value and gradient at states, and the increment over a move."""
         layer = self.layer
         point = layer.process.point(state)
@@ -161,13 +170,14 @@ class PathNetwork:
             second = layer._second_order(inner, move, layer.process.noise_variance(h))
             if second is not None:
                 increment -= 2 * np.einsum("ij,ij,ij->i", slopes, neurons, second)
-        return Reading(value, gradient, layer.process.to_point(point, gradient), increment)
+        return NetworkReading(value, gradient, layer.process.to_point(point, gradient), increment)
 
 
 @dataclass(frozen=True)
 class LayerLaw:
-    """How hidden layers are sampled: ``width`` neurons with a ridge, a share ``sparse`` of them along single coordinates
-    and a share ``mixed`` with inner coordinates in their argument, and as many neurons of inner coordinates alone.
+    """How hidden layers are sampled: ``width`` neurons with a ridge, a share ``sparse`` of them along single
+    coordinates and a share ``mixed`` with inner coordinates in their argument, and as many neurons of inner
+    coordinates alone.
     """
 
     width: int
@@ -178,7 +188,7 @@ class LayerLaw:
     def sample(
         self,
         form: Parabolic,
-        process: Process,
+        process: PathProcess,
         inner: tuple[InnerCoordinate, ...],
         s: float,
         state: Array,

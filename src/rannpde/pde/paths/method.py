@@ -10,14 +10,17 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
 from rannpde.errors import finite_array, positive_integer, reject, require
-from rannpde.pde.paths.adaptive import PointSearch, PointValue, Resolution, fixed_start
-from rannpde.pde.paths.processes import Process, process_of
+from rannpde.pde.paths.adaptive import PathsResolution, PointSearch, PointValue, fixed_start
+from rannpde.pde.paths.bounds import StoppingSearch
+from rannpde.pde.paths.processes import process_of
+from rannpde.pde.paths.region import region_search
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, PointTable
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.watch import Ending, Watch
+from rannpde.threads import one_thread
 
 DEFAULT_TOLERANCE = 1e-3
 """Relative, at the confidence of the intervals: errors of sampling fall with the root of the number of paths."""
@@ -27,7 +30,9 @@ DEFAULT_TOLERANCE = 1e-3
 class Paths:
     """Values of parabolic problems in R^d, d from 1 to thousands, with confidence intervals.
 
-    at : a point (d,) or points (k, d), at the time farthest from the data; rows (t, x_1, …, x_d) for other times
+    at : a point (d,) or points (k, d), at the time farthest from the data, a number for the point with all components
+        equal to it, rows (t, x_1, …, x_d) for other times; or a Box or Ball of R^d, on which the solution is wanted
+        as a network
     confidence : probability that an interval holds the true value
     steps, width, training : steps in time, neurons with a ridge, training paths; None for all three adapts them
     paths : fresh paths at most, for every point
@@ -76,11 +81,16 @@ class Paths:
         assert form is not None
         if self.at is None:
             reject("at", None, "a point, e.g. at=np.zeros(100)", "in many dimensions a value is asked at points")
+        if isinstance(self.at, Domain):
+            return self._on_region(problem, form, self.at, tol, rng, watch, why)
         points = asked_points(self.at, form)
         found = []
         for number, row in enumerate(points):
             left = watch if watch.seconds is None else _part(watch, len(points) - number)
             own = started_at(form, float(row[0]))
+            if own.obstacle is not None:
+                found.append(self._stopping(own, row[1:], tol, rng, left))
+                continue
             search = PointSearch(
                 own, process_of(own), fixed_start(row[1:]), tol, self.confidence, self.paths, self._fixed(own),
                 self.tuning, rng, left,
@@ -88,14 +98,45 @@ class Paths:
             found.append(search.run())
         return self._solution(problem, points, found, watch, why)
 
-    def _fixed(self, form: Parabolic) -> Resolution | None:
+    def _stopping(
+        self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, watch: Watch
+    ) -> PointValue:
+        for key in ("steps", "width", "training"):
+            require(getattr(self, key) is None, key, getattr(self, key), "left out with an obstacle", "it is adapted")
+        process = process_of(form)
+        return StoppingSearch(form, process, point, tol, self.confidence, self.paths, self.tuning, rng, watch).run()
+
+    def _on_region(
+        self, problem: Problem, form: Parabolic, region: Domain, tol: float, rng: np.random.Generator, watch: Watch,
+        why: str,
+    ) -> PathsSolution:  # fmt: skip
+        same = not region.timed and region.dim == form.dim
+        require(same, "at", region, f"a Box or a Ball in {form.dim} dimensions, without time")
+        if form.obstacle is not None:
+            reject("at", region, "points, for a problem with an obstacle", "bounds are known at points only")
+        search = PointSearch(
+            form, process_of(form), fixed_start(np.zeros(form.dim)), tol, self.confidence, 8 * self.paths,
+            self._fixed(form), self.tuning, rng, watch,
+        )  # fmt: skip
+        with one_thread():
+            found = region_search(search, region).run()
+        return PathsSolution(
+            problem=problem, fields=problem.fields, function=found.network,
+            method=Choice(self.name, f"regression along paths from a cloud in {form.dim} dimensions", why),
+            ending=found.ending, detail=found.detail, estimate=found.estimate, held_out={}, losses={}, integrals={},
+            story=PathsHistory((found.rounds,)), seconds=watch.elapsed,
+        )  # fmt: skip
+
+    def _fixed(self, form: Parabolic) -> PathsResolution | None:
         given = (self.steps, self.width, self.training)
         if given == (None, None, None):
             return None
         tuning = self.tuning
         columns = 50 + (form.dim if form.dim <= tuning.linear_share else 0) + 2 * (self.width or tuning.first_width)
         training = self.training or tuning.paths_per_column * columns
-        return Resolution(self.steps or tuning.first_steps, 2, self.width or tuning.first_width, 2 * (training // 2))
+        return PathsResolution(
+            self.steps or tuning.first_steps, 2, self.width or tuning.first_width, 2 * (training // 2)
+        )
 
     def _solution(
         self, problem: Problem, points: Array, found: list[PointValue], watch: Watch, why: str
@@ -107,6 +148,7 @@ class Paths:
             points, np.array([one.value for one in found]), np.array([one.standard_error for one in found]),
             np.array([one.half_width for one in found]), np.stack([one.gradient for one in found]),
             np.stack([one.gradient_error for one in found]), self.confidence, worst.rounds[-1].width,
+            np.array([one.bounds for one in found]) if found[0].bounds is not None else None,
         )  # fmt: skip
         return PathsSolution(
             problem=problem, fields=problem.fields, function=table,
@@ -124,11 +166,9 @@ def _part(watch: Watch, points: int) -> Watch:
 
 def asked_points(at: Any, form: Parabolic) -> Array:
     """Rows (t, x_1, …, x_d) of what was asked for."""
-    if isinstance(at, Domain):
-        reject("at", at, "a point or points")
     array = finite_array("at", at, (0, 1, 2))
-    if array.ndim == 0 and form.dim == 1:
-        array = array.reshape(1, 1)
+    if array.ndim == 0:
+        array = np.full(form.dim, float(array))
     rows = np.atleast_2d(array)
     if rows.shape[1] == form.dim:
         return np.column_stack([np.full(len(rows), form.first_time), rows])
@@ -138,7 +178,9 @@ def asked_points(at: Any, form: Parabolic) -> Array:
     last = upper if form.backward else lower
     for t in rows[:, 0]:
         inside = lower <= t <= upper and t != last
-        require(bool(inside), "the time of at", float(t), f"from {lower:g} to {upper:g}, and not {last:g}, that of the data")
+        require(
+            bool(inside), "the time of at", float(t), f"from {lower:g} to {upper:g}, and not {last:g}, that of the data"
+        )
     return rows
 
 
@@ -146,8 +188,3 @@ def started_at(form: Parabolic, t: float) -> Parabolic:
     """The same problem with t as the time farthest from the data."""
     lower, upper = form.time
     return replace(form, time=(t, upper) if form.backward else (lower, t))
-
-
-def process_name(process: Process) -> str:
-    """For reports."""
-    return type(process).__name__.removesuffix("Process").lower()

@@ -28,7 +28,7 @@ PROBE_ACCURACY = 1e-10
 
 
 @dataclass(frozen=True)
-class Move:
+class PathStep:
     """One step of all paths: new states (M, d), the martingale part of the move in states (M, d), Brownian increments.
 
     brownian (M, d) has variance h per component: that of the step for exact processes
@@ -39,7 +39,7 @@ class Move:
     brownian: Array
 
 
-class Process(Protocol):
+class PathProcess(Protocol):
     """How paths move; see the module."""
 
     @property
@@ -66,7 +66,7 @@ class Process(Protocol):
         """∂/∂x of a function whose gradient in y is given at points."""
         ...
 
-    def step(self, s: float, h: float, state: Array, normals: Array) -> Move:
+    def step(self, s: float, h: float, state: Array, normals: Array) -> PathStep:
         """A step from s to s + h with standard normal numbers (M, normal_count)."""
         ...
 
@@ -81,7 +81,7 @@ class Process(Protocol):
         """Variance (d,) of the components of the noise of a step, where it does not depend on the state."""
         ...
 
-    def linear_noise(self, state: Array, move: Move, h: float) -> Array:
+    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
         """x' - E[x' | x], the martingale part of the move in points (M, d)."""
         ...
 
@@ -134,11 +134,11 @@ class GaussianProcess:
         k = np.where(np.abs(self.decay) * h < 1e-12, 1e-12 / h, self.decay)
         return np.exp(-k * h), -np.expm1(-k * h) / k, np.sqrt(-np.expm1(-2 * k * h) / (2 * k))
 
-    def step(self, s: float, h: float, state: Array, normals: Array) -> Move:
+    def step(self, s: float, h: float, state: Array, normals: Array) -> PathStep:
         shrink, reach, spread = self._lengths(h)
         noise = _spread(self.spread, normals) * spread
         moved = state * shrink if self.decay.any() else state
-        return Move(moved + (self.constant * reach + noise), noise, normals * np.sqrt(h))
+        return PathStep(moved + (self.constant * reach + noise), noise, normals * np.sqrt(h))
 
     @cached_property
     def correlation(self) -> Array | None:
@@ -149,7 +149,7 @@ class GaussianProcess:
         own = self.spread**2 if self.spread.ndim == 1 else (self.spread**2).sum(axis=1)
         return own * spread**2
 
-    def linear_noise(self, state: Array, move: Move, h: float) -> Array:
+    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
         return move.noise
 
     def pull(self, s: float, point: Array, drift: Array) -> Array:
@@ -188,10 +188,10 @@ class LognormalProcess:
     def to_point(self, point: Array, gradient: Array) -> Array:
         return gradient / point
 
-    def step(self, s: float, h: float, state: Array, normals: Array) -> Move:
+    def step(self, s: float, h: float, state: Array, normals: Array) -> PathStep:
         noise = _spread(self.spread, normals) * np.sqrt(h)
         variance = self.noise_variance(1.0)
-        return Move(state + (noise + (self.growth - 0.5 * variance) * h), noise, normals * np.sqrt(h))
+        return PathStep(state + (noise + (self.growth - 0.5 * variance) * h), noise, normals * np.sqrt(h))
 
     @cached_property
     def correlation(self) -> Array | None:
@@ -200,7 +200,7 @@ class LognormalProcess:
     def noise_variance(self, h: float) -> Array:
         return h * (self.spread**2 if self.spread.ndim == 1 else (self.spread**2).sum(axis=1))
 
-    def linear_noise(self, state: Array, move: Move, h: float) -> Array:
+    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
         return np.exp(move.state) - np.exp(state + self.growth * h)
 
     def pull(self, s: float, point: Array, drift: Array) -> Array:
@@ -293,7 +293,7 @@ class EulerProcess:
             raise InputError(NEGATIVE)
         return np.sqrt(total)
 
-    def step(self, s: float, h: float, state: Array, normals: Array) -> Move:
+    def step(self, s: float, h: float, state: Array, normals: Array) -> PathStep:
         small = h / self.substeps
         noise, brownian = np.zeros_like(state), np.zeros_like(state)
         for k in range(self.substeps):
@@ -304,15 +304,17 @@ class EulerProcess:
             state = state + self.drift(when, state) * small + kick
             noise, brownian = noise + kick, brownian + increments
         if not np.isfinite(state).all():
-            raise InputError("the simulated process leaves all bounds; its coefficients grow too fast for Euler's steps")
-        return Move(state, noise, brownian)
+            raise InputError(
+                "the simulated process leaves all bounds; its coefficients grow too fast for Euler's steps"
+            )
+        return PathStep(state, noise, brownian)
 
     correlation = None
 
     def noise_variance(self, h: float) -> None:
         return None
 
-    def linear_noise(self, state: Array, move: Move, h: float) -> Array:
+    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
         return move.noise
 
     def pull(self, s: float, point: Array, drift: Array) -> Array:
@@ -342,7 +344,9 @@ def process_of(form: Parabolic, substeps: int = 1) -> GaussianProcess | Lognorma
         diagonal = tuple((f.scale, f.diagonal) for f in form.second)
         return _of_diagonal(form, diagonal, substeps)
     if len(form.second) > 1 and not all(f.left is None and f.scale.constant for f in form.second):
-        reject("trace(…)", f"{len(form.second)} terms", "one term trace(diag(v)*C*diag(v)*hessian(u)), or constant ones")
+        reject(
+            "trace(…)", f"{len(form.second)} terms", "one term trace(diag(v)*C*diag(v)*hessian(u)), or constant ones"
+        )
     return _of_matrix(form, matrices, substeps)
 
 

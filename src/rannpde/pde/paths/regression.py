@@ -4,8 +4,9 @@ With the martingale increments M_n of the network û_n, paths carry
 
     Y_n = Y_{n+1} - M_n + ½h (f_n + f_{n+1}) ,     Y_N = g(X_N) ,
 
-and û_n is the regression of Y_{n+1} + ½h (f_n + f_{n+1}) on columns + increments at X_n. The increments have mean zero given
-X_n and explain most of the noise, so that few paths suffice. f_n needs û_n: it is taken from a first fit without it.
+and û_n is the regression of Y_{n+1} + ½h (f_n + f_{n+1}) on columns + increments at X_n. The increments have mean
+zero given X_n and explain most of the noise, so that few paths suffice. f_n needs û_n: it is taken from a first fit
+without it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import scipy.linalg
 from rannpde.arrays import Array
 from rannpde.pde.paths.inner import InnerCoordinate
 from rannpde.pde.paths.layer import LayerLaw, PathNetwork
-from rannpde.pde.paths.processes import Process
+from rannpde.pde.paths.processes import PathProcess
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
 
@@ -63,11 +64,11 @@ class TimeGrid:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class PathsModel:
     """u along the paths: one network for every node s_0 < … < s_{N-1}; at s_N it is the data."""
 
     form: Parabolic
-    process: Process
+    process: PathProcess
     grid: TimeGrid
     networks: tuple[PathNetwork, ...]
 
@@ -88,7 +89,7 @@ def data_values(form: Parabolic, point: Array, slopes: bool) -> tuple[Array, Arr
 
 
 @dataclass(frozen=True)
-class Draws:
+class NormalDraws:
     """The standard normal numbers (count, columns) of every step, each from a seed of its own, so that they can be had
     again; antithetic: the second half of the rows is the negative of the first.
 
@@ -114,7 +115,7 @@ class Draws:
         pairs = found.reshape(self.count, -1, 2, self.halved)
         return ((pairs[:, :, 0] + pairs[:, :, 1]) / np.sqrt(2.0)).reshape(self.count, -1)
 
-    def paired(self, dim: int) -> Draws:
+    def paired(self, dim: int) -> NormalDraws:
         """For half as many substeps in ``dim`` dimensions."""
         return replace(self, halved=dim)
 
@@ -123,13 +124,13 @@ class Draws:
 class TrainingPaths:
     """States of every node in single precision; the numbers behind a step are drawn again from its own seed."""
 
-    process: Process
-    draws: Draws
+    process: PathProcess
+    draws: NormalDraws
     states: tuple[Array, ...]
 
     @classmethod
-    def simulate(cls, process: Process, nodes: Array, start: Array, rng: np.random.Generator) -> TrainingPaths:
-        draws = Draws(int(rng.integers(2**62)), len(start), process.normal_count())
+    def simulate(cls, process: PathProcess, nodes: Array, start: Array, rng: np.random.Generator) -> TrainingPaths:
+        draws = NormalDraws(int(rng.integers(2**62)), len(start), process.normal_count())
         state = process.start(start)
         states = [state.astype(np.float32)]
         for n in range(len(nodes) - 1):
@@ -153,14 +154,14 @@ def solve_normal(design: Array, targets: Array, penalty: float) -> Array:
 
 def train(
     form: Parabolic,
-    process: Process,
+    process: PathProcess,
     grid: TimeGrid,
     start: Array,
     law: LayerLaw,
     inner: tuple[InnerCoordinate, ...],
     penalty: float,
     rng: np.random.Generator,
-) -> Model:
+) -> PathsModel:
     """Networks at all nodes, from paths that begin at ``start`` (M, d)."""
     nodes = grid.nodes
     paths = TrainingPaths.simulate(process, nodes, start, rng)
@@ -174,8 +175,8 @@ def train(
         state = paths.states[n].astype(float)
         point = process.point(state)
         move = process.step(s, h, state, paths.draws.normals(n))
-        spread = _spread(paths, n)
-        to_come = (_distance(paths.states[-1], paths.states[n]), _distance(last, point))
+        spread = spread_of(paths, n)
+        to_come = (distance(paths.states[-1], paths.states[n]), distance(last, point))
         layer = law.sample(form, process, inner, s, state, spread, to_come, rng)
         values, increments = layer.design(state, move, h)
         design = values + increments
@@ -187,7 +188,7 @@ def train(
         target = half + 0.5 * h * own - increments @ network.weights
         source = own
         networks.append(network)
-    return Model(form, process, grid, tuple(reversed(networks)))
+    return PathsModel(form, process, grid, tuple(reversed(networks)))
 
 
 def _source(
@@ -200,12 +201,12 @@ def _source(
     return source_values(form, s, point, value + 0.5 * h * found, gradient) if h else found
 
 
-def _distance(one: Array, other: Array) -> float:
+def distance(one: Array, other: Array) -> float:
     """Root mean square of the difference of two arrays, less that of its mean over the rows."""
     return float(np.sqrt(np.mean((one - other).var(axis=0, dtype=float))))
 
 
-def _spread(paths: TrainingPaths, n: int) -> Array:
+def spread_of(paths: TrainingPaths, n: int) -> Array:
     """Standard deviation (d,) of the states of a node; of the next one where all start at one point."""
     for k in range(n, len(paths.states)):
         spread = paths.states[k].std(axis=0, dtype=float)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError, reject
+from rannpde.io import PathLike
 from rannpde.network.storage import floats
 from rannpde.pde.paths.adaptive import PathsRound
+from rannpde.pde.paths.region import RegionNetwork
 from rannpde.pde.solution import Report, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
     """Values at the points that were asked for, and nowhere else.
 
-    points (k, 1 + d); values, standard_errors, half_widths (k,); gradients, gradient_errors (k, d)
+    points (k, 1 + d); values, standard_errors, half_widths (k,); gradients, gradient_errors (k, d); bounds (k, 2) of
+    optimal stopping
     """
 
     points: Array
@@ -30,6 +37,7 @@ class PointTable:
     gradient_errors: Array
     confidence: float
     width: int
+    bounds: Array | None = None
 
     @property
     def dim(self) -> int:
@@ -60,7 +68,8 @@ class PointTable:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         header = {"function": "points", "confidence": self.confidence, "width": self.width}
-        names = ("points", "values", "standard_errors", "half_widths", "gradients", "gradient_errors")
+        names: tuple[str, ...] = ("points", "values", "standard_errors", "half_widths", "gradients", "gradient_errors")
+        names += () if self.bounds is None else ("bounds",)
         return header, {name: np.asarray(getattr(self, name), dtype=float) for name in names}
 
 
@@ -68,22 +77,47 @@ def unpack_points(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Poi
     """The table that ``pack`` made."""
     points = floats(arrays, "points", (None, None))
     count, dim = points.shape
-    numbers = [floats(arrays, name, (count,)) for name in ("values", "standard_errors", "half_widths")]
-    slopes = [floats(arrays, name, (count, dim - 1)) for name in ("gradients", "gradient_errors")]
-    return PointTable(points, *numbers, *slopes, float(header["confidence"]), int(header["width"]))
+    bounds = floats(arrays, "bounds", (count, 2)) if "bounds" in arrays else None
+    numbers = {name: floats(arrays, name, (count,)) for name in ("values", "standard_errors", "half_widths")}
+    slopes = {name: floats(arrays, name, (count, dim - 1)) for name in ("gradients", "gradient_errors")}
+    own = {"confidence": float(header["confidence"]), "width": int(header["width"]), "bounds": bounds}
+    return PointTable(points=points, **numbers, **slopes, **own)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class PathsSolution(Solution):
     """Values of a parabolic problem at points of R^d, each with its interval.
 
-    ``value``, ``interval`` and ``gradient`` are those of a single point; ``values``, ``intervals``, ``gradients`` of all.
+    ``value``, ``interval`` and ``gradient`` are those of a single point; ``values``, ``intervals``, ``gradients`` of
+    all.
     """
 
     @property
     def table(self) -> PointTable:
-        assert isinstance(self.function, PointTable)
+        if not isinstance(self.function, PointTable):
+            reject("solution", "a network on a region", "one at points", "call it at points, see half_width")
         return self.function
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval of each value of a network on a region, or of the value at a single point."""
+        if isinstance(self.function, RegionNetwork):
+            return self.function.half_width
+        return float(self._single(self.table.half_widths))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lower and the upper bound of optimal stopping at a single point, without their standard errors."""
+        if self.table.bounds is None:
+            reject("solution", "one without an obstacle", "one of optimal stopping", "see interval")
+        lower, upper = self._single(self.table.bounds)
+        return float(lower), float(upper)
+
+    def __call__(self, points: Array) -> Array:
+        """Values (M,): of a network on a region at points (M, d) or (M, 1 + d), of a table at its own points."""
+        if isinstance(self.function, RegionNetwork):
+            return self.function(points)[:, 0]
+        return self.derivative(points, None)
 
     @property
     def points(self) -> Array:
@@ -141,16 +175,38 @@ class PathsSolution(Solution):
         form = self.stated.parabolic
         if form is None or not self.stated.exact:
             return {}
+        if isinstance(self.function, RegionNetwork):
+            return {}
         exact = self.stated.exact_values(self.points)
         return {self.fields[0]: float(np.max(np.abs(self.values - exact) / np.maximum(np.abs(exact), 1e-300)))}
+
+    def plot(self, path: PathLike | None = None) -> Figure:
+        """The rounds with their intervals, and the gradient where it is known; a matplotlib Figure."""
+        from rannpde.plotting.paths import plot_paths  # pictures load when they are wanted
+
+        return plot_paths(self, path)
+
+    def to_html(self, path: PathLike, command: str = "") -> Path:
+        """One page with the report and the picture; gives back the path."""
+        from rannpde.plotting.paths import write_paths_page
+
+        return write_paths_page(self, path, command)
+
+    def _shown(self) -> list[tuple[float, Array]]:
+        if isinstance(self.function, RegionNetwork):
+            return []
+        return list(zip(self.values.tolist(), self.intervals, strict=True))
 
     def report(self) -> Report:
         """A page of text: values, intervals, and the rounds behind them."""
         verdict = "converged" if self.converged else "not converged"
         lines = [f"{self.title}: {verdict} ({self.reason})", f"  {self.method}"]
-        for k, (value, (lower, upper)) in enumerate(zip(self.values, self.intervals, strict=True)):
+        if isinstance(self.function, RegionNetwork):
+            lines.append(f"  {self.fields[0]} on the region, each value within ± {self.half_width:.3g}")
+        for k, (value, (lower, upper)) in enumerate(self._shown()):
             where = "" if len(self.values) == 1 else f" at point {k + 1}"
-            lines.append(f"  {self.fields[0]}{where} = {value:.8g}, {100 * self.table.confidence:g} % in [{lower:.8g}, {upper:.8g}]")
+            interval = f"{100 * self.table.confidence:g} % in [{lower:.8g}, {upper:.8g}]"
+            lines.append(f"  {self.fields[0]}{where} = {value:.8g}, {interval}")
         if self.problem is not None:
             lines += [f"  relative error of {name}: {error:.2e}" for name, error in self.errors().items()]
         lines += [f"  {told}" for told in self.story.lines()]

@@ -17,7 +17,7 @@ def pairs(values: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Moments:
+class SampleMoments:
     """Number, sum and sum of squared deviations of independent numbers (or vectors); adding two joins the samples."""
 
     count: int
@@ -25,15 +25,15 @@ class Moments:
     spread: Array
 
     @classmethod
-    def of(cls, values: Array) -> Moments:
+    def of(cls, values: Array) -> SampleMoments:
         mean = values.mean(axis=0)
         return cls(len(values), mean, ((values - mean) ** 2).sum(axis=0))
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: SampleMoments) -> SampleMoments:
         count = self.count + other.count
         change = other.mean - self.mean
         mean = self.mean + change * (other.count / count)
-        return Moments(count, mean, self.spread + other.spread + change**2 * (self.count * other.count / count))
+        return SampleMoments(count, mean, self.spread + other.spread + change**2 * (self.count * other.count / count))
 
     @property
     def deviation(self) -> Array:
@@ -46,32 +46,32 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Sample:
+class PathSample:
     """What fresh paths of one model said: moments over antithetic pairs.
 
     gradient : of (value - its mean)·ΔW/h of the first step (d,), before it is turned into a gradient
     residual : variance of Σ W ρ of single paths; mean_square : of u along the paths
     """
 
-    value: Moments
-    in_time: Moments
-    gradient: Moments
+    value: SampleMoments
+    in_time: SampleMoments
+    gradient: SampleMoments
     residual: float
     mean_square: float
 
     @classmethod
-    def of(cls, sums: PathSums, h: float) -> Sample:
+    def of(cls, sums: PathSums, h: float) -> PathSample:
         centred = sums.shifted - sums.shifted.mean()
         products = pairs(centred[:, None] * sums.brownian) / h
         return cls(
-            Moments.of(pairs(sums.value)), Moments.of(pairs(sums.in_time)), Moments.of(products),
+            SampleMoments.of(pairs(sums.value)), SampleMoments.of(pairs(sums.in_time)), SampleMoments.of(products),
             float(sums.residual.var()), sums.mean_square,
         )  # fmt: skip
 
-    def __add__(self, other: Sample) -> Sample:
+    def __add__(self, other: PathSample) -> PathSample:
         mine, theirs = self.value.count, other.value.count
         share = mine / (mine + theirs)
-        return Sample(
+        return PathSample(
             self.value + other.value, self.in_time + other.in_time, self.gradient + other.gradient,
             share * self.residual + (1 - share) * other.residual,
             share * self.mean_square + (1 - share) * other.mean_square,

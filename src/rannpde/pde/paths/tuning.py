@@ -36,4 +36,4 @@ class PathsTuning:
     share: float = 0.2
     gain: float = 1.25
     memory: int = 400 * 2**20
-    block: int = 24 * 2**20
+    block: int = 6 * 2**20

@@ -105,7 +105,7 @@ def parabolic_form(problem: Problem) -> Parabolic:
         require(not getattr(problem, argument), argument, getattr(problem, argument), "left out for a vector in R^d")
     if len(problem.equations) != 1:
         reject("equations", list(problem.equations), "one equation, for one field", "systems in R^d are not solved")
-    (name, statement), = problem.equations.items()
+    ((name, statement),) = problem.equations.items()
     require(isinstance(statement, str), f"equation {name!r}", statement, "text, where x is a vector")
     field = _field(problem, statement)
     words = VectorVocabulary(domain.space.size, domain.space.vector, "t", field, problem.parameters, problem.functions)
@@ -165,7 +165,7 @@ def _conditions(
             data = _data(condition.equation, places[0], words, domain)
     if data is None:
         raise InputError(
-            f"the problem has no data at an end of time; give conditions={{'t={domain.time[1]:g}': '{words.field} = …'}}"
+            f"the problem has no data at an end of time; give one as {words.field} = … at t={domain.time[1]:g}"
         )
     return data[0], obstacle, data[1]
 
@@ -200,7 +200,9 @@ def _obstacle(text: str, places: tuple[str, ...], words: VectorVocabulary, domai
     left, right = read_sides(text, found.left, found.right, words)
     above, below = (left, right) if found.operator in (">=", ">") else (right, left)
     if above.name != "field" or not below.known:
-        raise InputError(f"an obstacle is {words.field} >= a known payoff, not {text!r}; state a maximum as -{words.field}")
+        raise InputError(
+            f"an obstacle is {words.field} >= a known payoff, not {text!r}; state a maximum as -{words.field}"
+        )
     if len(places) == 1 and places[0] in EVERYWHERE:
         return Obstacle(below, ())
     times = tuple(sorted(_time(place, words, domain) for place in places))

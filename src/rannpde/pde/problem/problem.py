@@ -140,8 +140,9 @@ class Problem:
         object.__setattr__(self, "fields", (form.words.field,))
         for name in self.exact:
             require(name in self.fields, "exact", name, f"that of {self.fields[0]}")
-        for key, empty in {"limits": (), "forms": {}, "variation": None}.items():
-            object.__setattr__(self, key, empty)
+        object.__setattr__(self, "limits", ())
+        object.__setattr__(self, "forms", {})
+        object.__setattr__(self, "variation", None)
         object.__setattr__(self, "obstacles", ("space is all of R^d",))
 
     def _take_from(self, forward: Problem) -> None:

@@ -1,7 +1,8 @@
 """Formulas of a vector x in R^d: evaluated on arrays of points, with derivatives in reverse mode.
 
-SymPy would expand ``norm(x)`` in d = 100 into a hundred symbols. Here a vector is one leaf, a formula is a small graph of
-operations, and one sweep backwards gives the gradient with respect to all components at the price of a few evaluations.
+SymPy would expand ``norm(x)`` in d = 100 into a hundred symbols. Here a vector is one leaf, a formula is a small
+graph of operations, and one sweep backwards gives the gradient with respect to all components at the price of a few
+evaluations.
 
 On M points a scalar is an array (M, 1) and a vector an array (M, d), so that NumPy's broadcasting is that of the
 language: a number times a vector, a function of every component. Constants have one row.
@@ -276,7 +277,9 @@ def _called(node: Operation, below: list[Array]) -> Array:
     given = [np.broadcast_to(part, (rows, part.shape[1])) for part in below]
     plain = [part[:, 0] if operand.kind == SCALAR else part for part, operand in zip(given, node.operands, strict=True)]
     result = np.asarray(node.value(*plain), dtype=float)
-    return np.broadcast_to(result.reshape(-1, 1) if node.kind == SCALAR else result, (rows, result.shape[-1] if node.kind == VECTOR else 1))
+    return np.broadcast_to(
+        result.reshape(-1, 1) if node.kind == SCALAR else result, (rows, result.shape[-1] if node.kind == VECTOR else 1)
+    )
 
 
 def _difference(node: Operation, above: Array, below: list[Array], which: int) -> Array | None:

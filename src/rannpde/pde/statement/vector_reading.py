@@ -1,13 +1,14 @@
 """Statements about a field u(t, x) of a vector x: text → a formula of operations, and its linear parts.
 
-The grammar is that of all other statements. The words are ``x``, ``x[1]``, ``sum``, ``norm``, ``dot``, ``min``, ``max`` of
-a vector, ``grad(u)``, ``laplace(u)``, ``trace(A*hessian(u))`` with ``diag(v)``; functions of a vector act on every component.
+The grammar is that of all other statements. The words are ``x``, ``x[1]``, ``sum``, ``norm``, ``dot``, ``min``,
+``max`` of a vector, ``grad(u)``, ``laplace(u)``, ``trace(A*hessian(u))`` with ``diag(v)``; functions of a vector act
+on every component.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +113,10 @@ class _Reader:
     def vector(self, node: Node) -> Operation:
         found = self.read(node)
         if found.kind != VECTOR:
-            self.fail(node, f"a {found.kind} where a vector is needed, such as {self.words.vector} or grad({self.words.field})")
+            self.fail(
+                node,
+                f"a {found.kind} where a vector is needed, such as {self.words.vector} or grad({self.words.field})",
+            )
         return found
 
     def read(self, node: Node) -> Operation:
@@ -152,7 +156,10 @@ class _Reader:
             kind = (SCALAR, VECTOR, MATRIX)[value.ndim]
             return Operation("constant", (), kind, value if kind == MATRIX else np.reshape(value, (1, -1)))
         if node.text.startswith(f"{words.field}_"):
-            self.fail(node, f"{node.text} has no meaning where {words.vector} is a vector; write grad({words.field}) or laplace({words.field})")
+            self.fail(
+                node,
+                f"{node.text} has no meaning for a vector; write grad({words.field}) or laplace({words.field})",
+            )
         self.fail(node, f"the name {node.text!r} is unknown; {suggestion(node.text, words.known())}")
         raise AssertionError
 
@@ -172,7 +179,9 @@ class _Reader:
 
     def product(self, node: Node, left: Operation, right: Operation) -> Operation:
         if left.kind == VECTOR and right.kind == VECTOR:
-            self.fail(node, "vectors are not multiplied; use dot(a, b), or diag(a)*b for the products of their components")
+            self.fail(
+                node, "vectors are not multiplied; use dot(a, b), or diag(a)*b for the products of their components"
+            )
         if MATRIX not in (left.kind, right.kind):
             return combine("multiply", left, right)
         if left.kind == MATRIX and right.kind == VECTOR:
@@ -272,7 +281,10 @@ class _Reader:
     def derivative(self, node: Call) -> Operation:
         names = [part.text if isinstance(part, Name) else "" for part in node.arguments]
         if names != [self.words.field, self.words.time]:
-            self.fail(node, f"d({self.words.field}, {self.words.time}) is the only derivative of this form; write grad or laplace")
+            self.fail(
+                node,
+                f"d({self.words.field}, {self.words.time}) is the only derivative of this form; write grad or laplace",
+            )
         return Operation("rate")
 
     def trace(self, node: Call) -> Operation:
@@ -303,7 +315,9 @@ class _Reader:
         try:
             shape = np.shape(function(*probe))
         except Exception as error:  # whatever a user's function does, it is told by its name
-            raise InputError(f"functions[{node.name!r}] fails at two points: {error}; it takes arrays (M,) and (M, d)") from None
+            raise InputError(
+                f"functions[{node.name!r}] fails at two points: {error}; it takes arrays (M,) and (M, d)"
+            ) from None
         shapes = {(2,): SCALAR, (): SCALAR, (2, self.words.dim): VECTOR}
         wanted = f"(M,) or (M, {self.words.dim})"
         require(shape in shapes, f"the result of functions[{node.name!r}] with shape", shape, f"of shape {wanted}")
@@ -314,7 +328,8 @@ def _flattened(node: Operation) -> tuple[Operation, list[Operation]]:
     """The scalar factor and the matrices of a product, from left to right."""
     if node.name != "matrices":
         return number(1.0), [node]
-    scale, found = number(1.0), []
+    scale = number(1.0)
+    found: list[Operation] = []
     for part in node.operands:
         if part.kind == SCALAR:
             scale = combine("multiply", scale, part)
