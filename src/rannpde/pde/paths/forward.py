@@ -1,6 +1,6 @@
 """Forward in time, on fresh paths: an estimate whose error is of second order in that of the networks.
 
-The networks û leave a defect ρ_n = û_{n+1}(X_{n+1}) - û_n(X_n) - M_n + ½h (f_n + f_{n+1}) along a path. SourceLinearisation at
+The networks û leave a defect ρ_n = û_{n+1}(X_{n+1}) - û_n(X_n) - M_n + ½h (f_n + f_{n+1}) along a path. Linearised at
 û, the equation says what a defect at s_n means for the value at the start: it counts with the weight
 
     W_n = exp(∫ f_u ds + ∫ θ·dW - ½∫|θ|² ds) ,   √a θ = f_z ,

@@ -19,7 +19,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError, reject, require
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS, Operation, combine, evaluate_vector, number
-from rannpde.pde.statement.vector_reading import Factors
+from rannpde.pde.statement.vector_reading import DiffusionFactors
 
 PROBE_POINTS = 4
 """Random points at which the form of analytic coefficients is recognised; one would do with probability one."""
@@ -355,7 +355,7 @@ def _constant(node: Operation) -> float:
 
 
 def _of_matrix(
-    form: Parabolic, matrices: list[Factors], substeps: int
+    form: Parabolic, matrices: list[DiffusionFactors], substeps: int
 ) -> GaussianProcess | LognormalProcess | EulerProcess:
     first = matrices[0]
     assert first.middle is not None

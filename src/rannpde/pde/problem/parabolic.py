@@ -24,7 +24,7 @@ from rannpde.pde.problem.conditions import On, naming
 from rannpde.pde.statement.build import number as constant_number
 from rannpde.pde.statement.vector import Operation, combine, evaluate_vector, number
 from rannpde.pde.statement.vector_reading import (
-    Factors,
+    DiffusionFactors,
     VectorVocabulary,
     linear_parts,
     read_sides,
@@ -58,7 +58,7 @@ class Parabolic:
     dim: int
     time: tuple[float, float]
     backward: bool
-    second: tuple[Factors, ...]
+    second: tuple[DiffusionFactors, ...]
     drift: tuple[Operation, ...]
     source: Operation
     data: Operation
@@ -115,7 +115,7 @@ def parabolic_form(problem: Problem) -> Parabolic:
             raise InputError(f"{field}_t must stand in it with a constant factor that is not zero")
     data, obstacle, backward = _conditions(problem.conditions, words, domain)
     factor = (1.0 if backward else -1.0) / float(evaluate_vector(parts.rate, {})[0, 0])
-    second = tuple(Factors(_times(factor, f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
+    second = tuple(DiffusionFactors(_times(factor, f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
     require(bool(second), f"equation {name!r}", statement, "parabolic: it has no second derivative",
             f"write laplace({field}) or trace(A*hessian({field}))")  # fmt: skip
     drift = tuple(_times(factor, one) for one in parts.drift)

@@ -24,7 +24,7 @@ ZERO, MINUS = number(0.0), number(-1.0)
 
 
 @dataclass(frozen=True)
-class Factors:
+class DiffusionFactors:
     """A matrix c·diag(v)·C·diag(v), or c·diag(w) in place of it: what a diffusion may be.
 
     scale : c; left : v; middle : C, a constant (d, d) array; diagonal : w
@@ -268,7 +268,7 @@ class _Reader:
 
     def laplace(self, node: Call) -> Operation:
         self.of_field(node)
-        return Operation("second", (), SCALAR, Factors(number(1.0)))
+        return Operation("second", (), SCALAR, DiffusionFactors(number(1.0)))
 
     def hessian(self, node: Call) -> Operation:
         self.of_field(node)
@@ -297,13 +297,13 @@ class _Reader:
         factors = factors[where + 1 :] + factors[:where]  # the trace of a product allows the turn
         names = [part.name for part in factors]
         if not names:
-            found = Factors(scale)
+            found = DiffusionFactors(scale)
         elif names == ["diagonal"]:
-            found = Factors(scale, diagonal=factors[0].operands[0])
+            found = DiffusionFactors(scale, diagonal=factors[0].operands[0])
         elif names == ["constant"]:
-            found = Factors(scale, middle=np.asarray(factors[0].value))
+            found = DiffusionFactors(scale, middle=np.asarray(factors[0].value))
         elif names == ["diagonal", "constant", "diagonal"]:
-            found = Factors(scale, left=factors[0].operands[0], middle=np.asarray(factors[1].value))
+            found = DiffusionFactors(scale, left=factors[0].operands[0], middle=np.asarray(factors[1].value))
         else:
             self.fail(node, "A must be diag(v), a constant matrix C, or diag(v)*C*diag(v)")
         return Operation("second", (), SCALAR, found)
@@ -350,7 +350,7 @@ class LinearParts:
     """
 
     rate: Operation = ZERO
-    second: tuple[Factors, ...] = ()
+    second: tuple[DiffusionFactors, ...] = ()
     drift: tuple[Operation, ...] = ()
     rest: Operation = ZERO
 
@@ -386,5 +386,5 @@ def _scaled(parts: LinearParts, factor: Operation, how: str) -> LinearParts:
     def scaled(node: Operation) -> Operation:
         return combine(how, node, factor)
 
-    second = tuple(Factors(scaled(f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
+    second = tuple(DiffusionFactors(scaled(f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
     return LinearParts(scaled(parts.rate), second, tuple(map(scaled, parts.drift)), scaled(parts.rest))
