@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from rannpde.pde.inverse.estimates import Parameter
     from rannpde.pde.inverse.identified import Identified
     from rannpde.pde.lines.method import Lines
+    from rannpde.pde.monitor import Progress, Status
     from rannpde.pde.paths.method import Paths
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
-    from rannpde.pde.watch import Ending, Progress
     from rannpde.pde.zoo import zoo
 
 __version__ = "0.2.0"
@@ -91,7 +91,7 @@ _HOMES = {
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
-    "pde.watch": ("Ending", "Progress"),
+    "pde.monitor": ("Status", "Progress"),
     "pde.zoo": ("zoo",),
 }
 """Where the public names live. They load when they are first used: SymPy and SciPy take most of a second."""
@@ -109,7 +109,6 @@ __all__ = [
     "Data",
     "Difference",
     "Ellipse",
-    "Ending",
     "Ensemble",
     "Estimate",
     "Euclidean",
@@ -140,6 +139,7 @@ __all__ = [
     "Solution",
     "SpaceTime",
     "StatementError",
+    "Status",
     "Uniform",
     "Unknown",
     "UnknownFunction",

@@ -14,30 +14,30 @@ from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
 from rannpde.network.storage import floats
-from rannpde.pde.cells.evolved import unpack_marched
-from rannpde.pde.cells.method import CellsStory
+from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
-from rannpde.pde.collocation.method import CollocationStory
-from rannpde.pde.collocation.pieces import unpack_pieces
+from rannpde.pde.cells.time.trajectory import unpack_trajectory
+from rannpde.pde.collocation.method import CollocationHistory
+from rannpde.pde.collocation.subdomains import unpack_subdomains
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import Response, restored
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_evolved
-from rannpde.pde.lines.method import LinesStory
+from rannpde.pde.lines.method import LinesHistory
+from rannpde.pde.monitor import Status
 from rannpde.pde.paths.region import unpack_region
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, unpack_points
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
-from rannpde.pde.watch import Ending
 
-STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory] | type[PathsHistory]] = {
-    "lines": LinesStory,
-    "cells": CellsStory,
-    "collocation": CollocationStory,
+HISTORIES: dict[str, type[LinesHistory] | type[CellsHistory] | type[CollocationHistory] | type[PathsHistory]] = {
+    "lines": LinesHistory,
+    "cells": CellsHistory,
+    "collocation": CollocationHistory,
     "paths": PathsHistory,
 }
 
@@ -81,10 +81,10 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         fields=tuple(map(str, header["fields"])),
         function=_function(header["function"], arrays, plain),
         method=method,
-        ending=Ending[header["ending"]],
+        status=Status[header["status"]],
         detail=str(header["detail"]),
         estimate=np.inf if estimate is None else float(estimate),
-        story=choose("method", method.name, STORIES).from_table(header["story"]),
+        history=choose("method", method.name, HISTORIES).from_table(header["history"]),
         seconds=float(header["seconds"]),
         **residuals,
         **known,
@@ -149,8 +149,8 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     if kind == "evolved":
         return unpack_evolved(header, arrays, problem)
     if kind == "marched":
-        return unpack_marched(header, arrays)
-    return unpack_cells(header, arrays) if kind == "cells" else unpack_pieces(header, arrays)
+        return unpack_trajectory(header, arrays)
+    return unpack_cells(header, arrays) if kind == "cells" else unpack_subdomains(header, arrays)
 
 
 def _check(solution: Solution) -> None:
@@ -168,4 +168,4 @@ def _check(solution: Solution) -> None:
     values = solution.function.derivative(points, (1,) + (0,) * (solution.dim - 1))
     if values.shape != (2, len(solution.fields)) or not np.isfinite(values).all():
         raise FileError("the parts of the solution do not fit each other")
-    solution.story.lines()
+    solution.history.lines()

@@ -12,6 +12,7 @@ import numpy as np
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
@@ -23,11 +24,11 @@ from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.paths.method import DEFAULT_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import ConvergenceWarning, Solution
-from rannpde.pde.watch import Ending, Progress, Watch
 
 Method = Lines | Cells | Collocation | Paths
 METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation] | type[Paths]] = {
@@ -62,7 +63,7 @@ def solve(
         "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
-    progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
+    progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
 
@@ -101,15 +102,15 @@ def _solution(
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
+    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
-        return way.solve(problems, tol, _generator(rng), watch)
+        return way.solve(problems, tol, _generator(rng), monitor)
     chosen, why = _chosen(problems[0], method)
     if at is not None:
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
         chosen = replace(chosen, at=at)
-    return chosen.solve(problems[0], tol, _generator(rng), watch, why)
+    return chosen.solve(problems[0], tol, _generator(rng), monitor, why)
 
 
 @dataclass(frozen=True)
@@ -134,22 +135,21 @@ class Identify:
     def _intervals(self) -> Uncertainty:
         return Uncertainty(self.uncertainty, self.confidence, self.draws)
 
-    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, watch: Watch) -> Identified:
+    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, monitor: Monitor) -> Identified:
         """The unknowns that the problems share, and the solution of the first."""
         check_shared(problems)
-        return identify(problems, tol, self.solver(problems, watch), self._intervals(), rng, watch)
+        return identify(problems, tol, self.solver(problems, monitor), self._intervals(), rng, monitor)
 
-    def solver(self, problems: Sequence[Problem], watch: Watch) -> Forward:
+    def solver(self, problems: Sequence[Problem], monitor: Monitor) -> Forward:
         """What solves the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
         if functions and wanted is None and not all(map(functions_march, problems)):
-            wanted = Cells(march=False)
+            wanted = Cells(time_stepping=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
             chosen, why = _chosen(problem, wanted)
-            left = None if watch.seconds is None else max(watch.seconds - watch.elapsed, 0.1)
-            rest = Watch(watch.progress, left)
+            rest = monitor.rest()
             if isinstance(chosen, Lines) and isinstance(like, Evolved):
                 return chosen.solve(problem, own, seed, rest, why, like)
             return chosen.solve(problem, own, seed, rest, why)
@@ -159,10 +159,10 @@ class Identify:
 
 def _judged(solution: Solution) -> Solution:
     """The same solution, with a warning where it did not reach the wanted error."""
-    if solution.ending not in (Ending.CONVERGED, Ending.EVENT):
+    if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        told = isinstance(solution, Identified) and solution.ending in (Ending.UNDETERMINED, Ending.VETOED)
-        advice = "" if told else solution.story.advice  # the reason says what to do: no method would help
+        told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
+        advice = "" if told else solution.history.advice  # the reason says what to do: no method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
@@ -189,7 +189,7 @@ def sensitivity(
     """
     require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")
     way = Identify(method)
-    return response_at_guess(problem, tol, way.solver([problem], Watch()), _generator(rng))
+    return response_at_guess(problem, tol, way.solver([problem], Monitor()), _generator(rng))
 
 
 def ensemble(

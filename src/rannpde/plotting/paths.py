@@ -24,8 +24,8 @@ def plot_paths(solution: PathsSolution, path: PathLike | None = None) -> Figure:
     with style():
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
-        assert isinstance(solution.story, PathsHistory)
-        rounds = solution.story.rounds[0]
+        assert isinstance(solution.history, PathsHistory)
+        rounds = solution.history.rounds[0]
         numbers = np.arange(1, len(rounds) + 1)
         for key in ("in_time", "regression", "sampling"):
             sizes = [max(getattr(one, key), 1e-300) for one in rounds]

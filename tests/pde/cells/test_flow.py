@@ -6,8 +6,8 @@ import pytest
 import rannpde as rp
 from rannpde.bench.pinnacle.flow import FLOW, step
 from rannpde.bench.truth import read_truth
-from rannpde.pde.cells.places import calm
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.constraints.points import corner_weights
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.zoo import zoo
 
 STEP = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2))
@@ -21,15 +21,16 @@ def flow_through(solution: rp.Solution, x: float, height: float) -> float:
 
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
 def test_the_flow_behind_a_step_is_not_claimed_to_be_better_than_it_is():
-    """Against finite elements (2e-5). Passes that shared their cells and their degree once agreed 17 times too well."""
+    """Against finite elements (2e-5). Iterations that shared their cells and their degree once agreed 17 times too
+    well."""
     truth = read_truth("ns-2d-cg")
     solution = rp.solve(step(), tol=5e-2)
     assert solution.converged, solution.report()
     gaps = np.linalg.norm(solution(truth.points)[:, :2] - truth.values, axis=0) / np.linalg.norm(truth.values, axis=0)
     assert gaps.max() < 5e-2
     assert gaps.max() < 10 * solution.estimate
-    through = [flow_through(solution, x, 1.0 if x < 2 else 2.0) for x in (0.5, 1.5, 2.5, 4.0)]
-    assert np.allclose(through, 2 / 3, rtol=1e-3)  # what comes in, at every section
+    flux_operator = [flow_through(solution, x, 1.0 if x < 2 else 2.0) for x in (0.5, 1.5, 2.5, 4.0)]
+    assert np.allclose(flux_operator, 2 / 3, rtol=1e-3)  # what comes in, at every section
 
 
 def test_a_long_channel_keeps_its_flow():
@@ -48,12 +49,12 @@ def test_a_long_channel_keeps_its_flow():
 
 
 def test_a_pass_close_to_the_one_before_takes_one_step():
-    """Newton's error is squared: from a pass that is off by 1e-6 the first step is exact up to 1e-12 or so."""
+    """Newton's error is squared: from an iteration that is off by 1e-6 the first step is exact up to 1e-12 or so."""
     solution = rp.solve(zoo("kovasznay"), tol=1e-7)
     assert solution.converged
     assert max(solution.errors().values()) < 1e-7
-    assert solution.story.passes[0].steps > 2
-    assert solution.story.passes[-1].steps == 1
+    assert solution.history.iterations[0].steps > 2
+    assert solution.history.iterations[-1].steps == 1
 
 
 def test_points_on_a_wall_belong_to_the_cell_beside_it():
@@ -68,7 +69,7 @@ def test_points_on_a_wall_belong_to_the_cell_beside_it():
 
 def test_rows_weigh_less_towards_a_corner_and_nowhere_else():
     tree = CellNode(np.array([(0.0, 4.0), (0.0, 2.0)])).refined_leaves((0, 0, 0, 0, 1, 1, 1))
-    weights = calm(tree, STEP, 0.5)
+    weights = corner_weights(tree, STEP, 0.5)
     away = np.array([np.linalg.norm(leaf.bounds.mean(axis=1) - (2.0, 1.0)) for leaf in tree.leaves])
     assert np.allclose(weights, np.minimum(1.0, away / 0.5) ** 0.5)
-    assert (calm(tree, rp.Box(x=(0, 4), y=(0, 2)), 0.5) == 1.0).all()
+    assert (corner_weights(tree, rp.Box(x=(0, 4), y=(0, 2)), 0.5) == 1.0).all()

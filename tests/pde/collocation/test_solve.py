@@ -1,4 +1,5 @@
-"""Collocation as a whole: accuracy, estimates, every kind of condition, pieces, slabs, failure that is loud, files."""
+"""Collocation as a whole: accuracy, estimates, every kind of condition, subdomains, slabs, failure that is loud,
+files."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Uniform
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.collocation.newton import GaussNewton
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.conditions import Data, On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.solve import settings_from, solve
-from rannpde.pde.watch import Ending
 from rannpde.pde.zoo import zoo
 
 
@@ -104,10 +105,10 @@ def test_fast_data_set_the_first_width_and_scale():
 
 def test_gauss_newton_takes_few_steps_and_linear_problems_one_solve():
     nonlinear = found(zoo("nonlinear_poisson"), 1e-7, width=200, scale=1.5)
-    assert 2 <= len(nonlinear.story.history) <= 8
-    norms = [one.norm for one in nonlinear.story.history]
+    assert 2 <= len(nonlinear.history.newton_steps) <= 8
+    norms = [one.norm for one in nonlinear.history.newton_steps]
     assert norms == sorted(norms, reverse=True)
-    assert len(found(zoo("poisson"), width=100, scale=1.0).story.history) == 1
+    assert len(found(zoo("poisson"), width=100, scale=1.0).history.newton_steps) == 1
 
 
 def test_the_same_seed_gives_the_same_solution_and_another_does_not():
@@ -206,13 +207,13 @@ def test_weights_by_name_move_the_balance():
         found(problem, width=60, weights={"stat": 1.0})
 
 
-# ----------------------------------------------------------------------------------- pieces, slabs, placement
+# ----------------------------------------------------------------------------------- subdomains, slabs, placement
 
 
 def test_pieces_are_joined_smoothly():
     problem = zoo("helmholtz", length=4.0)
     one = found(problem, 1e-3, width=100, scale=10.0)
-    four = found(problem, 1e-3, width=100, scale=4.0, pieces={"x": 4})
+    four = found(problem, 1e-3, width=100, scale=4.0, subdomains={"x": 4})
     assert worst(four) < 0.1 * worst(one)
     near = np.nextafter(2.0, [0.0, 4.0])[:, None]
     jump = np.ptp(four(near))
@@ -223,7 +224,7 @@ def test_pieces_are_joined_smoothly():
 def test_slabs_continue_each_other():
     problem = zoo("wave", duration=1.0)
     solution = found(problem, 1e-3, width=200, scale=1.2, slabs=2, placement="uniform")
-    assert len(solution.function.pieces) == 2
+    assert len(solution.function.subdomains) == 2
     assert worst(solution) < 1e-3
 
 
@@ -239,10 +240,10 @@ def test_placed_features_follow_a_front():
 def test_scale_and_width_are_chosen_and_reported():
     solution = found(zoo("heat"), 1e-3)
     assert solution.estimate < 1e-3
-    assert len(solution.story.tried) >= 2
-    assert all(2 * score >= solution.score for _, score in solution.story.tried)
+    assert len(solution.history.tried) >= 2
+    assert all(2 * score >= solution.score for _, score in solution.history.tried)
     assert "tried" in solution.report()
-    assert len(solution.story.passes) >= 2
+    assert len(solution.history.iterations) >= 2
 
 
 def test_features_of_ones_own_are_judged_too():
@@ -280,7 +281,7 @@ def test_iterations_that_end_too_early_say_so():
     newton = GaussNewton(iterations=1, tolerance=1e-6)
     with pytest.warns(ConvergenceWarning, match="1 iterations"):
         solution = found(zoo("burgers", viscosity=0.02), width=60, scale=2.0, placement="uniform", newton=newton)
-    assert solution.ending is Ending.NEWTON
+    assert solution.status is Status.NEWTON
 
 
 def test_a_logarithm_that_leaves_its_domain_keeps_the_last_good_iterate():
@@ -306,7 +307,7 @@ def test_what_the_equations_leave_free_is_named(equation, conditions, hint):
     problem = Problem(equation, Interval(0, 1), {"ends": On("boundary", conditions)})
     with pytest.warns(ConvergenceWarning, match=hint):
         solution = solve(problem)
-    assert solution.ending is Ending.UNDETERMINED
+    assert solution.status is Status.UNDETERMINED
 
 
 def test_a_load_between_the_points_is_not_missed():
@@ -322,7 +323,7 @@ def test_a_load_between_the_points_is_not_missed():
 def test_a_budget_gives_back_the_best_found_by_then():
     with pytest.warns(ConvergenceWarning, match="time allowed"):
         solution = solve(zoo("kovasznay"), tol=1e-12, seconds=1)
-    assert solution.ending is Ending.BUDGET
+    assert solution.status is Status.BUDGET
     assert np.isfinite(solution(solution.stated.domain.sample(5, rng=0))).all()
 
 
@@ -333,7 +334,7 @@ def test_ctrl_c_gives_back_the_best_found_by_then():
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         solution = solve(zoo("kovasznay"), tol=1e-10, progress=stop)
-    assert solution.ending is Ending.INTERRUPTED
+    assert solution.status is Status.INTERRUPTED
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,7 @@ def test_ctrl_c_gives_back_the_best_found_by_then():
         ({"scale": (1.0, 2.0, 3.0)}, "scale"),
         ({"scale": "large"}, "scale"),
         ({"slabs": 0}, "slabs"),
-        ({"pieces": {"z": 2}}, "no coordinate"),
+        ({"subdomains": {"z": 2}}, "no coordinate"),
         ({"placement": "clever"}, "placement"),
         ({"guess": 3}, "guess"),
         ({"weights": {"start": 0.0}}, "weights"),

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.stats import norm
 
 from rannpde.arrays import Array
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.paths.forward import follow, follow_euler, remainder
 from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
 from rannpde.pde.paths.layer import LayerLaw, inner_width
@@ -28,7 +29,6 @@ from rannpde.pde.paths.statistics import PathSample
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS
-from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class PointValue:
     gradient: Array
     gradient_error: Array
     rounds: tuple[PathsRound, ...]
-    ending: Ending
+    status: Status
     detail: str
     bounds: tuple[float, float] | None = None
 
@@ -120,7 +120,7 @@ class PointSearch:
     fixed: PathsResolution | None
     tuning: PathsTuning
     rng: np.random.Generator
-    watch: Watch
+    monitor: Monitor
 
     @property
     def quantile(self) -> float:
@@ -136,7 +136,7 @@ class PointSearch:
         best = self.solve(self.fixed or self.first_resolution())
         rounds.append(self._round(best, best.sample))
         tried: set[PathsResolution] = {best.resolution}
-        while not self.watch.over:
+        while not self.monitor.exhausted:
             target = self.tol * self._scale(rounds[-1], best.sample)
             wanted = self._refined(best, rounds[-1], target, tried)
             if wanted is None:
@@ -194,7 +194,7 @@ class PointSearch:
         spent = perf_counter() - begin - trained
         left = self._remainder(first, second, sample)
         found = TrainedPair((first, second), resolution, sample, left, trained, spent / tuning.pilot)
-        self.watch.tell(1, resolution.steps, width=resolution.width, estimate=None)
+        self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)
         return found
 
     def _follow(self, models: tuple[PathsModel, PathsModel], count: int, rng: np.random.Generator) -> PathSample:
@@ -210,7 +210,7 @@ class PointSearch:
             chosen = range(first, min(first + 2 * workers, blocks))
             for found in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
                 total = found if total is None else total + found
-            if self.watch.over and total is not None and first > 0:
+            if self.monitor.exhausted and total is not None and first > 0:
                 break
         assert total is not None
         return total
@@ -244,7 +244,7 @@ class PointSearch:
         sampling = self.quantile * float(sample.value.error)
         return PathsRound(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean), in_time,
-            trained.regression, sampling, self.watch.elapsed,
+            trained.regression, sampling, self.monitor.elapsed,
         )  # fmt: skip
 
     def _scale(self, found: PathsRound, sample: PathSample) -> float:
@@ -277,9 +277,9 @@ class PointSearch:
 
     def _time_for(self, best: TrainedPair, factor: float) -> bool:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
-        if self.watch.seconds is None:
+        if self.monitor.budget.seconds is None:
             return True
-        return factor * best.training_seconds < 0.5 * (self.watch.seconds - self.watch.elapsed)
+        return factor * best.training_seconds < 0.5 * (self.monitor.budget.seconds - self.monitor.elapsed)
 
     def _needed(self, found: PathsRound, target: float) -> int:
         """Fresh paths after which sampling takes what time and regression leave of the target."""
@@ -306,17 +306,17 @@ class PointSearch:
         target = self.tol * self._scale(pilot, best.sample)
         needed = self._needed(pilot, target)
         wanted = min(max(needed, self.tuning.pilot), self.most_paths)
-        if self.watch.seconds is not None:
-            left = max(self.watch.seconds - self.watch.elapsed, 0.0)
+        if self.monitor.budget.seconds is not None:
+            left = max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0)
             wanted = min(wanted, max(int(0.95 * left / best.path_seconds), 256))
         sample, missing = best.sample, wanted - 2 * best.sample.value.count
-        if missing > 0 and not self.watch.over:
+        if missing > 0 and not self.monitor.exhausted:
             sample = sample + self._follow(best.models, missing, self.rng)
         found = self._round(best, sample)
         rounds.append(found)
         scale = self._scale(found, sample)
         needed = self._needed(found, self.tol * scale)
-        ending, detail = self._ending(found, scale, needed)
+        status, detail = self._ending(found, scale, needed)
         gradient, error = self._gradient(best, sample)
         return PointValue(
             found.value,
@@ -326,22 +326,22 @@ class PointSearch:
             gradient,
             error,
             tuple(rounds),
-            ending,
+            status,
             detail,
         )
 
-    def _ending(self, found: PathsRound, scale: float, needed: int) -> tuple[Ending, str]:
+    def _ending(self, found: PathsRound, scale: float, needed: int) -> tuple[Status, str]:
         if not isfinite(found.value) or not isfinite(found.half_width):
-            return Ending.BLOW_UP, "the simulated values are not finite"
+            return Status.BLOW_UP, "the simulated values are not finite"
         if found.half_width <= self.tol * scale:
-            return Ending.CONVERGED, f"the {100 * self.confidence:g} % interval is within the tolerance"
-        ending = Ending.BUDGET if self.watch.over or needed <= self.most_paths else Ending.STALLED
+            return Status.CONVERGED, f"the {100 * self.confidence:g} % interval is within the tolerance"
+        status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
         parts = {"time": found.in_time, "regression": found.regression, "sampling": found.sampling}
         largest = max(parts, key=lambda name: parts[name])
         remedy = (
             f"about {needed:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
         )
-        return ending, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
+        return status, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
 
     def _gradient(self, best: TrainedPair, sample: PathSample) -> tuple[Array, Array]:
         """∇u at the start and its standard errors, from how the value moves with the noise of the first step."""

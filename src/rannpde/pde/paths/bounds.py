@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from rannpde.arrays import Array
 from rannpde.errors import reject
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.paths.adaptive import PathsRound, PointValue, parallel
 from rannpde.pde.paths.inner import inner_coordinates
 from rannpde.pde.paths.layer import LayerLaw, inner_width
@@ -26,7 +27,6 @@ from rannpde.pde.paths.stopping import (
 )
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
-from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 MOST_SUBSTEPS = 32
@@ -47,7 +47,7 @@ class StoppingSearch:
     most_paths: int
     tuning: PathsTuning
     rng: np.random.Generator
-    watch: Watch
+    monitor: Monitor
 
     @property
     def quantile(self) -> float:
@@ -94,8 +94,8 @@ class StoppingSearch:
         return self._spend(model, sample, rounds, width)
 
     def _late(self, seconds: float) -> bool:
-        watch = self.watch
-        return watch.seconds is not None and watch.elapsed + seconds > 0.6 * watch.seconds
+        monitor = self.monitor
+        return monitor.budget.seconds is not None and monitor.elapsed + seconds > 0.6 * monitor.budget.seconds
 
     def _solve(self, substeps: int, width: int, dates: int) -> tuple[StoppingModel, StoppingSample]:
         form, process, tuning = self.form, self.process, self.tuning
@@ -108,7 +108,7 @@ class StoppingSearch:
         law = LayerLaw(width, linear, tuning.sparse)
         start = np.tile(self.point, (count, 1))
         model = train_stopping(form, process, grid, start, law, inner, tuning.penalty, self.rng)
-        self.watch.tell(1, len(grid.nodes), width=width)
+        self.monitor.tell(1, len(grid.nodes), width=width)
         return model, self._bound(model, tuning.pilot)
 
     def _bound(self, model: StoppingModel, count: int) -> StoppingSample:
@@ -122,7 +122,7 @@ class StoppingSearch:
             chosen = range(first, min(first + 2, blocks))
             for found in parallel(lambda k: self._block(model, rows, int(seeds[k])), chosen):
                 total = found if total is None else total + found
-            if self.watch.over:
+            if self.monitor.exhausted:
                 break
         assert total is not None
         return total
@@ -136,7 +136,7 @@ class StoppingSearch:
         training = 0
         return PathsRound(
             len(model.grid.nodes) - 1, width, training, 2 * sample.lower.count, 0.5 * (lower + upper), in_time,
-            0.5 * abs(upper - lower), sampling, self.watch.elapsed,
+            0.5 * abs(upper - lower), sampling, self.monitor.elapsed,
         )  # fmt: skip
 
     def _spend(self, model: StoppingModel, sample: StoppingSample, rounds: list[PathsRound], width: int) -> PointValue:
@@ -145,23 +145,25 @@ class StoppingSearch:
         allowed = max(target - last.in_time - last.regression, 0.5 * target)
         needed = int(min(ceil(1.1 * last.paths * (last.sampling / allowed) ** 2), 2**62)) if allowed > 0 else 2**62
         wanted = min(needed, self.most_paths)
-        if self.watch.seconds is not None:
-            each = (self.watch.elapsed - (rounds[-2].seconds if len(rounds) > 1 else 0.0)) / max(last.paths, 1) / 2
-            wanted = min(wanted, int(0.9 * max(self.watch.seconds - self.watch.elapsed, 0.0) / max(each, 1e-9)))
-        if wanted > last.paths and not self.watch.over:
+        if self.monitor.budget.seconds is not None:
+            each = (self.monitor.elapsed - (rounds[-2].seconds if len(rounds) > 1 else 0.0)) / max(last.paths, 1) / 2
+            wanted = min(
+                wanted, int(0.9 * max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0) / max(each, 1e-9))
+            )
+        if wanted > last.paths and not self.monitor.exhausted:
             sample = sample + self._bound(model, wanted - last.paths)
         found = self._round(model, sample, last.in_time, width)
         rounds.append(found)
         half = found.half_width
         scale = max(abs(found.value), 1e-300)
         if not isfinite(half):
-            ending, detail = Ending.BLOW_UP, "the simulated values are not finite"
+            status, detail = Status.BLOW_UP, "the simulated values are not finite"
         elif half <= self.tol * scale:
-            ending, detail = Ending.CONVERGED, "the bounds with their errors are within the tolerance"
+            status, detail = Status.CONVERGED, "the bounds with their errors are within the tolerance"
         else:
             parts = {"time": found.in_time, "the gap of the bounds": found.regression, "sampling": found.sampling}
             leads = max(parts, key=lambda name: parts[name])
-            ending = Ending.BUDGET if self.watch.over or needed <= self.most_paths else Ending.STALLED
+            status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
             detail = f"the bounds with their errors are {half / scale:.1e} off the middle, relative; {leads} leads"
             detail += f"; about {needed:.2g} paths would be needed" if leads == "sampling" else ""
         state = self.process.start(self.point[None, :])
@@ -169,5 +171,5 @@ class StoppingSearch:
         error = np.full_like(gradient, np.sqrt(np.mean(gradient**2)))  # nothing is known of it: as large as itself
         return PointValue(
             found.value, float(max(sample.lower.error, sample.upper.error)), half, scale, gradient, error,
-            tuple(rounds), ending, detail, (float(sample.lower.mean), float(sample.upper.mean)),
+            tuple(rounds), status, detail, (float(sample.lower.mean), float(sample.upper.mean)),
         )  # fmt: skip

@@ -10,6 +10,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
 from rannpde.errors import finite_array, positive_integer, reject, require
+from rannpde.pde.budget import Budget
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.paths.adaptive import PathsResolution, PointSearch, PointValue, fixed_start
 from rannpde.pde.paths.bounds import StoppingSearch
 from rannpde.pde.paths.processes import process_of
@@ -19,7 +21,6 @@ from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 DEFAULT_TOLERANCE = 1e-3
@@ -75,18 +76,18 @@ class Paths:
         """Reasons to prefer another method: there is no other in all of R^d."""
         return ()
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The values at the points asked for, to a relative half-width of the intervals of ``tol``."""
         form = problem.parabolic
         assert form is not None
         if self.at is None:
             reject("at", None, "a point, e.g. at=np.zeros(100)", "in many dimensions a value is asked at points")
         if isinstance(self.at, Domain):
-            return self._on_region(problem, form, self.at, tol, rng, watch, why)
+            return self._on_region(problem, form, self.at, tol, rng, monitor, why)
         points = asked_points(self.at, form)
         found = []
         for number, row in enumerate(points):
-            left = watch if watch.seconds is None else _part(watch, len(points) - number)
+            left = monitor if monitor.budget.seconds is None else _part(monitor, len(points) - number)
             own = started_at(form, float(row[0]))
             if own.obstacle is not None:
                 found.append(self._stopping(own, row[1:], tol, rng, left))
@@ -96,18 +97,18 @@ class Paths:
                 self.tuning, rng, left,
             )  # fmt: skip
             found.append(search.run())
-        return self._solution(problem, points, found, watch, why)
+        return self._solution(problem, points, found, monitor, why)
 
     def _stopping(
-        self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, watch: Watch
+        self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, monitor: Monitor
     ) -> PointValue:
         for key in ("steps", "width", "training"):
             require(getattr(self, key) is None, key, getattr(self, key), "left out with an obstacle", "it is adapted")
         process = process_of(form)
-        return StoppingSearch(form, process, point, tol, self.confidence, self.paths, self.tuning, rng, watch).run()
+        return StoppingSearch(form, process, point, tol, self.confidence, self.paths, self.tuning, rng, monitor).run()
 
     def _on_region(
-        self, problem: Problem, form: Parabolic, region: Domain, tol: float, rng: np.random.Generator, watch: Watch,
+        self, problem: Problem, form: Parabolic, region: Domain, tol: float, rng: np.random.Generator, monitor: Monitor,
         why: str,
     ) -> PathsSolution:  # fmt: skip
         same = not region.timed and region.dim == form.dim
@@ -116,15 +117,15 @@ class Paths:
             reject("at", region, "points, for a problem with an obstacle", "bounds are known at points only")
         search = PointSearch(
             form, process_of(form), fixed_start(np.zeros(form.dim)), tol, self.confidence, 8 * self.paths,
-            self._fixed(form), self.tuning, rng, watch,
+            self._fixed(form), self.tuning, rng, monitor,
         )  # fmt: skip
         with one_thread():
             found = region_search(search, region).run()
         return PathsSolution(
             problem=problem, fields=problem.fields, function=found.network,
             method=Choice(self.name, f"regression along paths from a cloud in {form.dim} dimensions", why),
-            ending=found.ending, detail=found.detail, estimate=found.estimate, held_out={}, losses={}, integrals={},
-            story=PathsHistory((found.rounds,)), seconds=watch.elapsed,
+            status=found.status, detail=found.detail, estimate=found.estimate, held_out={}, losses={}, integrals={},
+            history=PathsHistory((found.rounds,)), seconds=monitor.elapsed,
         )  # fmt: skip
 
     def _fixed(self, form: Parabolic) -> PathsResolution | None:
@@ -139,11 +140,11 @@ class Paths:
         )
 
     def _solution(
-        self, problem: Problem, points: Array, found: list[PointValue], watch: Watch, why: str
+        self, problem: Problem, points: Array, found: list[PointValue], monitor: Monitor, why: str
     ) -> PathsSolution:
         worst = max(found, key=lambda one: one.estimate)
-        failed = [one for one in found if not one.ending.converged]
-        ending, detail = (failed[0].ending, failed[0].detail) if failed else (Ending.CONVERGED, worst.detail)
+        failed = [one for one in found if not one.status.converged]
+        status, detail = (failed[0].status, failed[0].detail) if failed else (Status.CONVERGED, worst.detail)
         table = PointTable(
             points, np.array([one.value for one in found]), np.array([one.standard_error for one in found]),
             np.array([one.half_width for one in found]), np.stack([one.gradient for one in found]),
@@ -153,15 +154,14 @@ class Paths:
         return PathsSolution(
             problem=problem, fields=problem.fields, function=table,
             method=Choice(self.name, f"regression along paths in {problem.domain.dim - 1} dimensions", why),
-            ending=ending, detail=detail, estimate=worst.estimate, held_out={}, losses={}, integrals={},
-            story=PathsHistory(tuple(one.rounds for one in found)), seconds=watch.elapsed,
+            status=status, detail=detail, estimate=worst.estimate, held_out={}, losses={}, integrals={},
+            history=PathsHistory(tuple(one.rounds for one in found)), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
-def _part(watch: Watch, points: int) -> Watch:
+def _part(monitor: Monitor, points: int) -> Monitor:
     """A fair part of the time that is left, for one of so many points."""
-    assert watch.seconds is not None
-    return Watch(watch.progress, max((watch.seconds - watch.elapsed) / points, 0.05))
+    return Monitor(monitor.progress, Budget(max(monitor.budget.remaining / points, 0.05)))
 
 
 def asked_points(at: Any, form: Parabolic) -> Array:

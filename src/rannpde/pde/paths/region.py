@@ -21,6 +21,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Domain
 from rannpde.errors import InputError, finite_points, reject, require
 from rannpde.network.storage import floats
+from rannpde.pde.monitor import Status
 from rannpde.pde.paths.adaptive import PathsRound, PathStart, PointSearch, TrainedPair, parallel
 from rannpde.pde.paths.forward import PathSums, follow, follow_euler
 from rannpde.pde.paths.inner import inner_coordinates
@@ -29,7 +30,6 @@ from rannpde.pde.paths.processes import EulerProcess, process_of
 from rannpde.pde.paths.regression import NormalDraws, PathsModel
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.watch import Ending
 
 FIRST_PATHS = 2**14
 """Fresh paths of the first correction; four times as many for every next one."""
@@ -139,7 +139,7 @@ class RegionResult:
     network: RegionNetwork
     estimate: float
     rounds: tuple[PathsRound, ...]
-    ending: Ending
+    status: Status
     detail: str
 
 
@@ -152,7 +152,7 @@ class RegionSearch:
     search: PointSearch
 
     def run(self) -> RegionResult:
-        search, watch = self.search, self.search.watch
+        search, monitor = self.search, self.search.monitor
         trained = search.solve(search.fixed or search.first_resolution())
         quantile = float(norm.ppf(0.5 + 0.5 * search.confidence))
         rounds: list[PathsRound] = []
@@ -165,7 +165,7 @@ class RegionSearch:
             rounds.append(self._round(trained, paths, scale, in_time, quantile * error))
             if best is None or half < best.half_width:
                 best = RegionNetwork(networks, search.form.first_time, half, search.confidence)
-            if best.half_width <= search.tol * scale or watch.over or paths > search.most_paths:
+            if best.half_width <= search.tol * scale or monitor.exhausted or paths > search.most_paths:
                 break
             if len(rounds) > 1 and rounds[-1].sampling > 0.6 * rounds[-2].sampling:
                 r = trained.resolution  # more paths did not halve the error: the layer is too small
@@ -174,16 +174,24 @@ class RegionSearch:
         assert best is not None
         estimate = best.half_width / scale if scale > 0 else inf
         if isfinite(estimate) and estimate <= search.tol:
-            ending, detail = Ending.CONVERGED, "the root mean square error on the region is within the tolerance"
+            status, detail = Status.CONVERGED, "the root mean square error on the region is within the tolerance"
         else:
-            ending = Ending.BUDGET if watch.over else Ending.STALLED
+            status = Status.BUDGET if monitor.exhausted else Status.STALLED
             detail = f"the error on the region is estimated as {estimate:.1e}, relative; more paths or time may help"
-        return RegionResult(best, estimate, tuple(rounds), ending, detail)
+        return RegionResult(best, estimate, tuple(rounds), status, detail)
 
     def _round(self, trained: TrainedPair, paths: int, scale: float, in_time: float, sampling: float) -> PathsRound:
         r = trained.resolution
         return PathsRound(
-            r.steps, r.width, r.training, paths, scale, in_time, trained.regression, sampling, self.search.watch.elapsed
+            r.steps,
+            r.width,
+            r.training,
+            paths,
+            scale,
+            in_time,
+            trained.regression,
+            sampling,
+            self.search.monitor.elapsed,
         )
 
     def _follow(self, model: PathsModel, start: Array, seed: int) -> PathSums:

@@ -209,7 +209,7 @@ class PathsSolution(Solution):
             lines.append(f"  {self.fields[0]}{where} = {value:.8g}, {interval}")
         if self.problem is not None:
             lines += [f"  relative error of {name}: {error:.2e}" for name, error in self.errors().items()]
-        lines += [f"  {told}" for told in self.story.lines()]
+        lines += [f"  {told}" for told in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
