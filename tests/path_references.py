@@ -18,28 +18,27 @@ def hjb_at_origin(dim: int) -> float:
     return float(-np.log(sum(parts)))
 
 
-def allen_cahn_at_origin(dim: int, length: float = 0.3, degree: int = 40) -> float:
+def allen_cahn_at_origin(dim: int, length: float = 0.3, degree: int = 80) -> float:
     """u_t + Δu + u - u³ = 0, u(T) = 1/(2 + 0.4|x|²), at t = 0, x = 0.
 
-    Radial: with r = |x|² and time reversed, u_τ = 4 r u_rr + 2 d u_r + u - u³, by Chebyshev collocation on
-    0 ≤ r ≤ R. At r = R, which is an outflow end as r grows like 2 d τ, no condition is needed for R beyond what
-    influences the origin; the analytic solution is extended by its own equation.
+    Radial: with r = |x|² and time reversed, u_τ = 4 r u_rr + 2 d u_r + u - u³, by Chebyshev collocation on 0 ≤ r ≤ R.
+    At r = 0 no condition is needed; at R a value is, which reaches the origin only if √r can move from √R to 0 in the
+    time T: with R as below it cannot beyond rounding, and a rough value will do.
     """
-    top = 2.0 * dim * length * 4 + 40.0
+    top = 4 * (2.0 * dim * length) + 120.0 * length
     k = np.arange(degree + 1)
     nodes = np.cos(np.pi * k / degree)
     c = np.where((k == 0) | (k == degree), 2.0, 1.0) * (-1.0) ** k
-    distance = nodes[:, None] - nodes
-    matrix = np.outer(c, 1 / c) / (distance + np.eye(degree + 1))
+    matrix = np.outer(c, 1 / c) / (nodes[:, None] - nodes + np.eye(degree + 1))
     matrix -= np.diag(matrix.sum(axis=1))
     r = 0.5 * top * (1 + nodes)
     first = matrix * 2 / top
     operator = 4 * r[:, None] * (first @ first) + 2 * dim * first
 
-    def rate(_, u):
-        # far out u decays like 1/r, where the operator is transport outwards of known size; damped by its own decay
+    def rate(time, u):
         change = operator @ u + u - u**3
-        change[0] = 2 * dim * (first[0] @ u) + u[0] - u[0] ** 3
+        far = 1 / (2 + 0.4 * (top + 2 * dim * time))
+        change[0] = np.exp(time) * far * (1 - 0.8 * dim * far)  # of e^τ/(2 + 0.4(R + 2dτ))
         return change
 
     found = solve_ivp(rate, (0, length), 1 / (2 + 0.4 * r), method="Radau", rtol=1e-10, atol=1e-13)

@@ -107,6 +107,28 @@ class UnbiasedCurve:
 
 
 @dataclass(frozen=True)
+class PathsCurve:
+    """One line of values along paths (``rp.Paths``), with the same steps, training paths and fresh paths throughout."""
+
+    label: str
+    target: Target
+    steps: int
+    training: int
+    paths: int
+    widths: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _check_text("label", self.label)
+        for name in ("steps", "training", "paths"):
+            positive_integer(name, getattr(self, name))
+        if self.widths is not None:
+            object.__setattr__(self, "widths", _widths(self.widths))
+
+
+AnyCurve = FittedCurve | UnbiasedCurve | PathsCurve
+
+
+@dataclass(frozen=True)
 class StudyCell(ABC):
     """Everything that determines one result, and the names under which it is shown."""
 
@@ -201,6 +223,25 @@ class Unbiased(StudyCell):
 
 
 @dataclass(frozen=True)
+class PathsCell(StudyCell):
+    """One value along paths."""
+
+    width: int
+    steps: int
+    training: int
+    paths: int
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return (self.width,)
+
+    @property
+    def cost(self) -> float:
+        """Two products with the directions of the neurons and some dozen passes over the states, for every step."""
+        return float((4 * self.width + 200) * self.target.space_dim * self.steps * (2 * self.training + self.paths))
+
+
+@dataclass(frozen=True)
 class Study:
     """What × widths × seeds. ``cells`` is the work; running it fills records; figures read records.
 
@@ -217,7 +258,7 @@ class Study:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     sampling: Sampling = Sampling()
     penalty: float | str = 1e-5
-    curves: tuple[FittedCurve | UnbiasedCurve, ...] = ()
+    curves: tuple[AnyCurve, ...] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -250,13 +291,17 @@ class Study:
         """Seed by seed, so that a whole curve can be seen early."""
         return tuple(cell for seed in self.seeds for curve in self.curves for cell in self.cells_of(curve, (seed,)))
 
-    def cells_of(self, curve: FittedCurve | UnbiasedCurve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
+    def cells_of(self, curve: AnyCurve, seeds: Sequence[int] | None = None) -> tuple[StudyCell, ...]:
         """The cells of one curve, by width, then by seed; an unbiased curve is one cell, of the first seed."""
         seeds = self.seeds if seeds is None else seeds
         if isinstance(curve, UnbiasedCurve):
             setup = (curve.target, self.seeds[0], curve.law, curve.decay, curve.activation, curve.pools)
             one = Unbiased(self.name, curve.label, *setup, curve.widths or self.widths)
             return (one,) if self.seeds[0] in seeds else ()
+        if isinstance(curve, PathsCurve):
+            size = (curve.steps, curve.training, curve.paths)
+            widths = curve.widths or self.widths
+            return tuple(PathsCell(self.name, curve.label, curve.target, s, n, *size) for n in widths for s in seeds)
         return tuple(
             Fit(
                 self.name,

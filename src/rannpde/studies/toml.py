@@ -32,7 +32,7 @@ from rannpde.io import PathLike, read_toml
 from rannpde.pde.zoo.travelling_wave import TravellingWave
 from rannpde.studies.layer import Layer
 from rannpde.studies.paper.catalogue import CHAPTERS
-from rannpde.studies.study import LARGEST_INTEGER, FittedCurve, Sampling, Study, UnbiasedCurve, checked_seeds
+from rannpde.studies.study import LARGEST_INTEGER, AnyCurve, FittedCurve, Sampling, Study, checked_seeds
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium, Target, WrittenFunction
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def parse_study(content: Mapping[str, Any], default_name: str = "study") -> Stud
     return replace(study, curves=tuple(_curve(table, study) for table in curves)) if curves else study
 
 
-def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[FittedCurve | UnbiasedCurve, ...]:
+def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[AnyCurve, ...]:
     """The preset's curves, without what the file sets for all of them."""
     if "target" in content:
         return ()

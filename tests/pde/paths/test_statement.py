@@ -121,15 +121,15 @@ def test_backward_diffusion_is_refused():
 
 def test_other_methods_and_other_arguments_are_refused():
     stated = problem("u_t + laplace(u) = 0")
-    with pytest.raises(rp.InputError, match="R\\^d"):
+    with pytest.raises(rp.InputError, match=r"R\^d"):
         rp.solve(stated, method=rp.Cells())
-    with pytest.raises(rp.InputError, match="^at is"):
+    with pytest.raises(rp.InputError, match=r"^at is"):
         rp.solve(stated)
     with pytest.raises(rp.InputError, match="at with shape"):
         rp.solve(stated, at=np.zeros(7))
     with pytest.raises(rp.InputError, match="time of at"):
         rp.solve(stated, at=[1.0, 0, 0, 0])
-    with pytest.raises(rp.InputError, match="^at is"):
+    with pytest.raises(rp.InputError, match=r"^at is"):
         rp.solve(rp.zoo("heat"), at=0.0)
     with pytest.raises(rp.InputError, match="steps"):
         rp.Paths(steps=3)

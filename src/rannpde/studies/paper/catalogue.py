@@ -9,6 +9,7 @@ from rannpde.studies.paper import (
     compact_set,
     dimension,
     limits,
+    many_dimensions,
     navier_stokes,
     porous_medium,
     scale_penalty,
@@ -26,6 +27,7 @@ CHAPTERS: dict[str, Callable[[Size], Chapter]] = {
     "weight-laws": weight_laws.chapter,
     "scale-penalty": scale_penalty.chapter,
     "dimension": dimension.chapter,
+    "many-dimensions": many_dimensions.chapter,
     "theory-rates": theory_rates.chapter,
 }
 

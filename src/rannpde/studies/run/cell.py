@@ -7,12 +7,13 @@ from dataclasses import asdict
 
 from rannpde.errors import InputError, choose
 from rannpde.studies.run.fit import FitResult, run_fit
+from rannpde.studies.run.paths import PathsResult, run_paths
 from rannpde.studies.run.unbiased import UnbiasedResult, run_unbiased
-from rannpde.studies.study import Fit, StudyCell, Unbiased
+from rannpde.studies.study import Fit, PathsCell, StudyCell, Unbiased
 
-Result = FitResult | UnbiasedResult
+Result = FitResult | UnbiasedResult | PathsResult
 
-_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (FitResult, UnbiasedResult)}
+_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (FitResult, UnbiasedResult, PathsResult)}
 
 
 def run_cell(cell: StudyCell) -> Result:
@@ -22,6 +23,8 @@ def run_cell(cell: StudyCell) -> Result:
             return run_fit(cell)
         case Unbiased():
             return run_unbiased(cell)
+        case PathsCell():
+            return run_paths(cell)
     raise TypeError(f"{type(cell).__name__} is no kind of cell")
 
 

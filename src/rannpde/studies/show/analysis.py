@@ -20,7 +20,7 @@ from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.unbiased import UnbiasedResult
-from rannpde.studies.study import Fit, FittedCurve, Study, StudyCell, UnbiasedCurve
+from rannpde.studies.study import AnyCurve, Fit, Study, StudyCell
 
 Ratio = tuple[float, float, float]
 """Geometric mean, least and largest over the seeds."""
@@ -55,7 +55,7 @@ class Slope:
 class Series:
     """The finished cells of one curve."""
 
-    curve: FittedCurve | UnbiasedCurve
+    curve: AnyCurve
     cells: tuple[StudyCell, ...]
     results: Mapping[str, Result]
     """By the key of the cell; cells that failed are missing."""
