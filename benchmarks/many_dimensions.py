@@ -307,7 +307,7 @@ def deep_splitting(
         slope = _difference(lambda x, fit=fit, columns=columns: columns(x) @ fit, states[n], shift)
     found = float(target.mean())
     print(
-        f"peer, random deep splitting, {name}: {found:.6g} (reference {reference:.9g}, {abs(found / reference - 1):.1e}) "
+        f"peer, deep splitting, {name}: {found:.6g} (reference {reference:.9g}, {abs(found / reference - 1):.1e}) "
         f"{time.perf_counter() - begin:.2f} s, no interval", flush=True,
     )  # fmt: skip
 

@@ -3,8 +3,8 @@ Hamilton–Jacobi–Bellman in 100 dimensions
 =========================================
 
 :math:`u_t + \Delta u = |\nabla u|^2` with :math:`u(1, x) = \log\frac{1 + |x|^2}{2}`: the cost of steering a Brownian
-motion in :math:`\mathbb{R}^{100}`. Cole and Hopf's transformation gives the value at the origin as one integral, which the
-interval must hold.
+motion in :math:`\mathbb{R}^{100}`. Cole and Hopf's transformation gives the value at the origin as one integral,
+which the interval must hold.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@ r"""
 When to stop: an option on the dearest of five assets
 =====================================================
 
-The holder may take :math:`\max_i x_i - 100` at ten dates, and the assets pay dividends. Whatever rule one follows gives a lower
-bound, any martingale an upper one; the regression has both, and the value stands between two numbers.
+The holder may take :math:`\max_i x_i - 100` at ten dates, and the assets pay dividends. Whatever rule one follows
+gives a lower bound, any martingale an upper one; the regression has both, and the value stands between two numbers.
 """
 
 import matplotlib.pyplot as plt

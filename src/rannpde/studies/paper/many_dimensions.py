@@ -60,7 +60,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     axes.legend()
     caption = (
         f"u_t + Δu = |∇u|² at the origin: relative error and interval against d, with {PATHS} fresh paths, {TRAINING} "
-        f"training paths, {STEPS} steps and {WIDTH} neurons in every dimension, beside a line that does not depend on d."
+        f"training paths, {STEPS} steps and {WIDTH} neurons in every dimension, beside a line that is free of d."
     )
     spoken = "Log-log plot of error and interval against dimension from 1 to 1,000; both fall with the dimension."
     return [Drawing("many-dimensions", caption, spoken, figure)]

@@ -27,6 +27,11 @@ class PathsResult:
         for name in ("error", "halfwidth", "seconds"):
             check_measured(name, getattr(self, name))
 
+    @property
+    def last_error(self) -> float:
+        """The error."""
+        return self.error
+
 
 def run_paths(cell: PathsCell) -> PathsResult:
     """Solve the cell's problem with the same number of steps, neurons and paths in every dimension."""
