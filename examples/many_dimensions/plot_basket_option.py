@@ -31,7 +31,7 @@ exact = np.exp(-r) * (forward * norm.cdf(upper) - strike * norm.cdf(upper - devi
 deltas = np.exp(-r) * forward * norm.cdf(upper) / (d * point)
 print(f"{solution.value:.4f} ± {solution.half_width:.4f}, formula {exact:.4f}")
 
-figure, axes = plt.subplots(figsize=(6, 3.4))
+figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
 axes.errorbar(point, solution.gradient, 1.96 * solution.gradient_errors[0], fmt=".", label="along paths")
 axes.plot(point, deltas, "k:", label="formula")
 axes.set(xlabel="price of the asset", ylabel="Delta")

@@ -29,7 +29,7 @@ for d in dimensions:
     references.append(-np.log(integral[0]))
     print(f"d = {d}: {solution.value:.6f} ± {solution.half_width:.1e}, Cole–Hopf {references[-1]:.6f}")
 
-figure, axes = plt.subplots(figsize=(5, 3.2))
+figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 relative = np.array(widths) / np.abs(values)
 axes.loglog(dimensions, relative, "o-", label="half-width of the 95 % interval")
 axes.loglog(dimensions, np.abs(np.array(values) / references - 1), "s:", label="error")

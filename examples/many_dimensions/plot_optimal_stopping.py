@@ -19,7 +19,7 @@ problem = rp.Problem(
     {"t=3": f"u = {payoff}", "exercise": rp.On(dates, f"u >= {payoff}")},
 )
 starts = (90.0, 100.0, 110.0)
-figure, axes = plt.subplots(figsize=(5, 3.2))
+figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 for start in starts:
     solution = rp.solve(problem, at=np.full(5, start), tol=2e-2)
     lower, upper = solution.bounds

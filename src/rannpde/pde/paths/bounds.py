@@ -133,9 +133,8 @@ class StoppingSearch:
     def _round(self, model: StoppingModel, sample: StoppingSample, in_time: float, width: int) -> PathsRound:
         lower, upper = float(sample.lower.mean), float(sample.upper.mean)
         sampling = self.quantile * max(float(sample.lower.error), float(sample.upper.error))
-        training = 0
         return PathsRound(
-            len(model.grid.nodes) - 1, width, training, 2 * sample.lower.count, 0.5 * (lower + upper), in_time,
+            len(model.grid.nodes) - 1, width, model.training, 2 * sample.lower.count, 0.5 * (lower + upper), in_time,
             0.5 * abs(upper - lower), sampling, self.monitor.elapsed,
         )  # fmt: skip
 

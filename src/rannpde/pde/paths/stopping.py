@@ -62,6 +62,7 @@ class StoppingModel:
     process: PathProcess
     grid: StoppingGrid
     networks: tuple[PathNetwork, ...]
+    training: int
 
 
 def check_stopping(form: Parabolic) -> None:
@@ -134,7 +135,7 @@ def train_stopping(
         if grid.dates[n]:
             now, later = payoff(form, s, point), values @ weights
             carried = np.where(now >= later, now, carried)
-    return StoppingModel(form, process, grid, tuple(reversed(networks)))
+    return StoppingModel(form, process, grid, tuple(reversed(networks)), len(start))
 
 
 @dataclass(frozen=True)
