@@ -1,4 +1,4 @@
-"""solve() and ensemble(): pick a method, run it, judge it."""
+"""solve() and ensemble(): choose a method, run it, and warn where it did not reach the tolerance."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation] | type[Paths]] 
     "collocation": Collocation,
     "paths": Paths,
 }
-"""In the order in which they are tried."""
+"""Methods in the order in which they are tried."""
 
 SMALLEST_TOLERANCE = 1e-13
-"""Below this, float64 and the conditioning of random features leave nothing to ask for."""
+"""With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
 
 
 def solve(
@@ -136,12 +136,12 @@ class Identify:
         return Uncertainty(self.uncertainty, self.confidence, self.draws)
 
     def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, monitor: Monitor) -> Identified:
-        """The unknowns that the problems share, and the solution of the first."""
+        """Return the unknowns that the problems share, and the solution of the first."""
         check_shared(problems)
         return identify(problems, tol, self.solver(problems, monitor), self._intervals(), rng, monitor)
 
     def solver(self, problems: Sequence[Problem], monitor: Monitor) -> Forward:
-        """What solves the problems at given values of their unknowns."""
+        """Return the solver of the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
         if functions and wanted is None and not all(map(functions_march, problems)):
@@ -158,11 +158,11 @@ class Identify:
 
 
 def _judged(solution: Solution) -> Solution:
-    """The same solution, with a warning where it did not reach the wanted error."""
+    """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
         told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
-        advice = "" if told else solution.history.advice  # the reason says what to do: no method would help
+        advice = "" if told else solution.history.advice  # the reason says what to do: no other method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
@@ -175,7 +175,7 @@ def sensitivity(
     method: Method | str | None = None,
     rng: Rng = 0,
 ) -> Sensitivity:
-    """How the fields change with the unknown numbers of a problem, at their guesses: where to put sensors.
+    """Return the derivatives of the fields by the unknown numbers of a problem, at their guesses: where to put sensors.
 
     >>> from rannpde.domains import SpaceTime
     >>> from rannpde.pde.problem.conditions import On
@@ -202,9 +202,9 @@ def ensemble(
     rng: Rng = 0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Ensemble:
-    """Solutions from ``count`` ≥ 2 independent draws, with mean and spread; the other arguments are those of ``solve``.
+    """Return solutions from ``count`` ≥ 2 independent realisations of the features, with mean and spread.
 
-    seconds : time allowed for each of them
+    The other arguments are those of ``solve``; seconds : time allowed for each of them
 
     Where a Dask client is in use, its workers solve (docs/scaling.md).
 
@@ -224,7 +224,7 @@ def ensemble(
 
 
 def _member(problem: Problem, rng: np.random.Generator, topic: str, settings: dict[str, Any]) -> Solution:
-    """A solution on a worker; its progress goes to the client, where somebody listens."""
+    """Solve on a worker; its progress is sent to the client if somebody listens."""
     progress = (lambda at: tell(topic, astuple(at))) if topic else None
     with one_core():
         return _solution(problem, rng=rng, progress=progress, **settings)
@@ -237,21 +237,21 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     400
     """
     shared = ("tol", "seconds", "rng", "at")
-    found = {key: table[key] for key in shared if key in table}
+    arguments = {key: table[key] for key in shared if key in table}
     for key in ("tol", "seconds"):
-        if key in found:
-            positive_number(key, found[key])
-    require(found.get("tol", 0.0) < 1, "tol", found.get("tol"), "below 1")
-    if "rng" in found:
-        whole = isinstance(found["rng"], int) and not isinstance(found["rng"], bool) and found["rng"] >= 0
-        require(whole, "rng", found["rng"], "a whole number ≥ 0")
+        if key in arguments:
+            positive_number(key, arguments[key])
+    require(arguments.get("tol", 0.0) < 1, "tol", arguments.get("tol"), "below 1")
+    if "rng" in arguments:
+        whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
+        require(whole, "rng", arguments["rng"], "a whole number ≥ 0")
     own = {key: value for key, value in table.items() if key not in (*shared, "method")}
     if "method" not in table:
         if own:
             key, known = next(iter(own)), {name for kind in METHODS.values() for name in _plain_settings(kind)}
             hint = "name its method too, method = …" if key in known else suggestion(key, {*known, *shared, "method"})
             raise InputError(f"solve has the key {key!r}, which is unknown there; {hint}")
-        return found
+        return arguments
     name = table["method"]
     require(isinstance(name, str), "method", name, "text")
     kind = choose("method", name, METHODS | {"identify": Identify})
@@ -259,7 +259,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in own.items():
         choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
         settings[key] = tuple(value) if isinstance(value, list) else value
-    return found | {"method": kind(**settings)}
+    return arguments | {"method": kind(**settings)}
 
 
 def _generator(rng: Rng) -> np.random.Generator:
@@ -270,7 +270,7 @@ def _generator(rng: Rng) -> np.random.Generator:
 
 
 def _plain_settings(kind: type[Any]) -> list[str]:
-    """The settings that text can state."""
+    """Return the settings that can be given as text."""
     objects = ("tuning", "events", "features", "law", "newton", "guess", "forward")
     return [f.name for f in fields(kind) if f.name not in objects]
 
@@ -283,7 +283,7 @@ def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
 
 
 def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
-    """The method and why it was taken."""
+    """Return the method, and why it was chosen."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
@@ -296,11 +296,11 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
-    found: list[str] = []
+    refusals: list[str] = []
     for kind in METHODS.values():
         one = kind()
         reasons = _obstacles(one, problem) or one.drawbacks(problem)
         if not reasons:
-            return one, "; ".join(found) or "the problem evolves in time"
-        found.append(f"not by {one.name}: " + "; ".join(reasons))
-    raise InputError(f"no method can solve the problem: {'; '.join(found)}; state it without what is named")
+            return one, "; ".join(refusals) or "the problem evolves in time"
+        refusals.append(f"not by {one.name}: " + "; ".join(reasons))
+    raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")

@@ -170,7 +170,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
 
 
 @pytest.mark.parametrize("kind", [float, complex])
-def test_triangles_solve_least_squares_problems(kind: type) -> None:
+def test_seminormal_factors_solve_least_squares_problems(kind: type) -> None:
     """Two leaves of 4 unknowns with 3 traces between them against NumPy's least squares."""
     rng = np.random.default_rng(3)
     tree = CellNode(np.array([(0.0, 1.0)])).split(0)
@@ -259,7 +259,7 @@ def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: in
     assert np.sqrt(np.mean(errors**2)) < 1e-6 * np.sqrt(1 + np.log(2**level))
 
 
-def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:
+def test_steps_are_shorter_for_a_while_after_corrections_failed() -> None:
     control = CellStepController(1.0, 1, 3, 1e-6, 4, TUNING)
     control.corrections_failed()
     assert control.level == 6
@@ -415,7 +415,7 @@ def test_second_derivatives_in_time_are_continuous_enough() -> None:
 # ------------------------------------------------------------------------------------------------------ obstacles
 
 
-def test_marches_are_chosen_for_the_plane_and_can_be_asked_for() -> None:
+def test_time_stepping_is_the_default_in_the_plane_and_can_be_requested() -> None:
     line = rp.Problem(
         "u_t = u_xx",
         rp.SpaceTime(t=(0, 0.1), x=(0, 1)),
@@ -428,7 +428,7 @@ def test_marches_are_chosen_for_the_plane_and_can_be_asked_for() -> None:
     assert not isinstance(rp.solve(line, tol=1e-3, method=rp.Cells()).function, CellTrajectory)
 
 
-def test_what_hinders_a_march_is_said() -> None:
+def test_obstacles_to_time_stepping_are_named() -> None:
     still = rp.Problem("u_xx = -u", rp.Interval(0, 1), {"ends": rp.On(("x=0", "x=1"), "u = 1")})
     assert integration_obstacles(still) == ("the domain has no time",)
     with pytest.raises(InputError, match="no time"):
@@ -447,10 +447,10 @@ def test_what_hinders_a_march_is_said() -> None:
     with pytest.raises(InputError, match="takes no guess"):
         rp.solve(heat(), method=rp.Cells(guess={"u": "x"}))
     with pytest.raises(InputError, match="time_stepping"):
-        rp.Cells(march="yes")  # type: ignore[arg-type]
+        rp.Cells(time_stepping="yes")  # type: ignore[arg-type]
 
 
-def test_initial_values_are_resolved_before_the_march() -> None:
+def test_initial_values_are_resolved_by_the_initial_mesh() -> None:
     exact = "exp(-200*((x - 0.3)^2 + (y - 0.6)^2))"
     domain = rp.SpaceTime(t=(0, 1e-3), x=(0, 1), y=(0, 1))
     conditions = {"start": rp.On("t=0", f"u = {exact}"), "sides": rp.On("boundary", "dn(u) = 0")}

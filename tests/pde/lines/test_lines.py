@@ -205,7 +205,7 @@ def test_ctrl_c_gives_back_what_was_found():
     assert np.isfinite(partial(np.array([[0.1, 0.5]]))).all()
 
 
-def test_a_budget_gives_back_the_best_found_by_then():
+def test_a_time_limit_returns_the_best_result_so_far():
     with pytest.warns(ConvergenceWarning, match="time allowed"):
         solution = solve(zoo("porous_medium", radius=0.3), tol=1e-9, seconds=0.3)
     assert solution.status is Status.BUDGET

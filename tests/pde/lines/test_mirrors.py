@@ -55,7 +55,7 @@ KINDS = {
 def test_walls_are_mirrors_where_all_that_is_stated_turns_with_them(kind):
     equation, start, walls, wanted = KINDS[kind]
     for form in problem(equation, start, walls).forms.values():
-        assert form.mirrors == (None if wanted is None else {"u": wanted})
+        assert form.parities == (None if wanted is None else {"u": wanted})
 
 
 def test_a_field_without_conditions_takes_the_parity_that_fits():
@@ -63,7 +63,7 @@ def test_a_field_without_conditions_takes_the_parity_that_fits():
         ["u_t = laplace(u) + u - u**3 - v", "v_t = u - v"], rp.SpaceTime(t=(0, 1), **SQUARE),
         {"u": rp.On("t=0", f"u = {SINES}"), "v": rp.On("t=0", "v = 0"), "walls": rp.On("boundary", "u = 0")},
     )  # fmt: skip
-    assert evolution_form(both).mirrors == {"u": (1, 1), "v": (1, 1)}
+    assert evolution_form(both).parities == {"u": (1, 1), "v": (1, 1)}
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
@@ -150,7 +150,7 @@ def test_data_that_kink_at_no_wall_are_left_to_products():
 def test_diffusion_that_varies_is_left_to_products():
     """Its steps would be as short as explicit ones."""
     varying = problem("u_t = (1 + cos(2*pi*x)/2)*laplace(u)/50", SINES, "u = 0", end=0.1)
-    assert evolution_form(varying).mirrors == {"u": (1, 1)}
+    assert evolution_form(varying).parities == {"u": (1, 1)}
     assert not mirrored(rp.solve(varying, tol=1e-3))
 
 

@@ -21,7 +21,7 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.start import as_state, check_weights, first_guess, linearises, membranes
+from rannpde.pde.start import as_state, check_weights, first_guess, linearises, poisson_guesses
 from rannpde.threads import one_thread
 
 GUESS_TOLERANCE = 1e-2
@@ -121,7 +121,7 @@ class Cells:
         if not isinstance(problem.domain, SpaceTime):
             tried = [
                 CellsLoop(one, GUESS_TOLERANCE, monitor, rng, self.tuning).run(guess).best.network
-                for one in membranes(problem)
+                for one in poisson_guesses(problem)
             ]
             usable = [network for network in tried if linearises(problem, network)]
             if usable:

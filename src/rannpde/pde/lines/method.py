@@ -21,6 +21,7 @@ from rannpde.pde.lines.iterations import (
     Setting,
     check_points,
     solve_in_time,
+    suits_fourier_modes,
 )
 from rannpde.pde.lines.march import INTEGRATORS
 from rannpde.pde.lines.periodic.equations import Equations
@@ -32,7 +33,7 @@ from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock
-from rannpde.pde.problem.evolution import Evolution, evolution_form, faces_of
+from rannpde.pde.problem.evolution import Evolution, evolution_form, wall_rows
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
@@ -170,7 +171,7 @@ class Lines:
 
             outcome = solve_in_time(evolution, setting, make, windows)
             in_modes = _kind_of(outcome.solution.stretches[0].system) is FourierModes
-            if evolution.mirrors is not None and in_modes and outcome.status in UNRESOLVED:
+            if evolution.parities is not None and in_modes and outcome.status in UNRESOLVED:
                 kind = between_walls(evolution)
                 outcome = min(outcome, solve_in_time(evolution, setting, make, 1), key=lambda one: one.estimate)
         return self._solution(problem, outcome, monitor, why)
@@ -217,7 +218,7 @@ def _made(
 ) -> Discretisation:
     """Ready for its first iteration."""
     made = kind(evolution, setting, rng)
-    if isinstance(made, FourierModes) and evolution.mirrors is not None and (made.rough or made.equations.stiff):
+    if isinstance(made, FourierModes) and evolution.parities is not None and (made.rough or made.equations.stiff):
         # what kinks is no matter of modes; diffusion that varies is stiff, which products have a Jacobian for
         made = between_walls(evolution)(evolution, setting, rng)
     alike = like is not None and len(like.stretches) == 1 and like.evolution.domain.time == evolution.domain.time
@@ -253,8 +254,8 @@ def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning
 
 
 def discretisation(evolution: Evolution) -> Kind:
-    """Fourier modes where all is periodic, or half of what is."""
-    return FourierModes if evolution.walls is None and evolution.waves else between_walls(evolution)
+    """Fourier modes where all is periodic, or has an odd or even periodic extension."""
+    return FourierModes if evolution.walls is None and suits_fourier_modes(evolution) else between_walls(evolution)
 
 
 def between_walls(evolution: Evolution) -> Kind:
@@ -273,7 +274,7 @@ def products_fit(evolution: Evolution) -> bool:
     """Whether space is a box of two or three dimensions whose sides each have conditions along their normals."""
     space = evolution.domain.space
     box = isinstance(space, Box) and 2 <= space.dim <= MOST_DIMENSIONS
-    return box and all(faces_of(evolution, name) is not None for name in evolution.orders)
+    return box and all(wall_rows(evolution, name) is not None for name in evolution.orders)
 
 
 def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict[str, float]]:

@@ -36,7 +36,7 @@ def restrict_time(problem: Problem, interval: tuple[float, float], before: State
             conditions[name] = kept
     if before is not None:
         conditions |= _carried(problem, interval[0], before, functions)
-    with warnings.catch_warnings():  # corners were judged with the whole problem; carried values differ by its error
+    with warnings.catch_warnings():  # corners were checked with the whole problem; continued values differ by its error
         warnings.simplefilter("ignore", ConditionWarning)
         return replace(problem, domain=shorter, conditions=conditions, functions=functions, incomplete=True)
 

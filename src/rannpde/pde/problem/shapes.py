@@ -100,8 +100,8 @@ def shape_from_table(key: str, table: Any, parameters: Parameters) -> Domain:
     entries = table_of(key, table)
     kinds = [name for name in entries if name in READERS]
     if not kinds:
-        found = ", ".join(sorted(map(str, entries))) or "nothing"
-        raise InputError(f"{key} states {found}, but must state one shape; {suggestion(found, READERS)}")
+        given = ", ".join(sorted(map(str, entries))) or "nothing"
+        raise InputError(f"{key} states {given}, but must state one shape; {suggestion(given, READERS)}")
     return _with_holes(key, entries, parameters)
 
 
@@ -122,12 +122,12 @@ def _arguments(key: str, table: Any, needed: tuple[str, ...], free: tuple[str, .
 
 
 def _labels(key: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     if "names" in entries:
-        found["names"] = tuple(texts(f"{key}.names", entries["names"]))
+        labels["names"] = tuple(texts(f"{key}.names", entries["names"]))
     if "name" in entries:
-        found["name"] = text(f"{key}.name", entries["name"])
-    return found
+        labels["name"] = text(f"{key}.name", entries["name"])
+    return labels
 
 
 def _ball(key: str, table: Any, parameters: Parameters) -> Domain:

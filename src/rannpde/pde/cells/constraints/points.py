@@ -116,10 +116,11 @@ class BoundaryPoints:
         if id(side) not in self.first_equal:
             if side not in self.side_bounds:
                 self.side_bounds[side] = (side, self._bounds_of(side))
+            # the side is kept, so that no other can have its identity
             self.first_equal[id(side)] = (
                 side,
                 *self.side_bounds[side],
-            )  # the side is kept, so that no other can have its identity
+            )
         return self.first_equal[id(side)][1:]
 
     def _points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:

@@ -138,8 +138,8 @@ class CellClipper:
 
         domain = self._domain(np.stack([one, other]))
 
-        def level(share: float) -> float:
-            point = (one + share * (other - one))[None]
+        def level(fraction: float) -> float:
+            point = (one + fraction * (other - one))[None]
             levels = [] if self.plain else [float(domain.level(point)[0])]
             return max(levels + [-sign * float(interface.value(point)[0]) for interface, sign in sides])
 

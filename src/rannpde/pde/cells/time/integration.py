@@ -31,12 +31,6 @@ MIN_TIMES = 4
 """A position must be measured at this many times for time integration to use the data."""
 TIME_SLACK = 1e-9
 """Fraction of the time interval by which measurements may begin late or end early."""
-PILOT_LEVEL = 2
-"""A pilot integration with 2 to this many steps estimates the sizes of the fields before the first iteration."""
-MAX_PILOT_STEPS = 24
-"""Limit on its steps, where corrections converge for short steps only."""
-FIRST_STEP_ORDER = 1.25
-"""Order of the ratio of error to allowed error in the first step where initial and boundary values are incompatible."""
 MIN_FIELD_SIZE = 1e-8
 """A field smaller than this fraction of the largest one is zero."""
 
@@ -206,7 +200,7 @@ class CellIntegration:
             segments=3 if in_thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)
-        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)) / FIRST_STEP_ORDER)
+        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)) / self.tuning.incompatible_start_order)
         result = integrator.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - in_thirds))
         self.level, self.first_step_excess = (
             max(self.tuning.first_step_level, result.level + in_thirds),
@@ -241,7 +235,9 @@ class CellIntegration:
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         norms = plain.norms(begin)
         integrator = CellIntegrator(plain, RadauStages.radau(1), self.tuning.max_step_tolerance, self.tuning)
-        result = integrator.run(begin, rates, PILOT_LEVEL, fixed=True, max_steps=MAX_PILOT_STEPS)
+        result = integrator.run(
+            begin, rates, self.tuning.pilot_level, fixed=True, max_steps=self.tuning.max_pilot_steps
+        )
         if result.status is Status.CONVERGED and np.isfinite(result.path.vectors).all():
             norms = np.sqrt(np.mean(plain.norms(result.path.vectors) ** 2, axis=0))
         return np.where(norms > 0, norms, norms.max()) if norms.max() > 0 else sizes

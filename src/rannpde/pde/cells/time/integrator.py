@@ -215,7 +215,8 @@ class CellIntegrator:
             if stages is not None:
                 return stages
             del self.cached_factors[h]
-        while len(self.cached_factors) >= MAX_CACHED:  # the oldest are dropped before a new one is allocated
+        # the oldest are dropped before a new one is allocated
+        while len(self.cached_factors) >= self.tuning.max_cached_factors:
             del self.cached_factors[next(iter(self.cached_factors))]
         cached = self.cached_factors[h] = self._factorised(time, h, states, guess)
         stages = self._simplified_newton(cached, time, h, states, guess)
@@ -248,7 +249,7 @@ class CellIntegrator:
                 return None
             change = self._correction(self.system, cached, equation_residuals, face_residuals)
             size = float(self.system.norms(change).max())
-            if not np.isfinite(size) or size > MAX_CORRECTION:
+            if not np.isfinite(size) or size > tuning.max_correction:
                 return None
             stages = stages + change
             rate = size / before if step else cached.rate
@@ -256,7 +257,7 @@ class CellIntegrator:
                 cached.rate = rate
             if size <= CORRECTION_FLOOR or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
                 return stages
-            if step and (size > tuning.slowest_contraction * before or size * size / before > MAX_CORRECTION):
+            if step and (size > tuning.slowest_contraction * before or size * size / before > tuning.max_correction):
                 return stages if size < goal else None
             before = size
         return None
@@ -345,9 +346,9 @@ class CellIntegrator:
             scale = system.weight(rows) / system.natural(rows, own, 1 / passed)
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
-            share = rows.weights * squares * scale**2
+            scaled_squares = rows.weights * squares * scale**2
             for cell_rows in rows.by_cell:
-                part = share[cell_rows.rows]
+                part = scaled_squares[cell_rows.rows]
                 now[cell_rows.cell] += part.sum()
                 if rows.normals[cell_rows.rows].any():
                     aside[cell_rows.cell] += part @ rows.normals[cell_rows.rows]
@@ -360,9 +361,5 @@ class CellIntegrator:
         self.worst[larger] = 1 + (len(self.times) - 1) * len(self.stages)
 
 
-MAX_CACHED = 3
-"""Number of step lengths whose factorisations are cached: those between which the controller alternates."""
 CORRECTION_FLOOR = 1e-14
 """Corrections below this, relative to the fields, are rounding."""
-MAX_CORRECTION = 1e8
-"""A correction larger than this multiple of the fields means divergence."""

@@ -265,7 +265,7 @@ class Equations:
     @cached_property
     def parities(self) -> tuple[Parity, ...]:
         """Of the components, where walls are mirrors; else none."""
-        mirrors = self.evolution.mirrors
+        mirrors = self.evolution.parities
         return () if mirrors is None else tuple(mirrors[component.field] for component in self.evolution.components)
 
     @cached_property

@@ -228,7 +228,7 @@ def pulls(system: Spectral) -> dict[Component, float]:
 def whole_period(evolution: Evolution) -> AxisBounds:
     """The box, or twice the box where its walls are mirrors."""
     pairs = ((float(lower), float(upper)) for lower, upper in evolution.domain.space.bounds)
-    return tuple((a, a + 2.0 * (b - a)) if evolution.mirrors is not None else (a, b) for a, b in pairs)
+    return tuple((a, a + 2.0 * (b - a)) if evolution.parities is not None else (a, b) for a, b in pairs)
 
 
 def _scales(solution: Evolved) -> dict[Component, float]:

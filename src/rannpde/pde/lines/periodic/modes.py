@@ -4,9 +4,9 @@ A real function with modes |k_l| ≤ K_l is a table of complex coefficients in t
 0, …, K, -K, …, -1 along every axis but the last, 0, …, K along that. Tables, not lists of modes: to fill up with zeros
 or to cut is to copy blocks, and a derivative or a value at a point is a product of factors of the axes.
 
-Between walls that are mirrors (``problem.mirrors``), functions are even or odd along every axis: c_{-k} = ± c_k. Their
-tables hold 0, …, K along all axes, and are products of cosines and sines on a grid of half the period: with n odd axes,
-i^n c is real. Derivatives are the same factors (i k)^α.
+Between walls of reflection symmetry (``problem.reflections``), functions are even or odd along every axis:
+c_{-k} = ± c_k. Their tables hold 0, …, K along all axes, and are products of cosines and sines on a grid of half the
+period: with n odd axes, i^n c is real. Derivatives are the same factors (i k)^α.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from rannpde.pde.lines.products.lengths import Line, Profile, lines_of_data, loo
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import TimeUp
 from rannpde.pde.monitor import Status
-from rannpde.pde.problem.evolution import Component, Evolution, WallRow, evolution_form, faces_of
+from rannpde.pde.problem.evolution import Component, Evolution, WallRow, evolution_form, wall_rows
 
 
 class AdaptedProducts:
@@ -36,7 +36,7 @@ class AdaptedProducts:
     ) -> None:
         self.setting, self.rng, self.tolerances, self.flow = setting, rng, setting.staged(), flow
         self.form = evolution_form(evolution.problem, weak=False) if flow is None else flow.evolution
-        self.faces: dict[str, list[WallRow]] = {name: faces_of(self.form, name) or [] for name in self.form.orders}
+        self.faces: dict[str, list[WallRow]] = {name: wall_rows(self.form, name) or [] for name in self.form.orders}
         self.lines = lines_of_data(self.form, setting)
         self.scales: Mapping[Component, float] = first_scales(evolution)
         self.boost, self.seen = 1.0, 1.0

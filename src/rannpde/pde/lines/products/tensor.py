@@ -26,7 +26,7 @@ from rannpde.pde.lines.products.axis import Axis, along, values_on
 from rannpde.pde.lines.products.kronecker import KroneckerBlocks
 from rannpde.pde.lines.products.linearised import Linearised
 from rannpde.pde.lines.tuning import LinesTuning
-from rannpde.pde.problem.evolution import Component, Constraint, Evolution, faces_of
+from rannpde.pde.problem.evolution import Component, Constraint, Evolution, wall_rows
 from rannpde.pde.statement.expression import Jet, constant
 
 Orders = tuple[int, ...]
@@ -119,7 +119,7 @@ class Products:
         """field → (axis, row of that axis, its values) of the conditions, none where all values are 0."""
         found: dict[str, list[tuple[int, int, Constraint]]] = {}
         for name, axes in self.axes.items():
-            faces, rows = faces_of(self.evolution, name) or [], [0] * self.dim
+            faces, rows = wall_rows(self.evolution, name) or [], [0] * self.dim
             own = []
             for face in faces:
                 own.append((face.axis, rows[face.axis], values_on(face, self.evolution, name, axes)))

@@ -22,8 +22,8 @@ from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import Clock, timed_parts
 from rannpde.pde.problem.evolution import Evolution, evolution_form
-from rannpde.pde.problem.mirrors import mirrors_of
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.reflections import reflection_parities
 from rannpde.pde.problem.unknown import AnyUnknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet, differentiate
 
@@ -108,8 +108,8 @@ class Influence:
         if fixed or self.bends_boundary or self.timely or not solution.whole:
             return False
         if isinstance(system, Spectral):  # walls may be mirrors at some values of the unknowns and not at others
-            parities = system.evolution.mirrors
-            return not system.modes.parities or mirrors_of(self.evolution, self.table) == parities
+            parities = system.evolution.parities
+            return not system.modes.parities or reflection_parities(self.evolution, self.table) == parities
         kind = isinstance(system, Galerkin) or (isinstance(system, Products) and not self.moves_boundary)
         return kind and len(solution.stretches) == 1
 

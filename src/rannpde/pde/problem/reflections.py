@@ -1,9 +1,9 @@
-"""Walls that are mirrors: boxes on which an evolution is half of a periodic one.
+"""Reflection symmetry: boxes on which an evolution has an odd or even periodic extension.
 
-Where u = 0 (and u_xx = 0, … for higher orders), continue u beyond the wall as an odd function; where ∂_n u = 0, as an
-even one. If the rates and the initial values, as formulas, turn by the same signs when a coordinate is reflected about
-either of its walls, what is continued solves the equations on the whole space with twice the box for its period. It is
-as smooth as the data are, and sines and cosines are its Fourier modes.
+Where u = 0 (and u_xx = 0, … for higher orders), u is extended beyond the wall as an odd function; where ∂_n u = 0, as
+an even one. If the rates and the initial values, as formulas, change by the same signs when a coordinate is reflected
+about either of its walls, the extension solves the equations on the whole space and is periodic with twice the length
+of the box. It is as smooth as the data, and its Fourier modes are sines and cosines.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Box
-from rannpde.pde.problem.evolution import Evolution, Parity, faces_of
+from rannpde.pde.problem.evolution import Evolution, Parity, wall_rows
 from rannpde.pde.statement.expression import Jet
 
-PLACES = 40
-"""Random points and states at which signs are compared: formulas that agree there, outside the box too, agree."""
-ROUNDING = 1e-10
-"""Of values of a formula, relative to the largest of them."""
-MOST_FREE = 6
-"""Axes of fields without conditions, either sign of which is tried."""
+SAMPLE_POINTS = 40
+"""Random points and states at which signs are compared; formulas that agree there, also outside the box, are equal."""
+ROUNDING_TOLERANCE = 1e-10
+"""Rounding of the values of a formula, relative to the largest of them."""
+MAX_FREE_AXES = 6
+"""Limit on the axes of fields without conditions, for which both parities are tried."""
 
 Numbers = Mapping[sympy.Expr, sympy.Symbol]
 
 
-def mirrors_of(evolution: Evolution, unknown: Numbers | None = None) -> dict[str, Parity] | None:
-    """Field → its parities, or None where some wall is no mirror, or none is there.
+def reflection_parities(evolution: Evolution, unknown: Numbers | None = None) -> dict[str, Parity] | None:
+    """Return the parities of each field, or None where the problem has no reflection symmetry about its walls.
 
-    unknown : what stands for numbers that are not known → a symbol; whatever they are, walls are to be mirrors
+    unknown : a symbol for each unknown number; the symmetry must hold for all of their values
     """
     problem, space = evolution.problem, evolution.domain.space
     plain = isinstance(space, Box) and not problem.periodic and not problem.bounds and not evolution.constraints
     if not plain:
         return None
-    stated = {name: _stated(evolution, name) for name in evolution.orders}
+    stated = {name: _stated_parities(evolution, name) for name in evolution.orders}
     if any(parities is None for parities in stated.values()):
         return None
     formulas = list(_formulas(evolution, unknown or {}))
-    if any(formula.atoms(AppliedUndef) for _, _, formula in formulas):  # unknown beyond the walls
+    if any(formula.atoms(AppliedUndef) for _, _, formula in formulas):  # not defined beyond the walls
         return None
     free = [(name, axis) for name, own in stated.items() for axis, sign in enumerate(own or ()) if sign is None]
-    if len(free) > MOST_FREE:
+    if len(free) > MAX_FREE_AXES:
         return None
     for signs in product((0, 1), repeat=len(free)):
         chosen = dict(zip(free, signs, strict=True))
@@ -54,20 +54,20 @@ def mirrors_of(evolution: Evolution, unknown: Numbers | None = None) -> dict[str
             name: tuple(chosen[name, axis] if sign is None else sign for axis, sign in enumerate(own or ()))
             for name, own in stated.items()
         }
-        if _turned(evolution, formulas, parities, list((unknown or {}).values())):
+        if _symmetric(evolution, formulas, parities, list((unknown or {}).values())):
             return parities
     return None
 
 
-def _stated(evolution: Evolution, name: str) -> tuple[int | None, ...] | None:
-    """The parities that the conditions of a field make; None for an axis along which it needs and has none.
+def _stated_parities(evolution: Evolution, name: str) -> tuple[int | None, ...] | None:
+    """Return the parities that the conditions of a field imply; None for an axis along which it needs no conditions.
 
-    None where conditions are not those of a mirror, or are not as many as the derivatives need.
+    The result is None where the conditions do not imply a parity, or are not as many as the derivatives need.
     """
-    faces = faces_of(evolution, name)
+    faces = wall_rows(evolution, name)
     if faces is None or any(not face.value.is_zero or len(face.row.coefficients) > 1 for face in faces):
         return None
-    found: list[int | None] = []
+    parities: list[int | None] = []
     for axis, (lower, upper) in enumerate(evolution.domain.space.bounds):
         highest = _highest(evolution, name, axis)
         ends = [
@@ -75,17 +75,17 @@ def _stated(evolution: Evolution, name: str) -> tuple[int | None, ...] | None:
             for end in (lower, upper)
         ]
         if highest == 0 and not any(ends):
-            found.append(None)
+            parities.append(None)
             continue
-        wanted = [list(range(parity, highest, 2)) for parity in (1, 0)]  # even functions have odd derivatives 0
+        wanted = [list(range(parity, highest, 2)) for parity in (1, 0)]  # odd derivatives of even functions vanish
         if highest % 2 or ends[0] != ends[1] or ends[0] not in wanted:
             return None
-        found.append(wanted.index(ends[0]))
-    return tuple(found)
+        parities.append(wanted.index(ends[0]))
+    return tuple(parities)
 
 
 def _highest(evolution: Evolution, name: str, axis: int) -> int:
-    """The highest derivative of a field along an axis of space in any rate."""
+    """Return the highest derivative of a field along an axis of space in any rate."""
     orders = [0]
     for rate in evolution.rates.values():
         for along, part in [(None, rate.source), *rate.flux.items()]:
@@ -94,7 +94,8 @@ def _highest(evolution: Evolution, name: str, axis: int) -> int:
 
 
 def _formulas(evolution: Evolution, unknown: Numbers) -> Iterator[tuple[str, int | None, sympy.Expr]]:
-    """(field, axis of a flux, formula): what must have the parity of the field, with that of a flux turned."""
+    """Iterate over (field, axis of a flux, formula): each formula must have the parity of its field, a flux the
+    opposite one."""
     for name, rate in evolution.rates.items():
         yield name, None, rate.source.formula.xreplace(unknown)
         for axis, part in rate.flux.items():
@@ -103,27 +104,27 @@ def _formulas(evolution: Evolution, unknown: Numbers) -> Iterator[tuple[str, int
         yield component.field, None, formula.xreplace(unknown)
 
 
-def _turned(
+def _symmetric(
     evolution: Evolution,
     formulas: list[tuple[str, int | None, sympy.Expr]],
     parities: Mapping[str, Parity],
     numbers: list[sympy.Symbol],
 ) -> bool:
-    """Whether all formulas turn by their signs at every reflection, at random points and states."""
+    """Return whether all formulas change by their signs under every reflection, at random points and states."""
     rng, (start, end) = np.random.default_rng(17), evolution.domain.time
-    points = evolution.domain.space.sample(PLACES, rng=rng)
-    times = np.append(start, rng.uniform(start, end, PLACES - 1))  # initial values hold at the start
-    states = {symbol: rng.standard_normal(PLACES) for symbol in evolution.symbols}
-    states |= {symbol: rng.uniform(0.5, 1.5) * np.ones(PLACES) for symbol in numbers}
+    points = evolution.domain.space.sample(SAMPLE_POINTS, rng=rng)
+    times = np.append(start, rng.uniform(start, end, SAMPLE_POINTS - 1))  # initial values hold at the start
+    states = {symbol: rng.standard_normal(SAMPLE_POINTS) for symbol in evolution.symbols}
+    states |= {symbol: rng.uniform(0.5, 1.5) * np.ones(SAMPLE_POINTS) for symbol in numbers}
     here = _values(evolution, formulas, times, points, states)
     for axis, ends in enumerate(evolution.domain.space.bounds):
         signs = {s: _sign(parities[jet.field], axis, jet) for s, jet in evolution.symbols.items()}
         there = {symbol: signs.get(symbol, 1.0) * values for symbol, values in states.items()}
-        for place in ends:
+        for wall in ends:
             mirrored = points.copy()
-            mirrored[:, axis] = 2.0 * place - points[:, axis]
-            found = _values(evolution, formulas, times, mirrored, there)
-            for (name, along, _), one, other in zip(formulas, here, found, strict=True):
+            mirrored[:, axis] = 2.0 * wall - points[:, axis]
+            reflected = _values(evolution, formulas, times, mirrored, there)
+            for (name, along, _), one, other in zip(formulas, here, reflected, strict=True):
                 sign = (-1.0) ** (parities[name][axis] + int(along == axis))
                 if not _same(sign * one, other):
                     return False
@@ -142,13 +143,13 @@ def _values(
     states: Mapping[sympy.Symbol, Array],
 ) -> list[Array]:
     known = evolution.known(times, points) | dict(states)
-    found = evolution.values([formula for _, _, formula in formulas], known)
-    return [np.broadcast_to(value, (PLACES,)) for value in found]
+    values = evolution.values([formula for _, _, formula in formulas], known)
+    return [np.broadcast_to(value, (SAMPLE_POINTS,)) for value in values]
 
 
 def _same(one: Array, other: Array) -> bool:
-    """Whether values agree to rounding; where a state is outside the domain of a formula, both are not numbers."""
+    """Return whether values agree to rounding; both must be NaN where a state is outside the domain of a formula."""
     finite = np.isfinite(one)
-    if not np.array_equal(finite, np.isfinite(other)) or finite.sum() < PLACES // 4:
+    if not np.array_equal(finite, np.isfinite(other)) or finite.sum() < SAMPLE_POINTS // 4:
         return False
-    return bool(np.abs(one[finite] - other[finite]).max() <= ROUNDING * np.abs(one[finite]).max())
+    return bool(np.abs(one[finite] - other[finite]).max() <= ROUNDING_TOLERANCE * np.abs(one[finite]).max())
