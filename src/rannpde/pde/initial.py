@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.domains.sides import FlatSide
+from rannpde.domains.boundary.sides import FlatSide
 from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component
 from rannpde.pde.problem.forms import rates

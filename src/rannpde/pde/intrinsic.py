@@ -16,9 +16,9 @@ from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of
 
-DAMPING = 0.5
-"""A root λ belongs to a wave where |Re λ| ≤ DAMPING · |Im λ|: a fifth of it survives half a wavelength. What decays
-faster is a layer, which shows in residuals."""
+WAVE_DAMPING = 0.5
+"""A root λ belongs to a wave where |Re λ| ≤ WAVE_DAMPING · |Im λ|: a fifth of it survives half a wavelength. What
+decays faster is a layer, which shows in residuals."""
 
 
 TURNING_SAMPLES, LARGEST_EXPONENT = 1001, 700.0
@@ -69,7 +69,7 @@ def wavenumbers(problem: Problem, state: State, points: Array) -> Array:
     """
     largest = []
     for roots in symbol_roots(problem, state, points):
-        waves = np.where(np.abs(roots.real) <= DAMPING * np.abs(roots.imag), np.abs(roots.imag), 0.0)
+        waves = np.where(np.abs(roots.real) <= WAVE_DAMPING * np.abs(roots.imag), np.abs(roots.imag), 0.0)
         largest.append(waves.max(axis=1, initial=0.0))
     return np.stack(largest, axis=1)
 

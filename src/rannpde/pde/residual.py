@@ -14,9 +14,9 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
 from rannpde.domains.norms import relative_errors
 from rannpde.domains.region import Region
-from rannpde.domains.sides import Side
 from rannpde.pde.functions import State
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary

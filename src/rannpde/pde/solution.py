@@ -251,7 +251,7 @@ class Solution:
         resolution : cells along the longest side; times : of a problem in time, eleven unless given, one file each,
         listed in a ``.pvd`` file. Gives back the path of the file to open. Needs the extra ``rannpde[geometry]``.
         """
-        from rannpde.domains.vtk import write_vtk  # the extra loads when it is wanted
+        from rannpde.domains.export.vtk import write_vtk  # the extra loads when it is wanted
 
         def values(points: Array) -> dict[str, Array]:
             values_at = self.function(points)

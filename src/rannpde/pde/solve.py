@@ -16,14 +16,15 @@ from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, identify, response_at_guess
 from rannpde.pde.inverse.uncertainty import Uncertainty
-from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
-from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
+from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.paths.method import DEFAULT_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
@@ -144,17 +145,31 @@ class Identify:
         """Return the solver of the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
-        if functions and wanted is None and not all(map(functions_march, problems)):
+        if functions and wanted is None and not all(map(functions_identifiable, problems)):
             wanted = Cells(time_stepping=False)
 
-        def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
-            chosen, why = _chosen(problem, wanted)
-            rest = monitor.rest()
-            if isinstance(chosen, Lines) and isinstance(like, Evolved):
-                return chosen.solve(problem, own, seed, rest, why, like)
-            return chosen.solve(problem, own, seed, rest, why)
+        return ForwardSolver(wanted, monitor)
 
-        return forward
+
+@dataclass(frozen=True)
+class ForwardSolver:
+    """Solves a problem at values of its unknowns by a method, or the first that fits, in the time that is left."""
+
+    method: Method | str | None
+    monitor: Monitor
+
+    def __call__(
+        self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
+    ) -> Solution:
+        chosen, why = _chosen(problem, self.method)
+        rest = self.monitor.rest()
+        if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
+            return chosen.solve(problem, tol, rng, rest, why, like)
+        return chosen.solve(problem, tol, rng, rest, why)
+
+    def model(self, request: ModelRequest, /) -> ForwardModel | None:
+        """The model of a solution by the method that gave it, with its settings."""
+        return _chosen(request.solution.stated, self.method)[0].model(request)
 
 
 def _judged(solution: Solution) -> Solution:

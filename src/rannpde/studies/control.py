@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
-from rannpde.domains.euclidean import Euclidean
+from rannpde.domains.shapes.euclidean import Euclidean
 from rannpde.errors import positive_integer
 from rannpde.pde.problem.problem import Problem
 from rannpde.studies.target import PlainTarget

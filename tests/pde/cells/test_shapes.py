@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.domains.meshes import surface_mesh
+from rannpde.domains.shapes.meshes import surface_mesh
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 HOLE = rp.Ball((0.4, 0.5), 0.2, names=("x", "y"), name="hole")

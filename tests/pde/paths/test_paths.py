@@ -154,7 +154,7 @@ def test_a_call_and_its_delta_in_one_dimension():
     delta = (black_scholes_call(105.01, 100, 0.05, 0.2, 1.0) - black_scholes_call(104.99, 100, 0.05, 0.2, 1.0)) / 0.02
     assert found.converged
     assert contains(found, price, 1.0)
-    assert found.gradient[0] == pytest.approx(delta, abs=0.01)
+    assert abs(found.gradient[0] - delta) < FIVE * found.gradient_errors[0][0]
 
 
 def test_different_rates_on_a_line():
@@ -192,11 +192,11 @@ def test_earlier_times_and_several_points_and_initial_data():
         found(rows[1:2] + 0.1)
 
 
-def test_a_value_of_zero_is_judged_by_the_size_of_the_solution():
+def test_a_value_of_zero_lies_in_its_interval():
     problem = rp.Problem("u_t + laplace(u)/2 = 0", space(20), {"t=1": "u = sin(sum(x))"})
-    found = rp.solve(problem, at=0.0, tol=1e-2)
-    assert found.converged
-    assert abs(found.value) <= found.half_width < 0.01
+    found = quick(problem, 0.0)
+    assert contains(found, 0.0, 1.0)
+    assert found.half_width < 0.2
 
 
 # ------------------------------------------------------------------------------------------------------ coverage

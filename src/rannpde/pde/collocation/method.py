@@ -21,6 +21,7 @@ from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
 from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
 from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.tuning import CollocationTuning
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
@@ -108,6 +109,10 @@ class Collocation:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Return reasons to prefer another method that can solve the problem too: there are none."""
         return ()
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: Gauss–Newton on one network gives no model, and identification solves anew at every value."""
+        return None
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """Return the solution with a relative L² error of about ``tol``, or the best one so far, with its error

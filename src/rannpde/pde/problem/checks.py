@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import Data, Periodic
 from rannpde.pde.problem.unknown import check_limits

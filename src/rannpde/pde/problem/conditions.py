@@ -18,8 +18,8 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, choose, finite_array, finite_points, positive_number, reject, require, suggestion
 from rannpde.io import PathLike, read_csv
 from rannpde.pde.residual import DATA_SYMBOL, Term

@@ -23,9 +23,9 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.boundary.sides import FlatSide, RoundSide, Side
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.quadrature import gauss_rule
-from rannpde.domains.sides import FlatSide, RoundSide, Side
+from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.errors import InputError
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, evaluate

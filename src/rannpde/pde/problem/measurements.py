@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
-from rannpde.domains.quadrature import gauss_rule
+from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, reject, require
 from rannpde.pde.problem.conditions import Data, check_data_points, naming, places

@@ -17,7 +17,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.euclidean import Euclidean
+from rannpde.domains.shapes.euclidean import Euclidean
 from rannpde.errors import InputError, reject, require
 from rannpde.grammar import StatementError, names, parse, parse_inequality
 from rannpde.pde.problem.conditions import On, naming

@@ -20,7 +20,7 @@ from rannpde.domains.domain import Box
 from rannpde.pde.problem.evolution import Evolution, Parity, wall_rows
 from rannpde.pde.statement.expression import Jet
 
-SAMPLE_POINTS = 40
+SYMMETRY_POINTS = 40
 """Random points and states at which signs are compared; formulas that agree there, also outside the box, are equal."""
 ROUNDING_TOLERANCE = 1e-10
 """Rounding of the values of a formula, relative to the largest of them."""
@@ -112,10 +112,10 @@ def _symmetric(
 ) -> bool:
     """Return whether all formulas change by their signs under every reflection, at random points and states."""
     rng, (start, end) = np.random.default_rng(17), evolution.domain.time
-    points = evolution.domain.space.sample(SAMPLE_POINTS, rng=rng)
-    times = np.append(start, rng.uniform(start, end, SAMPLE_POINTS - 1))  # initial values hold at the start
-    states = {symbol: rng.standard_normal(SAMPLE_POINTS) for symbol in evolution.symbols}
-    states |= {symbol: rng.uniform(0.5, 1.5) * np.ones(SAMPLE_POINTS) for symbol in numbers}
+    points = evolution.domain.space.sample(SYMMETRY_POINTS, rng=rng)
+    times = np.append(start, rng.uniform(start, end, SYMMETRY_POINTS - 1))  # initial values hold at the start
+    states = {symbol: rng.standard_normal(SYMMETRY_POINTS) for symbol in evolution.symbols}
+    states |= {symbol: rng.uniform(0.5, 1.5) * np.ones(SYMMETRY_POINTS) for symbol in numbers}
     here = _values(evolution, formulas, times, points, states)
     for axis, ends in enumerate(evolution.domain.space.bounds):
         signs = {s: _sign(parities[jet.field], axis, jet) for s, jet in evolution.symbols.items()}
@@ -144,12 +144,12 @@ def _values(
 ) -> list[Array]:
     known = evolution.known(times, points) | dict(states)
     values = evolution.values([formula for _, _, formula in formulas], known)
-    return [np.broadcast_to(value, (SAMPLE_POINTS,)) for value in values]
+    return [np.broadcast_to(value, (SYMMETRY_POINTS,)) for value in values]
 
 
 def _same(one: Array, other: Array) -> bool:
     """Return whether values agree to rounding; both must be NaN where a state is outside the domain of a formula."""
     finite = np.isfinite(one)
-    if not np.array_equal(finite, np.isfinite(other)) or finite.sum() < SAMPLE_POINTS // 4:
+    if not np.array_equal(finite, np.isfinite(other)) or finite.sum() < SYMMETRY_POINTS // 4:
         return False
     return bool(np.abs(one[finite] - other[finite]).max() <= ROUNDING_TOLERANCE * np.abs(one[finite]).max())

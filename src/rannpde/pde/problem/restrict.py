@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rannpde.domains.boundary.sides import FlatSide
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
 from rannpde.pde.functions import OneField, PointFunction, State
 from rannpde.pde.problem.checks import ConditionWarning

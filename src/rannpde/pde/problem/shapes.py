@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from rannpde.domains import Domain, SpaceTime
-from rannpde.domains.boxes import Ball, Box
-from rannpde.domains.combined import Combined, combined
-from rannpde.domains.euclidean import Euclidean
-from rannpde.domains.formed import Curve, Implicit
-from rannpde.domains.moved import Moved, Similarity, moved
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
-from rannpde.domains.solids import SetOperation
+from rannpde.domains.boundary.solids import SetOperation
+from rannpde.domains.operations.combined import Combined, combined
+from rannpde.domains.operations.moved import Moved, Similarity, moved
+from rannpde.domains.shapes.boxes import Ball, Box
+from rannpde.domains.shapes.euclidean import Euclidean
+from rannpde.domains.shapes.formed import Curve, Implicit
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import naming
 from rannpde.pde.problem.entries import ENTRIES_LIMIT, constants, interval, known, table_of, text, texts
@@ -197,7 +197,7 @@ def _curve(key: str, table: Any, parameters: Parameters) -> Domain:
 
 
 def _mesh(key: str, table: Any, parameters: Parameters) -> Domain:
-    from rannpde.domains.meshes import mesh
+    from rannpde.domains.shapes.meshes import mesh
 
     entries = _arguments(key, table, ("file",))
     with naming(key):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
-from rannpde.domains.creases import NONE, Creases
+from rannpde.domains.boundary.creases import NONE, Creases
 from rannpde.pde.cells.mesh.initial import FLAT, axes_of, split_fractions
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution

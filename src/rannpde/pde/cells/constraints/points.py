@@ -10,8 +10,8 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Domain
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.basis.quadrature import gauss_grid
 from rannpde.pde.cells.mesh.mesh import Mesh

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
-from rannpde.domains.combined import nearby
 from rannpde.domains.domain import Domain, SpaceTime, is_box
+from rannpde.domains.operations.combined import nearby
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import BoxFace
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.sides import Side
+from rannpde.domains.boundary.sides import Side
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
 from rannpde.pde.cells.condensation.dissection import solve_traces
@@ -193,7 +193,8 @@ class CellsSystem:
         if cell is None:
             return None
         functions = cell.functions
-        blocks, roots = [], []
+        blocks: list[Array] = []
+        roots: list[Array] = []
         flows: Flows = {}
         for collocation in self.collocations[number]:
             jets = self._jets_at(collocation, number, linearisation)

@@ -17,8 +17,7 @@ from rannpde.pde.cells.mesh.initial import first_tree
 from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution, Weights, cell_network
-from rannpde.pde.cells.time.integrator import CellIntegrator, IntegrationResult, StagePath
-from rannpde.pde.cells.time.radau import RadauStages
+from rannpde.pde.cells.time.integrator import CellIntegrator, IntegrationResult
 from rannpde.pde.cells.time.rows import measured_series
 from rannpde.pde.cells.time.space import SpaceSystem
 from rannpde.pde.cells.time.trajectory import CellTrajectory
@@ -26,6 +25,8 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.time.tableau import RadauTableau, radau_tableau
+from rannpde.pde.time.trajectory import StageTrajectory
 
 MIN_TIMES = 4
 """A position must be measured at this many times for time integration to use the data."""
@@ -194,7 +195,7 @@ class CellIntegration:
         cells = sum(cell is not None for cell in mesh.cells)
         in_thirds = number % 2 == 0
         integrator = CellIntegrator(
-            system, self._stages(tol), tol, self.tuning, checkpoint,
+            system, self._tableau(tol), tol, self.tuning, checkpoint,
             on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
             stop=lambda: self.monitor.exhausted and last is None,
             segments=3 if in_thirds else 1,
@@ -212,8 +213,8 @@ class CellIntegration:
             result.condition_residuals, result.losses, len(result.path.times) - 1, result.status, result.rank_deficient,
         )  # fmt: skip
 
-    def _stages(self, tol: float) -> RadauStages:
-        return RadauStages.radau(3 if tol > self.tuning.five_stage_tolerance else 5)
+    def _tableau(self, tol: float) -> RadauTableau:
+        return radau_tableau(3 if tol > self.tuning.five_stage_tolerance else 5)
 
     def _tolerance(self, residual: float | None) -> float:
         """Return the tolerance of a step: loose while space is not resolved, then tighter in every iteration.
@@ -234,7 +235,7 @@ class CellIntegration:
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         norms = plain.norms(begin)
-        integrator = CellIntegrator(plain, RadauStages.radau(1), self.tuning.max_step_tolerance, self.tuning)
+        integrator = CellIntegrator(plain, radau_tableau(1), self.tuning.max_step_tolerance, self.tuning)
         result = integrator.run(
             begin, rates, self.tuning.pilot_level, fixed=True, max_steps=self.tuning.max_pilot_steps
         )
@@ -260,7 +261,7 @@ class CellIntegration:
         """
         tol = self.tuning.time_error_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, MIN_FIELD_SIZE * sizes.max()), self.factors, seed)
-        integrator = CellIntegrator(system, self._stages(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
+        integrator = CellIntegrator(system, self._tableau(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = integrator.run(start, rates, self.level).path
         changes = []
@@ -273,11 +274,11 @@ class CellIntegration:
             if len(integrator.lengths) == len(path.times) - 1:
                 vectors = integrator.along_steps(twin, begin, faster)
                 changes.append(
-                    StagePath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
+                    StageTrajectory(path.tableau, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
                 )
         return self._network(system, path, *changes)
 
-    def _network(self, system: SpaceSystem, *paths: StagePath) -> CellTrajectory:
+    def _network(self, system: SpaceSystem, *paths: StageTrajectory) -> CellTrajectory:
         """Return the trajectory of paths with the same steps: the fields of the first, then those of the others."""
         first, fields = paths[0], len(self.orders)
         vectors = [self._with_rates(path) for path in paths]
@@ -287,17 +288,17 @@ class CellIntegration:
             cells.append(np.moveaxis(every, 2, 0).reshape(-1, len(every) * fields * len(paths)))
         network = cell_network(system.mesh, Weights(tuple(cells), ()))
         orders = tuple(self.orders.values()) * len(paths)
-        return CellTrajectory(network, first.times, len(first.stages), orders, system.end)
+        return CellTrajectory(network, first.times, len(first.tableau), orders, system.end)
 
-    def _with_rates(self, path: StagePath) -> Array:
+    def _with_rates(self, path: StageTrajectory) -> Array:
         """Return all vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
-        vectors, stages = path.vectors, len(path.stages)
+        vectors, stages = path.vectors, len(path.tableau)
         if max(self.orders.values()) > 1:
             lengths = np.diff(path.times)
             rates = [path.rates]
             for step in range(len(lengths) - 1):
                 own = vectors[1 + step * stages : 1 + (step + 1) * stages] - vectors[step * stages]
-                rates.append(path.stages.derivative[-1] @ own / lengths[step])
+                rates.append(path.tableau.derivative[-1] @ own / lengths[step])
             vectors = np.concatenate([vectors, rates])
         return vectors
 
