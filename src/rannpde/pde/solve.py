@@ -169,7 +169,8 @@ class ForwardSolver:
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
-        return _chosen(request.solution.stated, self.method)[0].model(request)
+        chosen = _chosen(request.solution.stated, self.method)[0]
+        return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
 
 
 def _judged(solution: Solution) -> Solution:
