@@ -26,7 +26,7 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
-from rannpde.pde.paths.method import DEFAULT_TOLERANCE, Paths
+from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import ConvergenceWarning, Solution
@@ -99,7 +99,7 @@ def _solution(
     )
     problems = [problem] if isinstance(problem, Problem) else list(problem)
     if tol is None:
-        tol = 1e-8 if problems[0].parabolic is None else DEFAULT_TOLERANCE
+        tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")

@@ -68,7 +68,7 @@ class PathsAtNode:
     source: SourceLinearisation
 
 
-def along(model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array) -> PathsAtNode:
+def paths_at_node(model: PathsModel, process: PathProcess, draws: NormalDraws, n: int, state: Array) -> PathsAtNode:
     """The paths at node n, whose step is drawn; at the last node the data stand for the network."""
     form, nodes = model.form, model.grid.nodes
     point, s = process.point(state), float(nodes[n])
@@ -101,11 +101,11 @@ def follow(model: PathsModel, start: Array, draws: NormalDraws, process: PathPro
     weight, held = np.ones(count), np.ones(count)
     residual, doubled, correction, in_time = (np.zeros(count) for _ in range(4))
     mean_square = 0.0
-    first = here = along(model, process, draws, 0, process.start(start))
+    first = here = paths_at_node(model, process, draws, 0, process.start(start))
     for n in range(grid.steps):
         assert here.move is not None
         h = float(nodes[n + 1] - nodes[n])
-        there = along(model, process, draws, n + 1, here.move.state)
+        there = paths_at_node(model, process, draws, n + 1, here.move.state)
         correction += smooth[n] * here.source.value
         in_time += in_time_weights[n] * here.source.value
         mean_square += float(np.mean(here.read.value**2)) * h / grid.length
@@ -159,7 +159,7 @@ def remainder(model: PathsModel, other: PathsModel, start: Array, draws: NormalD
     process, grid, form = model.process, model.grid, model.form
     total, energy, state = np.zeros(len(start)), 0.0, process.start(start)
     for n in range(grid.steps):
-        here = along(model, process, draws, n, state)
+        here = paths_at_node(model, process, draws, n, state)
         h = float(grid.nodes[n + 1] - grid.nodes[n])
         second = other.networks[n].read(state)
         assert here.move is not None

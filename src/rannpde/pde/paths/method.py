@@ -23,7 +23,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
 from rannpde.threads import one_thread
 
-DEFAULT_TOLERANCE = 1e-3
+PATHS_TOLERANCE = 1e-3
 """Relative, at the confidence of the intervals: errors of sampling fall with the root of the number of paths."""
 
 

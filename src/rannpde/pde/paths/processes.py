@@ -18,10 +18,10 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError, reject, require
 from rannpde.pde.problem.parabolic import Parabolic
-from rannpde.pde.statement.vector import KINKS, Operation, combine, evaluate_vector, number
+from rannpde.pde.statement.vector import KINKS, Operation, combine, evaluate_vector, scalar_constant
 from rannpde.pde.statement.vector_reading import DiffusionFactors
 
-PROBE_POINTS = 4
+COEFFICIENT_PROBES = 4
 """Random points at which the form of analytic coefficients is recognised; one would do with probability one."""
 PROBE_ACCURACY = 1e-10
 """Relative agreement that counts as equal: rounding of a formula of some dozen operations."""
@@ -370,7 +370,7 @@ def _of_matrix(
         affine = _affine_drift(form)
         if affine is not None and np.ptp(affine[1]) == 0:
             return GaussianProcess(*affine, triangle)
-        return EulerProcess(form, substeps, (), number(0.5), None, triangle)
+        return EulerProcess(form, substeps, (), scalar_constant(0.5), None, triangle)
     if first.scale.constant and first.left is not None:
         rate, growth = _proportional(form, first.left), _proportional_drift(form)
         if rate is not None and growth is not None:
@@ -422,7 +422,7 @@ def _analytic(*nodes: Operation) -> bool:
 
 def _probes(form: Parabolic) -> list[tuple[float, Array]]:
     rng = np.random.default_rng(20)
-    return [(form.length * rng.uniform(), rng.uniform(0.5, 2.0, (1, form.dim))) for _ in range(PROBE_POINTS)]
+    return [(form.length * rng.uniform(), rng.uniform(0.5, 2.0, (1, form.dim))) for _ in range(COEFFICIENT_PROBES)]
 
 
 def _proportional(form: Parabolic, node: Operation, power: int = 1) -> Array | None:

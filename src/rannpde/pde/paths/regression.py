@@ -176,7 +176,7 @@ def train(
         point = process.point(state)
         move = process.step(s, h, state, paths.draws.normals(n))
         spread = spread_of(paths, n)
-        to_come = (distance(paths.states[-1], paths.states[n]), distance(last, point))
+        to_come = (move_between(paths.states[-1], paths.states[n]), move_between(last, point))
         layer = law.sample(form, process, inner, s, state, spread, to_come, rng)
         values, increments = layer.design(state, move, h)
         design = values + increments
@@ -201,7 +201,7 @@ def _source(
     return source_values(form, s, point, value + 0.5 * h * found, gradient) if h else found
 
 
-def distance(one: Array, other: Array) -> float:
+def move_between(one: Array, other: Array) -> float:
     """Root mean square of the difference of two arrays, less that of its mean over the rows."""
     return float(np.sqrt(np.mean((one - other).var(axis=0, dtype=float))))
 

@@ -20,7 +20,7 @@ from rannpde.errors import reject
 from rannpde.pde.paths.inner import InnerCoordinate
 from rannpde.pde.paths.layer import LayerLaw, PathNetwork
 from rannpde.pde.paths.processes import PathProcess
-from rannpde.pde.paths.regression import NormalDraws, TrainingPaths, data_values, distance, solve_normal, spread_of
+from rannpde.pde.paths.regression import NormalDraws, TrainingPaths, data_values, move_between, solve_normal, spread_of
 from rannpde.pde.paths.statistics import SampleMoments, pairs
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import evaluate_vector
@@ -124,7 +124,7 @@ def train_stopping(
         move = process.step(s, h, state, paths.draws.normals(n))
         following = n + 1 + int(np.argmax(grid.dates[n + 1 :])) if grid.dates[n + 1 :].any() else len(nodes) - 1
         ahead = paths.states[following]
-        to_come = (distance(ahead, paths.states[n]), distance(process.point(ahead.astype(float)), point))
+        to_come = (move_between(ahead, paths.states[n]), move_between(process.point(ahead.astype(float)), point))
         layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng)
         rate, constant = _rates(form, s + 0.5 * h, point)
         target = np.exp(rate * h) * carried + h * constant

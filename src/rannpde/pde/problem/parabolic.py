@@ -22,7 +22,7 @@ from rannpde.errors import InputError, reject, require
 from rannpde.grammar import StatementError, names, parse, parse_inequality
 from rannpde.pde.problem.conditions import On, naming
 from rannpde.pde.statement.build import number as constant_number
-from rannpde.pde.statement.vector import Operation, combine, evaluate_vector, number
+from rannpde.pde.statement.vector import Operation, combine, evaluate_vector, scalar_constant
 from rannpde.pde.statement.vector_reading import (
     DiffusionFactors,
     VectorVocabulary,
@@ -34,7 +34,7 @@ from rannpde.pde.statement.vector_reading import (
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
-SLACK = 1e-12
+TIME_SLACK = 1e-12
 """Distance, relative to the interval of time, at which a time is an end of it."""
 EVERYWHERE = ("interior", "domain", "everywhere")
 
@@ -124,7 +124,7 @@ def parabolic_form(problem: Problem) -> Parabolic:
 
 
 def _times(factor: float, node: Operation) -> Operation:
-    return combine("multiply", number(factor), node)
+    return combine("multiply", scalar_constant(factor), node)
 
 
 def _refuse(statement: str) -> Any:
@@ -190,7 +190,7 @@ def _data(equation: str, place: str, words: VectorVocabulary, domain: SpaceTime)
     sides = read_sides(equation, left, right, words)
     value = _alone(sides, words.field, equation)
     when, ends = _time(place, words, domain), domain.time
-    near = [abs(when - end) <= SLACK * (ends[1] - ends[0]) for end in ends]
+    near = [abs(when - end) <= TIME_SLACK * (ends[1] - ends[0]) for end in ends]
     require(any(near), "its place", place, f"t={ends[0]:g} or t={ends[1]:g}, an end of the interval of time")
     return value, near[1]
 
@@ -207,7 +207,7 @@ def _obstacle(text: str, places: tuple[str, ...], words: VectorVocabulary, domai
         return Obstacle(below, ())
     times = tuple(sorted(_time(place, words, domain) for place in places))
     lower, upper = domain.time
-    inside = all(lower - SLACK <= one <= upper + SLACK for one in times)
+    inside = all(lower - TIME_SLACK <= one <= upper + TIME_SLACK for one in times)
     require(inside, "its dates", times, f"between {lower:g} and {upper:g}")
     return Obstacle(below, times)
 

@@ -27,7 +27,7 @@ REDUCTIONS = ("sum", "norm", "dot", "smallest", "largest", "component")
 """Operations that make a scalar of vectors: what the data of a problem see of x."""
 KINKS = ("abs", "sign", "min", "max", "smallest", "largest", "where", "call")
 """Operations after which a formula is no analytic function any more, or may be none."""
-DIFFERENCE_STEP = 1e-5
+ARGUMENT_STEP = 1e-5
 """Step of central differences of users' functions, relative to the size of the argument: the cube root of eps."""
 
 
@@ -79,7 +79,7 @@ Environment = Mapping[str, Array]
 """Leaf → values: ``time`` (1 or M, 1), ``point`` (M, d), ``field`` (M, 1), ``gradient`` (M, d)."""
 
 
-def number(value: float) -> Operation:
+def scalar_constant(value: float) -> Operation:
     return Operation("constant", (), SCALAR, np.array([[float(value)]]))
 
 
@@ -292,7 +292,7 @@ def _difference(node: Operation, above: Array, below: list[Array], which: int) -
         return above * slope.reshape(len(above), -1)
     argument = below[which]
     found = np.zeros((len(above), argument.shape[1]))
-    size = DIFFERENCE_STEP * max(float(np.abs(argument).max()), 1.0)
+    size = ARGUMENT_STEP * max(float(np.abs(argument).max()), 1.0)
     for k in range(argument.shape[1]):
         shifted = []
         for sign in (1.0, -1.0):

@@ -17,10 +17,10 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError, finite_array, require, suggestion
 from rannpde.grammar import Binary, Call, Comparison, Index, List, Name, Negative, Node, Number, fail, parse
-from rannpde.pde.statement.vector import ELEMENTWISE, MATRIX, SCALAR, VECTOR, Operation, combine, number
+from rannpde.pde.statement.vector import ELEMENTWISE, MATRIX, SCALAR, VECTOR, Operation, combine, scalar_constant
 
 WORDS = ("sum", "norm", "dot", "min", "max", "grad", "laplace", "trace", "hessian", "diag", "where", "d")
-ZERO, MINUS = number(0.0), number(-1.0)
+ZERO, MINUS = scalar_constant(0.0), scalar_constant(-1.0)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class _Reader:
     def read(self, node: Node) -> Operation:
         match node:
             case Number():
-                return number(float(node.text))
+                return scalar_constant(float(node.text))
             case Name():
                 return self.name(node)
             case Negative():
@@ -150,7 +150,7 @@ class _Reader:
         if node.text in leaves:
             return Operation(leaves[node.text])
         if node.text == "pi":
-            return number(np.pi)
+            return scalar_constant(np.pi)
         if node.text in words.parameters:
             value = words.parameters[node.text]
             kind = (SCALAR, VECTOR, MATRIX)[value.ndim]
@@ -268,7 +268,7 @@ class _Reader:
 
     def laplace(self, node: Call) -> Operation:
         self.of_field(node)
-        return Operation("second", (), SCALAR, DiffusionFactors(number(1.0)))
+        return Operation("second", (), SCALAR, DiffusionFactors(scalar_constant(1.0)))
 
     def hessian(self, node: Call) -> Operation:
         self.of_field(node)
@@ -327,8 +327,8 @@ class _Reader:
 def _flattened(node: Operation) -> tuple[Operation, list[Operation]]:
     """The scalar factor and the matrices of a product, from left to right."""
     if node.name != "matrices":
-        return number(1.0), [node]
-    scale = number(1.0)
+        return scalar_constant(1.0), [node]
+    scale = scalar_constant(1.0)
     found: list[Operation] = []
     for part in node.operands:
         if part.kind == SCALAR:
@@ -358,7 +358,7 @@ class LinearParts:
 def linear_parts(node: Operation, fail_with: Callable[[str], Any]) -> LinearParts:
     """The parts of a statement; u_t and second derivatives must enter linearly, with known coefficients."""
     if node.name == "rate":
-        return LinearParts(rate=number(1.0))
+        return LinearParts(rate=scalar_constant(1.0))
     if node.name == "second":
         return LinearParts(second=(node.value,))
     if node.name == "add":
