@@ -22,7 +22,7 @@ from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS, REDUCTIONS, Operation, evaluate_vector, value_and_gradients
 
-SQUARE, QUADRATIC, LINEAR, EXTREME, GENERAL = "square", "quadratic", "linear", "extreme", "general"
+SQUARE_KIND, QUADRATIC, LINEAR, EXTREME, GENERAL = "square", "quadratic", "linear", "extreme", "general"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,8 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
             middle = softness[len(softness) // 2] if formula.has("smallest", "largest") else 0.0
             found.setdefault(f"{signature} data", InnerCoordinate(GENERAL, formula, middle))
     listed = list(found.values())
-    if not any(one.kind == SQUARE for one in listed):
-        listed.insert(0, InnerCoordinate(SQUARE))
+    if not any(one.kind == SQUARE_KIND for one in listed):
+        listed.insert(0, InnerCoordinate(SQUARE_KIND))
     return tuple(listed)
 
 
@@ -77,7 +77,7 @@ def _coordinate(node: Operation, softness: tuple[float, ...]) -> list[InnerCoord
         squares = base.name == "point" and exponent.name == "constant" and float(exponent.value[0, 0]) == 2.0
     if squares:
         point = Operation("point", (), "vector")
-        return [InnerCoordinate(SQUARE, Operation("dot", (point, point)))]
+        return [InnerCoordinate(SQUARE_KIND, Operation("dot", (point, point)))]
     if node.name == "norm":  # the square is smooth where the norm has its kink
         return [InnerCoordinate(GENERAL, Operation("dot", (node.operands[0], node.operands[0])))]
     linear = operands == ["point"] or (node.name == "dot" and set(operands) == {"point", "constant"})
@@ -147,7 +147,7 @@ def inner_values(
     variance = process.noise_variance(h) if move is not None else None
     for k, one in enumerate(coordinates):
         centre, scale = standard if one.formula is None else (0.0, np.ones(1))
-        if one.kind == SQUARE and (one.formula is None or _same_space(process)):
+        if one.kind == SQUARE_KIND and (one.formula is None or _same_space(process)):
             z = (state - centre) / scale
             values.append((z * z).sum(axis=1))
             slopes.append(2 * z / scale)

@@ -20,7 +20,7 @@ from rannpde.grammar import Binary, Call, Comparison, Index, List, Name, Negativ
 from rannpde.pde.statement.vector import ELEMENTWISE, MATRIX, SCALAR, VECTOR, Operation, combine, scalar_constant
 
 WORDS = ("sum", "norm", "dot", "min", "max", "grad", "laplace", "trace", "hessian", "diag", "where", "d")
-ZERO, MINUS = scalar_constant(0.0), scalar_constant(-1.0)
+NOTHING, MINUS = scalar_constant(0.0), scalar_constant(-1.0)
 
 
 @dataclass(frozen=True)
@@ -349,10 +349,10 @@ class LinearParts:
     rate : c; second : the A_k; drift : the summands of b, known vectors; rest : all that is left, of u and grad(u) too
     """
 
-    rate: Operation = ZERO
+    rate: Operation = NOTHING
     second: tuple[DiffusionFactors, ...] = ()
     drift: tuple[Operation, ...] = ()
-    rest: Operation = ZERO
+    rest: Operation = NOTHING
 
 
 def linear_parts(node: Operation, fail_with: Callable[[str], Any]) -> LinearParts:
@@ -364,8 +364,8 @@ def linear_parts(node: Operation, fail_with: Callable[[str], Any]) -> LinearPart
     if node.name == "add":
         left, right = (linear_parts(operand, fail_with) for operand in node.operands)
         return LinearParts(
-            combine("add", left.rate, right.rate), left.second + right.second, left.drift + right.drift,
-            combine("add", left.rest, right.rest),
+            _total(left.rate, right.rate), left.second + right.second, left.drift + right.drift,
+            _total(left.rest, right.rest),
         )  # fmt: skip
     if node.name in ("multiply", "divide") and node.has("rate", "second", "gradient"):
         first, second = node.operands
@@ -382,9 +382,16 @@ def linear_parts(node: Operation, fail_with: Callable[[str], Any]) -> LinearPart
     return LinearParts(rest=node)
 
 
+def _total(one: Operation, other: Operation) -> Operation:
+    """The sum, without a summand that is nothing."""
+    if one is NOTHING or other is NOTHING:
+        return other if one is NOTHING else one
+    return combine("add", one, other)
+
+
 def _scaled(parts: LinearParts, factor: Operation, how: str) -> LinearParts:
     def scaled(node: Operation) -> Operation:
-        return combine(how, node, factor)
+        return NOTHING if node is NOTHING else combine(how, node, factor)
 
     second = tuple(DiffusionFactors(scaled(f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
     return LinearParts(scaled(parts.rate), second, tuple(map(scaled, parts.drift)), scaled(parts.rest))
