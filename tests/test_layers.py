@@ -58,6 +58,7 @@ BELOW_IN_PDE = {
     "cells": STATED | {"intrinsic", "monitor", "solution", "start", "initial", "time", "forward_model"},
     "lines": STATED | {"monitor", "solution", "time", "forward_model"},
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
+    "paths": STATED | {"budget", "monitor", "solution"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "solve": STATED
     | {
@@ -71,6 +72,7 @@ BELOW_IN_PDE = {
         "lines",
         "inverse",
         "trefftz",
+        "paths",
     },
 }
 """statement ← problem ← cells, collocation, lines, trefftz ← inverse ← solve; the methods never meet before these."""
@@ -121,7 +123,13 @@ BELOW_IN_LINES = {
     "method": {"tuning", "solution", "comparison", "adaptive", "features", "fourier", "tensor", "sensitivities"},
 }
 """solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""
-DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
+DRAWS = (
+    "pde/solution.py",
+    "pde/paths/solution.py",
+    "pde/ensembles.py",
+    "pde/inverse/identified.py",
+    "pde/inverse/design.py",
+)
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rannpde.domains.domain import Ball, Box, Interval, SpaceTime
     from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
     from rannpde.domains.quadrature.integrals import Estimate, gauss_rule, integrate
+    from rannpde.domains.shapes.euclidean import Euclidean
     from rannpde.domains.shapes.formed import Curve, Implicit
     from rannpde.domains.shapes.meshes import mesh
     from rannpde.domains.shapes.polygon import Polygon
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from rannpde.pde.inverse.identified import Identified
     from rannpde.pde.lines.method import Lines
     from rannpde.pde.monitor import Progress, Status
+    from rannpde.pde.paths.method import Paths
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
@@ -59,6 +61,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "domains.domain": ("Ball", "Box", "Interval", "SpaceTime"),
+    "domains.shapes.euclidean": ("Euclidean",),
     "domains.shapes.formed": ("Curve", "Implicit"),
     "domains.shapes.meshes": ("mesh",),
     "domains.norms": ("Difference", "l2_norm", "relative_l2", "sobolev_norm"),
@@ -83,6 +86,7 @@ _HOMES = {
     "pde.trefftz.method": ("Trefftz",),
     "pde.trefftz.scattering": ("ScatteredWave", "scatter"),
     "pde.functions": ("PointFunction",),
+    "pde.paths.method": ("Paths",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
@@ -113,6 +117,7 @@ __all__ = [
     "Ellipse",
     "Ensemble",
     "Estimate",
+    "Euclidean",
     "FileError",
     "FourierFeatures",
     "Gaussian",
@@ -129,6 +134,7 @@ __all__ = [
     "On",
     "OrthogonalEquations",
     "Parameter",
+    "Paths",
     "Periodic",
     "PointFunction",
     "Polygon",

@@ -5,7 +5,8 @@
     product    = unary { ("*" | "/") unary }
     unary      = ("+" | "-") unary | power
     power      = atom [ ("**" | "^") unary ]
-    atom       = number | name | name "(" list ")" | "[" list "]" | "(" sum ")" | choice
+    atom       = number | name | name "(" list ")" | "[" list "]" | "(" sum ")" | choice | component
+    component  = ( name | name "(" list ")" ) "[" whole number "]"
     choice     = "where" "(" inequality "," sum "," sum ")"
     inequality = sum ("<" | ">" | "<=" | ">=") sum
 
@@ -100,7 +101,16 @@ class Comparison:
     right: Node
 
 
-Node = Number | Name | Call | List | Negative | Binary | Comparison
+@dataclass(frozen=True)
+class Index:
+    """A component of a vector: ``x[1]`` is the first."""
+
+    column: int
+    operand: Node
+    number: int
+
+
+Node = Number | Name | Call | List | Negative | Binary | Comparison | Index
 
 
 def parse(text: str) -> tuple[Node, Node | None]:
@@ -150,7 +160,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Call(arguments=below) | List(items=below):
             return below
-        case Negative(operand=operand):
+        case Negative(operand=operand) | Index(operand=operand):
             return (operand,)
         case Binary(left=left, right=right) | Comparison(left=left, right=right):
             return (left, right)
@@ -260,8 +270,8 @@ class _Parser:
         if kind == "name":
             self.position += 1
             if not self.accept("("):
-                return Name(column, token)
-            return self.choice(column) if token == "where" else Call(column, token, self.items(")"))
+                return self.component(Name(column, token))
+            return self.choice(column) if token == "where" else self.component(Call(column, token, self.items(")")))
         if self.accept("["):
             return List(column, self.items("]"))
         if self.accept("("):
@@ -269,6 +279,17 @@ class _Parser:
             self.expect(")")
             return node
         return self.refuse("a number, a name or a bracket")
+
+    def component(self, node: Node) -> Node:
+        """x[1] where a bracket follows, the node itself otherwise."""
+        if not self.accept("["):
+            return node
+        kind, token, _ = self.tokens[self.position]
+        if kind != "number" or not token.isdigit():
+            self.refuse("the number of a component")
+        self.position += 1
+        self.expect("]")
+        return Index(node.column, node, int(token))
 
     def choice(self, start: int) -> Call:
         """where(a < b, then, else), after its opening bracket."""

@@ -28,6 +28,8 @@ from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_solution
 from rannpde.pde.lines.method import LinesHistory
 from rannpde.pde.monitor import Status
+from rannpde.pde.paths.region import unpack_region
+from rannpde.pde.paths.solution import PathsHistory, PathsSolution, unpack_points
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
@@ -35,11 +37,15 @@ from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.trefftz.method import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
 
-HISTORIES: dict[str, type[LinesHistory] | type[CellsHistory] | type[CollocationHistory] | type[TrefftzHistory]] = {
+HISTORIES: dict[
+    str,
+    type[LinesHistory] | type[CellsHistory] | type[CollocationHistory] | type[TrefftzHistory] | type[PathsHistory],
+] = {
     "trefftz": TrefftzHistory,
     "lines": LinesHistory,
     "cells": CellsHistory,
     "collocation": CollocationHistory,
+    "paths": PathsHistory,
 }
 
 
@@ -76,7 +82,8 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     estimate = header["estimate"]
     known = _identified(header["identified"], arrays, problem) if "identified" in header else {}
     plain = _at_values(problem, known) if problem is not None and known else problem
-    solution = (Identified if known else Solution)(
+    kind = Identified if known else PathsSolution if method.name == "paths" else Solution
+    solution = kind(
         problem=problem,
         fields=tuple(map(str, header["fields"])),
         function=_function(header["function"], arrays, plain),
@@ -137,10 +144,14 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    known = ("evolved", "cells", "marched", "pieces", "trefftz")
+    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region")
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
     if kind == "trefftz":
         return unpack_trefftz(header, arrays)
+    if kind == "points":
+        return unpack_points(header, arrays)
+    if kind == "region":
+        return unpack_region(header, arrays, problem)
     if kind == "evolved":
         return unpack_solution(header, arrays, problem)
     if kind == "marched":
@@ -150,6 +161,9 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
 
 def _check(solution: Solution) -> None:
     """One evaluation and one report, so that parts which do not fit each other are found now and not later."""
+    if isinstance(solution, PathsSolution):
+        solution.report()
+        return
     points = np.zeros((2, solution.dim))
     if solution.problem is not None:
         if (solution.fields, solution.dim) != (solution.problem.fields, solution.problem.domain.dim):

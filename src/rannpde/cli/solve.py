@@ -24,7 +24,7 @@ NOT_WRITTEN, NOT_CONVERGED = 1, 3
 PARTS = (".npz", ".txt", ".png", ".html")
 """The solution, its report, its picture and its page."""
 SHARED = ("tol", "seconds", "rng")
-"""Settings that every method has."""
+"""Settings that every method has, which options of the command override."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +57,7 @@ def solve_file(
     tol: Annotated[float | None, typer.Option(help="Relative L² error wanted; overrides the file.")] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="lines, cells or collocation, in place of the file's.", autocompletion=_methods),
+        typer.Option(help="lines, cells, collocation or paths, in place of the file's.", autocompletion=_methods),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,
@@ -78,7 +78,9 @@ def solve_file(
     with answered("nothing was written"):
         problem, table = read_problem(file)
         if method is not None:
-            table = {key: value for key, value in table.items() if key in SHARED}  # the file's settings are another's
+            table = {
+                key: value for key, value in table.items() if key in (*SHARED, "at")
+            }  # the file's settings are another's
         with in_file(file, "solve"):
             settings = settings_from(table)
         given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))

@@ -16,6 +16,7 @@ from rannpde.domains.coordinates import Pair, checked_names, pair
 from rannpde.domains.region import Linear, Region, tensor_rule
 from rannpde.domains.shapes.base import SPACE_ONLY, Domain, box_level
 from rannpde.domains.shapes.boxes import Ball, Box, Interval, listing
+from rannpde.domains.shapes.euclidean import Euclidean
 from rannpde.domains.streams import PointStream
 from rannpde.errors import finite_points, reject, require
 
@@ -167,6 +168,8 @@ def _space(coordinates: Mapping[str, Any]) -> Domain:
             len(coordinates) == 1, "space", sorted(coordinates), "one Box or Ball or other shape, or intervals alone"
         )
         space = whole[0]
+        if isinstance(space, Euclidean):
+            space = space.called(next(iter(coordinates)))
     if not isinstance(space, Domain) or isinstance(space, SpaceTime):
         reject("space", type(space).__name__, "a Box, a Ball, another shape or intervals")
     require(space.dim >= 1, "space", space, "of one dimension or more")

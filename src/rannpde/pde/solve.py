@@ -26,17 +26,19 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
+from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import Choice, ConvergenceWarning, Solution
 from rannpde.pde.trefftz.method import Trefftz
 
-Method = Trefftz | Lines | Cells | Collocation
-METHODS: dict[str, type[Trefftz] | type[Lines] | type[Cells] | type[Collocation]] = {
+Method = Trefftz | Lines | Cells | Collocation | Paths
+METHODS: dict[str, type[Trefftz] | type[Lines] | type[Cells] | type[Collocation] | type[Paths]] = {
     "trefftz": Trefftz,
     "lines": Lines,
     "cells": Cells,
     "collocation": Collocation,
+    "paths": Paths,
 }
 """Methods in the order in which they are tried."""
 
@@ -50,24 +52,28 @@ SMALLEST_TOLERANCE = 1e-13
 def solve(
     problem: Problem | Sequence[Problem],
     *,
-    tol: float = 1e-8,
+    tol: float | None = None,
     method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
     progress: Callable[[Progress], None] | None = None,
+    at: Any = None,
 ) -> Solution:
     """Solve a problem from its equations and conditions.
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
-    tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
+    tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more. 1e-8 unless given, 1e-3
+        for the intervals of ``Paths``
     method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
         evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three coordinates,
-        ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or their names, such as
-        "cells"; None takes the first that fits, and the next one where it fails.
-        ``solution.method`` says which it was, and why
+        ``Collocation(…)`` for everything (docs/solving.md), ``Paths(…)`` in all of R^d (docs/many_dimensions.md), each
+        with settings of its own, or their names, such as "cells"; None takes the first that fits, and the next one
+        where it fails. ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
+    at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
+        (docs/many_dimensions.md)
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -79,16 +85,17 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    return _judged(_solution(problem, tol, method, seconds, rng, progress))
+    return _judged(_solution(problem, tol, method, seconds, rng, progress, at))
 
 
 def _solution(
     problem: Problem | Sequence[Problem],
-    tol: float,
+    tol: float | None,
     method: Method | Identify | str | None,
     seconds: float | None,
     rng: Rng,
     progress: Callable[[Progress], None] | None,
+    at: Any = None,
 ) -> Solution:
     listed = isinstance(problem, (list, tuple)) and len(problem) > 0 and all(isinstance(p, Problem) for p in problem)
     require(
@@ -97,14 +104,20 @@ def _solution(
         problem,
         "a Problem, or a list of problems that share unknowns",
     )
+    problems = [problem] if isinstance(problem, Problem) else list(problem)
+    if tol is None:
+        tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
     monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
-    problems = [problem] if isinstance(problem, Problem) else list(problem)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), monitor)
+    if at is not None:
+        chosen, why = _chosen(problems[0], method)
+        require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
+        return replace(chosen, at=at).solve(problems[0], tol, _generator(rng), monitor, why)
     return _tried(problems[0], tol, method, _generator(rng), monitor)
 
 
@@ -202,7 +215,8 @@ class ForwardSolver:
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
-        return _chosen(request.solution.stated, self.method, SENSELESS)[0].model(request)
+        chosen = _chosen(request.solution.stated, self.method, SENSELESS)[0]
+        return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
 
 
 def _judged(solution: Solution) -> Solution:
@@ -284,7 +298,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
     400
     """
-    shared = ("tol", "seconds", "rng")
+    shared = ("tol", "seconds", "rng", "at")
     arguments = {key: table[key] for key in shared if key in table}
     for key in ("tol", "seconds"):
         if key in arguments:
@@ -323,17 +337,27 @@ def _plain_settings(kind: type[Any]) -> list[str]:
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
+def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
+    """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
+    if problem.parabolic is not None and not isinstance(method, Paths):
+        return ("space is all of R^d",)
+    return method.obstacles(problem)
+
+
 def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
     """The method and why it was taken; ``without`` names those that are not looked at unless they are asked for."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
         require(
-            isinstance(method, Method), "method", method, "rp.Trefftz(…), rp.Lines(…), rp.Cells(…) or rp.Collocation(…)"
+            isinstance(method, Method),
+            "method",
+            method,
+            "rp.Trefftz(…), rp.Lines(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
         )
-        reasons = method.obstacles(problem)
+        reasons = _obstacles(method, problem)
         if reasons:
-            others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]
+            others = [kind.__name__ for kind in METHODS.values() if not _obstacles(kind(), problem)]
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
@@ -349,7 +373,7 @@ def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[
         if name in without:
             continue
         one = kind()
-        reasons = one.obstacles(problem) or one.drawbacks(problem)
+        reasons = _obstacles(one, problem) or one.drawbacks(problem)
         if reasons:
             refusals.append(f"not by {one.name}: " + "; ".join(reasons))
         else:

@@ -22,6 +22,7 @@ from rannpde.grammar import (
     Binary,
     Call,
     Comparison,
+    Index,
     List,
     Name,
     Negative,
@@ -126,6 +127,8 @@ def _write(node: Node, words: Vocabulary) -> tuple[str, int]:
             return f"{_write(left, words)[0]} {_COMPARISONS[operator]} {_write(right, words)[0]}", _SUM
         case Call():
             return _call(node, words)
+        case Index(operand=operand, number=number):
+            return f"{_within(operand, words, _ATOM)}_{{{number}}}", _ATOM
 
 
 def _within(node: Node, words: Vocabulary, place: int) -> str:

@@ -126,6 +126,25 @@ class MeasuredCurve:
 
 
 @dataclass(frozen=True)
+class PathsCurve:
+    """One line of values along paths (``rp.Paths``), with the same steps, training paths and fresh paths throughout."""
+
+    label: str
+    target: Target
+    steps: int
+    training: int
+    paths: int
+    widths: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _check_text("label", self.label)
+        for name in ("steps", "training", "paths"):
+            positive_integer(name, getattr(self, name))
+        if self.widths is not None:
+            object.__setattr__(self, "widths", _widths(self.widths))
+
+
+@dataclass(frozen=True)
 class StudyCell(ABC):
     """Everything that determines one result, and the names under which it is shown."""
 
@@ -245,7 +264,26 @@ class MeasurementCell(StudyCell):
         """
 
 
-StudyCurve = FittedCurve | UnbiasedCurve | MeasuredCurve
+@dataclass(frozen=True)
+class PathsCell(StudyCell):
+    """One value along paths."""
+
+    width: int
+    steps: int
+    training: int
+    paths: int
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return (self.width,)
+
+    @property
+    def cost(self) -> float:
+        """Two products with the directions of the neurons and some dozen passes over the states, for every step."""
+        return float((4 * self.width + 200) * self.target.space_dim * self.steps * (2 * self.training + self.paths))
+
+
+StudyCurve = FittedCurve | UnbiasedCurve | MeasuredCurve | PathsCurve
 
 
 @dataclass(frozen=True)
@@ -308,6 +346,10 @@ class Study:
             setup = (curve.target, self.seeds[0], curve.law, curve.decay, curve.activation, curve.pools)
             one = Unbiased(self.name, curve.label, *setup, curve.widths or self.widths)
             return (one,) if self.seeds[0] in seeds else ()
+        if isinstance(curve, PathsCurve):
+            size = (curve.steps, curve.training, curve.paths)
+            widths = curve.widths or self.widths
+            return tuple(PathsCell(self.name, curve.label, curve.target, s, n, *size) for n in widths for s in seeds)
         return tuple(
             Fit(
                 self.name,

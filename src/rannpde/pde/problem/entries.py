@@ -52,6 +52,13 @@ def real(key: str, value: Any) -> float:
     return float(value) if isinstance(value, float) else int(value)
 
 
+def array(key: str, value: Any) -> Any:
+    """A number, or a list of numbers, or of rows of them: parameters of problems in R^d may be vectors and matrices."""
+    if not isinstance(value, list):
+        return real(key, value)
+    return [array(key, entry) for entry in value]
+
+
 def truth(key: str, value: Any) -> bool:
     require(isinstance(value, bool), key, value, "true or false")
     return bool(value)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import sympy
 
 from rannpde.arrays import Array
@@ -30,11 +31,14 @@ from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.measurements import Measurement, measurement
+from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
+from rannpde.pde.statement.vector import evaluate_vector
+from rannpde.pde.statement.vector_reading import read_vector
 from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
 
 Bounds = tuple[float | None, float | None]
@@ -58,6 +62,7 @@ class Problem:
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
     variation : where its data vary, if that can be known
+    parabolic : the form that paths need, of a problem whose space is rp.Euclidean(d) (docs/many_dimensions.md)
 
     >>> from rannpde.domains import Interval
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"boundary": "u = sin(x)"})
@@ -80,6 +85,7 @@ class Problem:
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
     variation: Variation | None = field(init=False, repr=False)
+    parabolic: Parabolic | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
@@ -95,6 +101,9 @@ class Problem:
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
         require(isinstance(self.name, str), "name", self.name, "text")
+        if vector_space(self.domain) is not None:
+            self._state_in_space()
+            return
         object.__setattr__(self, "parameters", plain_parameters(self.parameters))
         check_unknown(self.unknown, tuple(self.domain.names))
         named = _named(self.equations)
@@ -122,6 +131,19 @@ class Problem:
         object.__setattr__(self, "obstacles", obstacles)
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
+
+    def _state_in_space(self) -> None:
+        """Of a vector in R^d there is no expression in scalars: the parabolic form is all that is read."""
+        object.__setattr__(self, "equations", _named(self.equations))
+        form = parabolic_form(self)
+        object.__setattr__(self, "parabolic", form)
+        object.__setattr__(self, "fields", (form.words.field,))
+        for name in self.exact:
+            require(name in self.fields, "exact", name, f"that of {self.fields[0]}")
+        object.__setattr__(self, "limits", ())
+        object.__setattr__(self, "forms", {})
+        object.__setattr__(self, "variation", None)
+        object.__setattr__(self, "obstacles", ("space is all of R^d",))
 
     def _take_from(self, forward: Problem) -> None:
         """Check that all unknowns occur; everything else was checked with the guesses in their place."""
@@ -279,6 +301,17 @@ class Problem:
             known[name] = self._formula(given) if is_formula else given
         return ExactSolution(known)
 
+    def exact_values(self, points: Array) -> Array:
+        """The exact solution (M,) of a problem in R^d at rows (t, x_1, …, x_d)."""
+        form = self.parabolic
+        if form is None or not self.exact:
+            raise InputError("exact_values needs an exact solution of a problem in R^d; give exact={…}")
+        given = self.exact[self.fields[0]]
+        if not isinstance(given, str):
+            return np.asarray(given(points), dtype=float)
+        found = evaluate_vector(read_vector(given, form.words), {"time": points[:, :1], "point": points[:, 1:]})
+        return np.broadcast_to(found, (len(points), 1))[:, 0]
+
     def _formula(self, given: Any) -> Formula:
         words = self._words(())
         return Formula(read(str(given) if isinstance(given, (int, float)) else given, words), words.symbols)
@@ -286,6 +319,10 @@ class Problem:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what the equations and conditions say; functions of the user's count by their names."""
+        if self.parabolic is not None:
+            told = [repr(self.domain), repr(sorted(self.equations.items())), repr(sorted(self.conditions.items()))]
+            told += [f"{name}: {value.tolist()}" for name, value in self.parabolic.words.parameters.items()]
+            return hashlib.sha256("\n".join(told).encode()).hexdigest()
         said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
         said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()

@@ -8,6 +8,10 @@ without = [{ box = { x = [0, 2], y = [1, 2] } }, { ball = { centre = [3, 1], rad
 [domain]                                        # or any one shape
 t = [0, 1]
 polygon = { corners = [[0, 0], [1, 0], [1, 1]], names = ["x", "y"] }
+
+[domain]                                        # or all of R^100, whose points are one vector
+t = [0, 1]
+x = { euclidean = 100 }
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from rannpde.domains.boundary.solids import SetOperation
 from rannpde.domains.operations.combined import Combined, combined
 from rannpde.domains.operations.moved import Moved, Similarity, moved
 from rannpde.domains.shapes.boxes import Ball, Box
+from rannpde.domains.shapes.euclidean import Euclidean
 from rannpde.domains.shapes.formed import Curve, Implicit
 from rannpde.domains.shapes.polygon import Polygon
 from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
@@ -42,12 +47,23 @@ def domain_from_table(table: Any, parameters: Parameters) -> Domain:
     if set(entries) == {"t"}:  # ordinary differential equations
         return _with_holes("domain", entries, parameters)
     time = entries.pop("t", None)
-    space = _with_holes("domain", entries, parameters)
+    vector = _vector(entries)
+    space = _with_holes("domain", entries, parameters) if vector is None else vector
     if time is None:
         return space
     ends = interval("domain.t", time, parameters)
     with naming("domain"):
-        return SpaceTime(ends, x=space)
+        return SpaceTime(ends, **{space.vector if isinstance(space, Euclidean) else "x": space})
+
+
+def _vector(entries: Mapping[str, Any]) -> Domain | None:
+    """R^d, where the one coordinate is a vector: ``x = { euclidean = 100 }``."""
+    found = [name for name, value in entries.items() if isinstance(value, Mapping) and "euclidean" in value]
+    if not found:
+        return None
+    require(len(entries) == 1, "domain", sorted(entries), f"{found[0]} alone beside t, as it is a vector of all space")
+    with naming(f"domain.{found[0]}"):
+        return Euclidean(known(f"domain.{found[0]}", entries[found[0]], ("euclidean",))["euclidean"], found[0])
 
 
 def _with_holes(key: str, entries: dict[str, Any], parameters: Parameters) -> Domain:
@@ -238,6 +254,8 @@ def domain_table(domain: Domain) -> dict[str, Any] | None:
     if isinstance(domain, SpaceTime):
         space = domain_table(domain.space)
         return None if space is None else {"t": list(domain.time)} | space
+    if isinstance(domain, Euclidean):
+        return {domain.vector: {"euclidean": domain.size}}
     if isinstance(domain, Box) and domain.name is None:
         return _intervals(domain)
     return _shape_table(domain)

@@ -5,6 +5,7 @@
     [domain]
     t = [0, 1]                                      # with t it is a space-time
     x = [-1, 1]                                     # x = [[0, 1], [0, 1]] is x1, x2; other shapes: docs/geometry.md
+                                                    # x = { euclidean = 100 } is a vector: docs/many_dimensions.md
     [parameters]
     nu = 0.01
     [conditions]
@@ -43,10 +44,10 @@ from typing import Any
 
 import numpy as np
 
-from rannpde.errors import InputError, choose, reject, require
+from rannpde.errors import InputError, choose, is_real, reject, require
 from rannpde.io import PathLike, read_csv, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
-from rannpde.pde.problem.entries import each, formula, known, real, table_of, text, texts, truth
+from rannpde.pde.problem.entries import array, each, formula, known, real, table_of, text, texts, truth
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.problem import Bounds, Problem
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
@@ -115,10 +116,11 @@ def from_table(table: Mapping[str, Any]) -> Problem:
     for key in ("equations", "domain"):
         if key not in table:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
-    parameters = each("parameters", table, real)
+    parameters = each("parameters", table, array)
+    numbers = {name: value for name, value in parameters.items() if not isinstance(value, list)}
     return Problem(
         _equations(table["equations"]),
-        domain_from_table(table["domain"], parameters),
+        domain_from_table(table["domain"], numbers),
         each("conditions", table, _condition),
         parameters=parameters,
         fields=tuple(texts("fields", table.get("fields", []))),
@@ -144,7 +146,9 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "name": problem.name,
         "equations": dict(problem.equations),
         "domain": domain,
-        "parameters": dict(problem.parameters),
+        "parameters": {
+            name: value if is_real(value) else np.asarray(value).tolist() for name, value in problem.parameters.items()
+        },
         "conditions": {name: _condition_table(condition) for name, condition in problem.conditions.items()},
         "fields": list(problem.fields),
         "bounds": {name: ["None" if x is None else float(x) for x in pair] for name, pair in problem.bounds.items()},

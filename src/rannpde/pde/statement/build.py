@@ -19,6 +19,7 @@ from rannpde.grammar import (
     Binary,
     Call,
     Comparison,
+    Index,
     List,
     Name,
     Negative,
@@ -101,6 +102,12 @@ class _Builder(Arithmetic):
                 return tuple(self.scalar(item) for item in items)
             case Call():
                 return self.call(node)
+            case Index(operand=operand, number=component):
+                parts = self.value(operand)
+                if not isinstance(parts, tuple) or not 1 <= component <= len(parts):
+                    length = f"a vector has components 1 to {len(parts)}" if isinstance(parts, tuple) else "no vector"
+                    fail(self.text, node.column, f"[{component}] is no component of this: {length}")
+                return parts[component - 1]
             case Binary(operator="**", left=left, right=right):
                 return self.power(node, self.scalar(left), self.scalar(right))
         return self.chain(node)

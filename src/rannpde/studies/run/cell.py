@@ -8,12 +8,15 @@ from dataclasses import asdict
 from rannpde.errors import InputError, choose
 from rannpde.studies.run.fit import FitResult, run_fit
 from rannpde.studies.run.measured import MeasuredResult, run_measurement
+from rannpde.studies.run.paths import PathsResult, run_paths
 from rannpde.studies.run.unbiased import UnbiasedResult, run_unbiased
-from rannpde.studies.study import Fit, MeasurementCell, StudyCell, Unbiased
+from rannpde.studies.study import Fit, MeasurementCell, PathsCell, StudyCell, Unbiased
 
-Result = FitResult | UnbiasedResult | MeasuredResult
+Result = FitResult | UnbiasedResult | MeasuredResult | PathsResult
 
-_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (FitResult, UnbiasedResult, MeasuredResult)}
+_KINDS: dict[str, type[Result]] = {
+    kind.__name__: kind for kind in (FitResult, UnbiasedResult, MeasuredResult, PathsResult)
+}
 
 
 def run_cell(cell: StudyCell) -> Result:
@@ -25,6 +28,8 @@ def run_cell(cell: StudyCell) -> Result:
             return run_unbiased(cell)
         case MeasurementCell():
             return run_measurement(cell)
+        case PathsCell():
+            return run_paths(cell)
     raise TypeError(f"{type(cell).__name__} is no kind of cell")
 
 

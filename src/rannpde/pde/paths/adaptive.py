@@ -1,0 +1,367 @@
+"""The adaptive loop for the value at one point: three errors, in time, of regression and of sampling, against tol.
+
+SOLVE trains two independent models, ESTIMATE follows fresh paths of a pilot, MARK names the largest error, REFINE
+doubles the steps, or the width and the training paths. When time and regression are small enough, the paths that are
+still needed follow from the variance of the pilot, and are spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import ceil, inf, isfinite
+from os import cpu_count
+from time import perf_counter
+from typing import TypeVar
+
+import numpy as np
+from scipy.stats import norm
+
+from rannpde.arrays import Array
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.paths.forward import follow, follow_euler, remainder
+from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
+from rannpde.pde.paths.layer import LayerLaw, inner_width
+from rannpde.pde.paths.processes import EulerProcess, PathProcess
+from rannpde.pde.paths.regression import NormalDraws, PathsModel, TimeGrid, train
+from rannpde.pde.paths.statistics import PathSample
+from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.problem.parabolic import Parabolic
+from rannpde.pde.statement.vector import KINKS
+from rannpde.threads import one_thread
+
+T = TypeVar("T")
+R = TypeVar("R")
+PathStart = Callable[[int, np.random.Generator], Array]
+"""``count`` points (count, d) where paths begin, the second half like the first."""
+
+
+@dataclass(frozen=True)
+class PathsResolution:
+    """What a round works with: steps in time, substeps of Euler's, neurons, training paths."""
+
+    steps: int
+    substeps: int
+    width: int
+    training: int
+
+
+@dataclass(frozen=True)
+class PathsRound:
+    """One round: resolution, the value found, and the three errors as half-widths of an interval."""
+
+    steps: int
+    width: int
+    training: int
+    paths: int
+    value: float
+    in_time: float
+    regression: float
+    sampling: float
+    seconds: float
+
+    @property
+    def half_width(self) -> float:
+        return self.in_time + self.regression + self.sampling
+
+    def __str__(self) -> str:
+        errors = f"time {self.in_time:.1e}, regression {self.regression:.1e}, sampling {self.sampling:.1e}"
+        size = f"{self.steps} steps, {self.width} neurons on {self.training} paths, {self.paths} fresh paths"
+        return f"{size}: {self.value:.8g} ± ({errors})"
+
+
+@dataclass(frozen=True)
+class PointValue:
+    """What is known at one point.
+
+    value ± half_width at the confidence asked for; scale : what tol is relative to; gradient, gradient_error (d,)
+    bounds : the lower and upper bound of optimal stopping
+    """
+
+    value: float
+    standard_error: float
+    half_width: float
+    scale: float
+    gradient: Array
+    gradient_error: Array
+    rounds: tuple[PathsRound, ...]
+    status: Status
+    detail: str
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def estimate(self) -> float:
+        return self.half_width / self.scale if self.scale > 0 else inf
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedPair:
+    """Two independent models of one resolution, their remainder, and what judging and training them took."""
+
+    models: tuple[PathsModel, PathsModel]
+    resolution: PathsResolution
+    sample: PathSample
+    regression: float
+    training_seconds: float
+    path_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class PointSearch:
+    """The loop at one start."""
+
+    form: Parabolic
+    process: PathProcess
+    start: PathStart
+    tol: float
+    confidence: float
+    most_paths: int
+    fixed: PathsResolution | None
+    tuning: PathsTuning
+    rng: np.random.Generator
+    monitor: Monitor
+
+    @property
+    def quantile(self) -> float:
+        return float(norm.ppf(0.5 + 0.5 * self.confidence))
+
+    def run(self) -> PointValue:
+        """The value, to tol or as far as paths and time allow."""
+        with one_thread():
+            return self._run()
+
+    def _run(self) -> PointValue:
+        rounds: list[PathsRound] = []
+        best = self.solve(self.fixed or self.first_resolution())
+        rounds.append(self._round(best, best.sample))
+        tried: set[PathsResolution] = {best.resolution}
+        while not self.monitor.exhausted:
+            target = self.tol * self._scale(rounds[-1], best.sample)
+            wanted = self._refined(best, rounds[-1], target, tried)
+            if wanted is None:
+                break
+            tried.add(wanted)
+            found = self.solve(wanted)
+            told = self._round(found, found.sample)
+            rounds.append(told)
+            if self._better(found, best, target):
+                best = found
+            else:
+                rounds.append(self._round(best, best.sample))
+        return self._spend(best, rounds)
+
+    # --------------------------------------------------------------------------------------------- one resolution
+
+    def first_resolution(self) -> PathsResolution:
+        tuning = self.tuning
+        return self.resolution(tuning.first_steps, 1 if self.process.exact else 2, tuning.first_width)
+
+    def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
+        dim, tuning = self.process.dim, self.tuning
+        columns = 1 + len(self._inner) + (dim if dim <= tuning.linear_share else 0) + width + inner_width(width)
+        wanted = factor * tuning.paths_per_column * columns
+        fits = tuning.memory // (4 * (steps + 1) * dim)
+        return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
+
+    @property
+    def _inner(self) -> tuple[InnerCoordinate, ...]:
+        return inner_coordinates(self.form, self.tuning.softness)
+
+    @property
+    def kinked(self) -> bool:
+        return self.form.data.has(*KINKS)
+
+    def solve(self, resolution: PathsResolution) -> TrainedPair:
+        """Two models and their pilot."""
+        begin = perf_counter()
+        dim, tuning = self.process.dim, self.tuning
+        process = self.process
+        if isinstance(process, EulerProcess):
+            process = process.with_substeps(resolution.substeps)
+        grid = TimeGrid(self.form.length, resolution.steps, 2 if self.kinked else 1)
+        linear = dim <= tuning.linear_share
+        law = LayerLaw(resolution.width, linear, tuning.sparse)
+        seeds = self.rng.spawn(2)
+
+        def one(seed: np.random.Generator) -> PathsModel:
+            start = self.start(resolution.training, seed)
+            return train(self.form, process, grid, start, law, self._inner, tuning.penalty, seed)
+
+        first, second = parallel(one, seeds)
+        trained = perf_counter() - begin
+        sample = self._follow((first, second), tuning.pilot, self.rng)
+        spent = perf_counter() - begin - trained
+        left = self._remainder(first, second, sample)
+        found = TrainedPair((first, second), resolution, sample, left, trained, spent / tuning.pilot)
+        self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)
+        return found
+
+    def _follow(self, models: tuple[PathsModel, PathsModel], count: int, rng: np.random.Generator) -> PathSample:
+        """At least ``count`` fresh paths, half of them by each model, in blocks that fit the memory."""
+        dim = self.process.dim
+        rows = 2 * max(self.tuning.block // (8 * dim * 4), 64)
+        blocks = max(2, 2 * ceil(count / (2 * rows)))
+        rows = 2 * ceil(count / blocks / 2)
+        seeds = rng.integers(2**62, size=blocks)
+        total: PathSample | None = None
+        workers = cpu_count() or 1
+        for first in range(0, blocks, 2 * workers):
+            chosen = range(first, min(first + 2 * workers, blocks))
+            for found in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
+                total = found if total is None else total + found
+            if self.monitor.exhausted and total is not None and first > 0:
+                break
+        assert total is not None
+        return total
+
+    def _block(self, model: PathsModel, rows: int, seed: int) -> PathSample:
+        start = self.start(rows, np.random.default_rng((seed, 1)))
+        draws = NormalDraws(seed, rows, model.process.normal_count())
+        sums = follow(model, start, draws) if model.process.exact else follow_euler(model, start, draws)
+        nodes = model.grid.nodes
+        return PathSample.of(sums, float(nodes[1] - nodes[0]))
+
+    def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> float:
+        """The error of the linearisation: what it leaves for the difference of the two models, scaled to the error that
+        the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of finite steps.
+        """
+        if not self.form.source.has("field", "gradient"):
+            return 0.0
+        rows = min(self.tuning.pilot // 2, 2 * max(self.tuning.block // (8 * self.process.dim * 4), 64))
+        draws = NormalDraws(int(self.rng.integers(2**62)), rows, first.process.normal_count())
+        left = remainder(first, second, self.start(rows, self.rng), draws)
+        if left.energy <= 0:
+            return 0.0
+        size = abs(left.mean) + 2 * left.error
+        return float(size * max(sample.residual / left.energy, 0.5))
+
+    # ------------------------------------------------------------------------------------------------- decisions
+
+    def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
+        r = trained.resolution
+        in_time = abs(float(sample.in_time.mean)) + float(sample.in_time.error)
+        sampling = self.quantile * float(sample.value.error)
+        return PathsRound(
+            r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean), in_time,
+            trained.regression, sampling, self.monitor.elapsed,
+        )  # fmt: skip
+
+    def _scale(self, found: PathsRound, sample: PathSample) -> float:
+        """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
+        size = abs(found.value)
+        return size if size > found.half_width else float(np.sqrt(sample.mean_square))
+
+    def _refined(
+        self, best: TrainedPair, found: PathsRound, target: float, tried: set[PathsResolution]
+    ) -> PathsResolution | None:
+        """The next resolution, or None where fresh paths are the better use of time."""
+        if self.fixed is not None or not isfinite(found.value):
+            return None
+        r, tuning = best.resolution, self.tuning
+        finer = self.resolution(2 * r.steps, r.substeps, r.width)
+        if not self.process.exact:
+            finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
+        wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
+        affordable = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
+        if found.in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
+            return finer
+        if found.regression > tuning.share * target and affordable and self._time_for(best, 4.0):
+            # finite steps and the fit both stand in the residual: the cheaper of the two is tried first
+            return affordable[0]
+        needed = self._needed(found, target) * best.path_seconds
+        for one in affordable:
+            if needed > 4.0 * best.training_seconds and self._time_for(best, 4.0):
+                return one
+        return None
+
+    def _time_for(self, best: TrainedPair, factor: float) -> bool:
+        """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
+        if self.monitor.budget.seconds is None:
+            return True
+        return factor * best.training_seconds < 0.5 * (self.monitor.budget.seconds - self.monitor.elapsed)
+
+    def _needed(self, found: PathsRound, target: float) -> int:
+        """Fresh paths after which sampling takes what time and regression leave of the target."""
+        allowed = max(target - found.in_time - found.regression, 0.5 * target)
+        if allowed <= 0 or not isfinite(found.sampling):
+            return self.most_paths + 1
+        return int(min(ceil(found.paths * (found.sampling / allowed) ** 2 * 1.1), 2**62))
+
+    def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
+        """Whether systematic errors that mattered shrank, or variance × cost did."""
+        new, old = self._round(found, found.sample), self._round(best, best.sample)
+        fixed_error = self.tuning.share * target
+        for one, other in ((new.in_time, old.in_time), (new.regression, old.regression)):
+            if other > fixed_error:
+                return one < other
+        cost = found.path_seconds * float(found.sample.value.deviation) ** 2
+        return cost * self.tuning.gain < best.path_seconds * float(best.sample.value.deviation) ** 2
+
+    # ------------------------------------------------------------------------------------------------- the bulk
+
+    def _spend(self, best: TrainedPair, rounds: list[PathsRound]) -> PointValue:
+        """Fresh paths until the target, the number allowed, or the end of the time."""
+        pilot = self._round(best, best.sample)
+        target = self.tol * self._scale(pilot, best.sample)
+        needed = self._needed(pilot, target)
+        wanted = min(max(needed, self.tuning.pilot), self.most_paths)
+        if self.monitor.budget.seconds is not None:
+            left = max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0)
+            wanted = min(wanted, max(int(0.95 * left / best.path_seconds), 256))
+        sample, missing = best.sample, wanted - 2 * best.sample.value.count
+        if missing > 0 and not self.monitor.exhausted:
+            sample = sample + self._follow(best.models, missing, self.rng)
+        found = self._round(best, sample)
+        rounds.append(found)
+        scale = self._scale(found, sample)
+        needed = self._needed(found, self.tol * scale)
+        status, detail = self._ending(found, scale, needed)
+        gradient, error = self._gradient(best, sample)
+        return PointValue(
+            found.value,
+            float(sample.value.error),
+            found.half_width,
+            scale,
+            gradient,
+            error,
+            tuple(rounds),
+            status,
+            detail,
+        )
+
+    def _ending(self, found: PathsRound, scale: float, needed: int) -> tuple[Status, str]:
+        if not isfinite(found.value) or not isfinite(found.half_width):
+            return Status.BLOW_UP, "the simulated values are not finite"
+        if found.half_width <= self.tol * scale:
+            return Status.CONVERGED, f"the {100 * self.confidence:g} % interval is within the tolerance"
+        status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
+        parts = {"time": found.in_time, "regression": found.regression, "sampling": found.sampling}
+        largest = max(parts, key=lambda name: parts[name])
+        remedy = (
+            f"about {needed:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
+        )
+        return status, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
+
+    def _gradient(self, best: TrainedPair, sample: PathSample) -> tuple[Array, Array]:
+        """∇u at the start and its standard errors, from how the value moves with the noise of the first step."""
+        start = self.start(2, self.rng)
+        state = best.models[0].process.start(start)
+        known = np.mean([model.networks[0].read(state).gradient[0] for model in best.models], axis=0)
+        process = best.models[0].process
+        turned = process.push(0.0, start[:1], np.stack([sample.gradient.mean, sample.gradient.error]))
+        return known + turned[0], np.abs(turned[1])
+
+
+def parallel(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """function of every item, in their order; NumPy leaves the interpreter to others while it works."""
+    workers = min(cpu_count() or 1, len(items))
+    if workers <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))
+
+
+def fixed_start(point: Array) -> PathStart:
+    """All paths begin at one point (d,)."""
+    return lambda count, rng: np.tile(point, (count, 1))

@@ -1,0 +1,174 @@
+"""The adaptive loop of optimal stopping: substeps and width until the two bounds meet, then fresh paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, isfinite
+from time import perf_counter
+
+import numpy as np
+from scipy.stats import norm
+
+from rannpde.arrays import Array
+from rannpde.errors import reject
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.paths.adaptive import PathsRound, PointValue, parallel
+from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.layer import LayerLaw, inner_width
+from rannpde.pde.paths.processes import PathProcess
+from rannpde.pde.paths.regression import NormalDraws
+from rannpde.pde.paths.stopping import (
+    StoppingGrid,
+    StoppingModel,
+    StoppingSample,
+    bound,
+    check_stopping,
+    train_stopping,
+)
+from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.problem.parabolic import Parabolic
+from rannpde.threads import one_thread
+
+MOST_SUBSTEPS = 32
+"""Steps between two dates, beyond which the bounds do not come closer for any problem that was tried."""
+CONTINUOUS = 16
+"""Dates that stand for all times at first, doubled once to see what more dates change."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoppingSearch:
+    """The value at one point, between a lower and an upper bound."""
+
+    form: Parabolic
+    process: PathProcess
+    point: Array
+    tol: float
+    confidence: float
+    most_paths: int
+    tuning: PathsTuning
+    rng: np.random.Generator
+    monitor: Monitor
+
+    @property
+    def quantile(self) -> float:
+        return float(norm.ppf(0.5 + 0.5 * self.confidence))
+
+    def run(self) -> PointValue:
+        check_stopping(self.form)
+        if not self.process.exact:
+            reject("the process of an obstacle problem", "one that needs Euler's steps", "Gaussian or lognormal",
+                   "its bounds would have an error in time that is not known")  # fmt: skip
+        with one_thread():
+            return self._run()
+
+    def _run(self) -> PointValue:
+        rounds: list[PathsRound] = []
+        dates, in_time, substeps, width = CONTINUOUS, 0.0, 1, self.tuning.first_width
+        begin = perf_counter()
+        model, sample = self._solve(substeps, width, dates)
+        spent = perf_counter() - begin
+        rounds.append(self._round(model, sample, in_time, width))
+        assert self.form.obstacle is not None
+        while not self._late(4 * spent):
+            gap = abs(float(sample.upper.mean - sample.lower.mean))
+            target = self.tol * abs(rounds[-1].value)
+            noise = self.quantile * float(sample.upper.error)
+            if not self.form.obstacle.dates and dates < 64 * CONTINUOUS and gap < max(target, 2 * noise):
+                if in_time and in_time < 0.25 * target:
+                    break
+                before = rounds[-1].value
+                dates, substeps = 2 * dates, max(substeps // 2, 1)
+            elif gap > 0.25 * target and gap > noise and substeps < MOST_SUBSTEPS:
+                before, substeps = None, 2 * substeps
+            elif gap > 0.5 * target and gap > noise and width < 4 * self.tuning.first_width:
+                before, width = None, 2 * width
+            else:
+                break
+            begin = perf_counter()
+            model, sample = self._solve(substeps, width, dates)
+            spent = perf_counter() - begin
+            found = self._round(model, sample, 0.0, width)
+            if before is not None:
+                in_time = abs(found.value - before)
+            rounds.append(self._round(model, sample, in_time, width))
+        return self._spend(model, sample, rounds, width)
+
+    def _late(self, seconds: float) -> bool:
+        monitor = self.monitor
+        return monitor.budget.seconds is not None and monitor.elapsed + seconds > 0.6 * monitor.budget.seconds
+
+    def _solve(self, substeps: int, width: int, dates: int) -> tuple[StoppingModel, StoppingSample]:
+        form, process, tuning = self.form, self.process, self.tuning
+        inner = inner_coordinates(form, tuning.softness)
+        grid = StoppingGrid.of(form, substeps, dates)
+        linear = process.dim <= tuning.linear_share
+        columns = 1 + len(inner) + (process.dim if linear else 0) + width + inner_width(width)
+        fits = tuning.memory // (4 * len(grid.nodes) * process.dim)
+        count = 2 * max(min(tuning.paths_per_column * columns, fits) // 2, 2 * columns)
+        law = LayerLaw(width, linear, tuning.sparse)
+        start = np.tile(self.point, (count, 1))
+        model = train_stopping(form, process, grid, start, law, inner, tuning.penalty, self.rng)
+        self.monitor.tell(1, len(grid.nodes), width=width)
+        return model, self._bound(model, tuning.pilot)
+
+    def _bound(self, model: StoppingModel, count: int) -> StoppingSample:
+        dim = self.process.dim
+        rows = 2 * max(self.tuning.block // (8 * dim * 4), 64)
+        blocks = max(2, ceil(count / rows))
+        rows = 2 * ceil(count / blocks / 2)
+        seeds = self.rng.integers(2**62, size=blocks)
+        total: StoppingSample | None = None
+        for first in range(0, blocks, 2):
+            chosen = range(first, min(first + 2, blocks))
+            for found in parallel(lambda k: self._block(model, rows, int(seeds[k])), chosen):
+                total = found if total is None else total + found
+            if self.monitor.exhausted:
+                break
+        assert total is not None
+        return total
+
+    def _block(self, model: StoppingModel, rows: int, seed: int) -> StoppingSample:
+        return bound(model, np.tile(self.point, (rows, 1)), NormalDraws(seed, rows, self.process.dim))
+
+    def _round(self, model: StoppingModel, sample: StoppingSample, in_time: float, width: int) -> PathsRound:
+        lower, upper = float(sample.lower.mean), float(sample.upper.mean)
+        sampling = self.quantile * max(float(sample.lower.error), float(sample.upper.error))
+        return PathsRound(
+            len(model.grid.nodes) - 1, width, model.training, 2 * sample.lower.count, 0.5 * (lower + upper), in_time,
+            0.5 * abs(upper - lower), sampling, self.monitor.elapsed,
+        )  # fmt: skip
+
+    def _spend(self, model: StoppingModel, sample: StoppingSample, rounds: list[PathsRound], width: int) -> PointValue:
+        last = rounds[-1]
+        target = self.tol * abs(last.value)
+        allowed = max(target - last.in_time - last.regression, 0.5 * target)
+        needed = int(min(ceil(1.1 * last.paths * (last.sampling / allowed) ** 2), 2**62)) if allowed > 0 else 2**62
+        wanted = min(needed, self.most_paths)
+        if self.monitor.budget.seconds is not None:
+            each = (self.monitor.elapsed - (rounds[-2].seconds if len(rounds) > 1 else 0.0)) / max(last.paths, 1) / 2
+            wanted = min(
+                wanted, int(0.9 * max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0) / max(each, 1e-9))
+            )
+        if wanted > last.paths and not self.monitor.exhausted:
+            sample = sample + self._bound(model, wanted - last.paths)
+        found = self._round(model, sample, last.in_time, width)
+        rounds.append(found)
+        half = found.half_width
+        scale = max(abs(found.value), 1e-300)
+        if not isfinite(half):
+            status, detail = Status.BLOW_UP, "the simulated values are not finite"
+        elif half <= self.tol * scale:
+            status, detail = Status.CONVERGED, "the bounds with their errors are within the tolerance"
+        else:
+            parts = {"time": found.in_time, "the gap of the bounds": found.regression, "sampling": found.sampling}
+            leads = max(parts, key=lambda name: parts[name])
+            status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
+            detail = f"the bounds with their errors are {half / scale:.1e} off the middle, relative; {leads} leads"
+            detail += f"; about {needed:.2g} paths would be needed" if leads == "sampling" else ""
+        state = self.process.start(self.point[None, :])
+        gradient = model.networks[0].read(state).gradient[0]
+        error = np.full_like(gradient, np.sqrt(np.mean(gradient**2)))  # nothing is known of it: as large as itself
+        return PointValue(
+            found.value, float(max(sample.lower.error, sample.upper.error)), half, scale, gradient, error,
+            tuple(rounds), status, detail, (float(sample.lower.mean), float(sample.upper.mean)),
+        )  # fmt: skip

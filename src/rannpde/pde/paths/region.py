@@ -1,0 +1,258 @@
+"""The solution on a region as a network: paths that begin in a cloud, and the mean square error from pairs of them.
+
+Models are trained from starts all over the region. On fresh paths the value V of each is unbiased for u(0, x) at its
+start (up to the remainder of the linearisation), so that the network at s = 0 is corrected by the regression of
+V - û_0(x). Two independent paths a, b from one start x have E[R_a R_b] = (u - û_0)²(x), R = V - û_0(x): their mean
+over the region is the mean square error of the network, without noise in its expectation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.stats import norm
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.domain import Domain
+from rannpde.errors import InputError, finite_points, reject, require
+from rannpde.network.storage import floats
+from rannpde.pde.monitor import Status
+from rannpde.pde.paths.adaptive import PathsRound, PathStart, PointSearch, TrainedPair, parallel
+from rannpde.pde.paths.forward import PathSums, follow, follow_euler
+from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.layer import PathLayer, PathNetwork
+from rannpde.pde.paths.processes import EulerProcess, process_of
+from rannpde.pde.paths.regression import NormalDraws, PathsModel
+from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.problem.problem import Problem
+
+FIRST_PATHS = 2**14
+"""Fresh paths of the first correction; four times as many for every next one."""
+MOST_ROUNDS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class RegionNetwork:
+    """u at one time on a region of R^d: the mean of two networks, with the root mean square of its error.
+
+    half_width : of the interval of each value, at the confidence asked for
+    """
+
+    networks: tuple[PathNetwork, PathNetwork]
+    time: float
+    half_width: float
+    confidence: float
+
+    @property
+    def dim(self) -> int:
+        return 1 + self.networks[0].layer.process.dim
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return tuple(network.layer.columns for network in self.networks)
+
+    def _states(self, points: Array) -> Array:
+        points = finite_points("points", points, None)
+        if points.shape[1] == self.dim:
+            same = np.abs(points[:, 0] - self.time) <= 1e-12 * (1 + abs(self.time))
+            require(bool(same.all()), "the time of points", points[0, 0], f"{self.time:g}, for which it was solved")
+            points = points[:, 1:]
+        if points.shape[1] != self.dim - 1:
+            reject("points with shape", points.shape, f"of shape (M, {self.dim - 1}) or (M, {self.dim})")
+        return self.networks[0].layer.process.start(points)
+
+    def __call__(self, points: Array) -> Array:
+        """(M, 1)."""
+        state = self._states(points)
+        return np.mean([network.read(state).value for network in self.networks], axis=0)[:, None]
+
+    def gradient(self, points: Array) -> Array:
+        """(M, d)."""
+        state = self._states(points)
+        found: Array = np.mean([network.read(state).gradient for network in self.networks], axis=0)
+        return found
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        if not any(derivative):
+            return self(points)
+        if sum(derivative) > 1 or derivative[0]:
+            reject("derivative", derivative, "none, or one first derivative in space")
+        return self.gradient(points)[:, [derivative.index(1) - 1]]
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        header: dict[str, Any] = {
+            "function": "region", "time": self.time, "half_width": self.half_width, "confidence": self.confidence,
+            "layers": [],
+        }  # fmt: skip
+        arrays: dict[str, Array] = {}
+        for k, network in enumerate(self.networks):
+            layer = network.layer
+            header["layers"].append([layer.s, layer.linear, *layer.noise_to_come])
+            for name in _ARRAYS:
+                arrays[f"{k}.{name}"] = np.asarray(getattr(layer, name), dtype=float)
+            arrays[f"{k}.weights"] = network.weights
+        return header, arrays
+
+
+_ARRAYS = ("centre", "scale", "inner_mean", "inner_scale", "directions", "mix", "bias")
+
+
+def unpack_region(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> RegionNetwork:
+    """The network that ``pack`` made; its inner coordinates are those of the problem."""
+    if problem is None or problem.parabolic is None:
+        raise InputError("the file holds no problem made of text; pass problem=… to load")
+    form = problem.parabolic
+    process, inner = process_of(form), inner_coordinates(form, PathsTuning().softness)
+    networks = []
+    for k, (s, linear, *to_come) in enumerate(header["layers"]):
+        own = [floats(arrays, f"{k}.{name}") for name in _ARRAYS]
+        centre, scale, mean, deviation, directions, mix, bias = own
+        layer = PathLayer(
+            form, process, float(s), centre, scale, inner, mean, deviation, directions, mix, bias, bool(linear),
+            (float(to_come[0]), float(to_come[1])),
+        )  # fmt: skip
+        networks.append(PathNetwork(layer, floats(arrays, f"{k}.weights", (layer.columns,))))
+    return RegionNetwork(
+        (networks[0], networks[1]), float(header["time"]), float(header["half_width"]), float(header["confidence"])
+    )
+
+
+def cloud(region: Domain) -> PathStart:
+    """Starts all over a region, each twice: those of an antithetic pair."""
+
+    def start(count: int, rng: np.random.Generator) -> Array:
+        half = region.sample(count // 2, rng=rng)
+        return np.concatenate([half, half])
+
+    return start
+
+
+@dataclass(frozen=True)
+class RegionResult:
+    """The network and how it came about."""
+
+    network: RegionNetwork
+    estimate: float
+    rounds: tuple[PathsRound, ...]
+    status: Status
+    detail: str
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSearch:
+    """Train once, correct with four times as many fresh paths until the mean square error is small enough; train wider
+    models where more paths do not help.
+    """
+
+    search: PointSearch
+
+    def run(self) -> RegionResult:
+        search, monitor = self.search, self.search.monitor
+        trained = search.solve(search.fixed or search.first_resolution())
+        quantile = float(norm.ppf(0.5 + 0.5 * search.confidence))
+        rounds: list[PathsRound] = []
+        paths, best, scale = FIRST_PATHS, None, 1.0
+        for _ in range(MOST_ROUNDS):
+            networks = self._corrected(trained, paths)
+            error, scale = self._error(trained, networks)
+            in_time = abs(float(trained.sample.in_time.mean))
+            half = quantile * error + in_time + trained.regression
+            rounds.append(self._round(trained, paths, scale, in_time, quantile * error))
+            if best is None or half < best.half_width:
+                best = RegionNetwork(networks, search.form.first_time, half, search.confidence)
+            if best.half_width <= search.tol * scale or monitor.exhausted or paths > search.most_paths:
+                break
+            if len(rounds) > 1 and rounds[-1].sampling > 0.6 * rounds[-2].sampling:
+                r = trained.resolution  # more paths did not halve the error: the layer is too small
+                trained = search.solve(search.resolution(r.steps, r.substeps, 2 * r.width, 2))
+            paths *= 4
+        assert best is not None
+        estimate = best.half_width / scale if scale > 0 else inf
+        if isfinite(estimate) and estimate <= search.tol:
+            status, detail = Status.CONVERGED, "the root mean square error on the region is within the tolerance"
+        else:
+            status = Status.BUDGET if monitor.exhausted else Status.STALLED
+            detail = f"the error on the region is estimated as {estimate:.1e}, relative; more paths or time may help"
+        return RegionResult(best, estimate, tuple(rounds), status, detail)
+
+    def _round(self, trained: TrainedPair, paths: int, scale: float, in_time: float, sampling: float) -> PathsRound:
+        r = trained.resolution
+        return PathsRound(
+            r.steps,
+            r.width,
+            r.training,
+            paths,
+            scale,
+            in_time,
+            trained.regression,
+            sampling,
+            self.search.monitor.elapsed,
+        )
+
+    def _follow(self, model: PathsModel, start: Array, seed: int) -> PathSums:
+        draws = NormalDraws(seed, len(start), model.process.normal_count())
+        return (
+            follow_euler(model, start, draws)
+            if isinstance(model.process, EulerProcess)
+            else follow(model, start, draws)
+        )
+
+    def _corrected(self, trained: TrainedPair, paths: int) -> tuple[PathNetwork, PathNetwork]:
+        """The networks at the start, each corrected by the regression of what fresh paths say on its own columns."""
+        rng = self.search.rng
+        rows = 2 * max(self.search.tuning.block // (8 * self.search.process.dim * 4), 64)
+
+        def one(model: PathsModel, seeds: Array) -> PathNetwork:
+            network = model.networks[0]
+            layer = network.layer
+            gram = np.zeros((layer.columns, layer.columns))
+            right = np.zeros(layer.columns)
+            for seed in seeds:
+                start = self.search.start(rows, np.random.default_rng((int(seed), 1)))
+                sums = self._follow(model, start, int(seed))
+                half = rows // 2
+                state = model.process.start(start[:half])
+                columns = layer.values(state)
+                known = columns @ network.weights
+                gram += columns.T @ columns
+                right += columns.T @ (0.5 * (sums.value[:half] + sums.value[half:]) - known)
+            size = np.sqrt(np.diag(gram))
+            size[size == 0] = 1.0
+            scaled = gram / size / size[:, None]
+            scaled[np.diag_indices_from(scaled)] += self.search.tuning.penalty
+            return PathNetwork(layer, network.weights + scipy.linalg.solve(scaled, right / size, assume_a="pos") / size)
+
+        count = max(1, paths // (2 * rows))
+        seeds = rng.integers(2**62, size=(2, count))
+        first, second = parallel(lambda k: one(trained.models[k], seeds[k]), range(2))
+        return first, second
+
+    def _error(self, trained: TrainedPair, networks: tuple[PathNetwork, PathNetwork]) -> tuple[float, float]:
+        """Root mean square error of the mean of the networks on the region, with two standard errors, and that of u."""
+        rng, model = self.search.rng, trained.models[0]
+        rows = 2 * max(self.search.tuning.block // (8 * self.search.process.dim * 4), 64)
+        products, squares = [], []
+        for _ in range(max(2, 8192 // rows)):
+            start = self.search.start(rows, rng)
+            half = rows // 2
+            state = model.process.start(start[:half])
+            known = np.mean([network.read(state).value for network in networks], axis=0)
+            found = []
+            for own in trained.models:  # two independent pairs of paths from every start
+                sums = self._follow(own, start, int(rng.integers(2**62)))
+                found.append(0.5 * (sums.value[:half] + sums.value[half:]) - known)
+            products.append(found[0] * found[1])
+            squares.append(known**2)
+        product = np.concatenate(products)
+        square = float(product.mean()) + 2 * float(product.std()) / np.sqrt(len(product))
+        return float(np.sqrt(max(square, 0.0))), float(np.sqrt(np.concatenate(squares).mean()))
+
+
+def region_search(search: PointSearch, region: Domain) -> RegionSearch:
+    """A search on a region, with the settings of one at a point."""
+    return RegionSearch(replace(search, start=cloud(region)))

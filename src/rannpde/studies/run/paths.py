@@ -1,0 +1,49 @@
+"""Values along paths at a fixed cost: the error against the reference, and what the interval says."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+
+from rannpde.pde.paths.method import Paths
+from rannpde.pde.paths.solution import PathsSolution
+from rannpde.pde.solution import ConvergenceWarning
+from rannpde.pde.solve import solve
+from rannpde.studies.control import ControlValue
+from rannpde.studies.run.fit import check_measured
+from rannpde.studies.study import PathsCell
+
+
+@dataclass(frozen=True)
+class PathsResult:
+    """error : relative, against the reference; halfwidth : of the 95 % interval, relative; seconds : of the solve."""
+
+    error: float
+    halfwidth: float
+    seconds: float
+
+    def __post_init__(self) -> None:
+        for name in ("error", "halfwidth", "seconds"):
+            check_measured(name, getattr(self, name))
+
+    @property
+    def last_error(self) -> float:
+        """The error."""
+        return self.error
+
+
+def run_paths(cell: PathsCell) -> PathsResult:
+    """Solve the cell's problem with the same number of steps, neurons and paths in every dimension."""
+    target = cell.target
+    assert isinstance(target, ControlValue)  # its curve was made for it
+    method = Paths(steps=cell.steps, width=cell.width, training=cell.training, paths=cell.paths)
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the tolerance is out of reach on purpose
+        found = solve(target.problem, at=0.0, tol=1e-12, method=method, rng=cell.seed)
+    assert isinstance(found, PathsSolution)
+    size = abs(target.reference)
+    return PathsResult(
+        abs(found.value - target.reference) / size, found.half_width / size, time.perf_counter() - started
+    )

@@ -1,0 +1,309 @@
+"""Values with intervals: exact laws of processes, martingale increments, references, coverage, failure, files."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import rannpde as rp
+from path_references import allen_cahn_at_origin, black_scholes_call, hjb_at_origin, riccati, two_rates_on_a_line
+from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.layer import LayerLaw
+from rannpde.pde.paths.processes import process_of
+from rannpde.pde.paths.regression import NormalDraws, TimeGrid
+
+FIVE = 5.0
+"""Standard errors: a test with fixed seeds would fail by chance with probability 6e-7."""
+
+
+def space(dim, length=1.0):
+    return rp.SpaceTime(t=(0, length), x=rp.Euclidean(dim))
+
+
+def hjb(dim=100):
+    return rp.Problem("u_t + laplace(u) = dot(grad(u), grad(u))", space(dim), {"t=1": "u = log((1 + norm(x)**2)/2)"})
+
+
+def allen_cahn(dim=100):
+    return rp.Problem("u_t + laplace(u) + u - u**3 = 0", space(dim, 0.3), {"t=0.3": "u = 1/(2 + 0.4*norm(x)**2)"})
+
+
+QUICK = rp.Paths(steps=4, width=8, training=1000, paths=2048)
+
+
+def quick(problem, at, rng=0, method=QUICK):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        return rp.solve(problem, at=at, tol=1e-9, method=method, rng=rng)
+
+
+def contains(found, reference, slack=0.0):
+    lower, upper = found.interval
+    width = upper - lower
+    return lower - slack * width <= reference <= upper + slack * width
+
+
+# ----------------------------------------------------------------------------------------------------- references
+
+
+def test_the_published_references_follow_from_their_derivations():
+    assert hjb_at_origin(100) == pytest.approx(4.59016172460488, rel=1e-11)
+    assert allen_cahn_at_origin(100) == pytest.approx(0.0527813574, rel=1e-7)
+
+
+# ------------------------------------------------------------------------------------------------------ processes
+
+
+@pytest.mark.parametrize(
+    ("equation", "mean", "variance"),
+    [
+        # dX = -2(X - 1) ds + dW from 3: mean 1 + 2e^{-2s}, variance (1 - e^{-4s})/4
+        ("u_t + laplace(u)/2 + dot(2 - 2*x, grad(u)) = 0", 1 + 2 * np.exp(-1), (1 - np.exp(-2)) / 4),
+        ("u_t + laplace(u)/2 + dot(2 - 0*x, grad(u)) = 0", 4.0, 0.5),
+        # dX = 0.3 X ds + 0.4 X dW from 3
+        (
+            "u_t + 0.08*trace(diag(x**2)*hessian(u)) + 0.3*dot(x, grad(u)) = 0",
+            3 * np.exp(0.15), 9 * np.exp(0.3) * (np.exp(0.08) - 1),
+        ),
+    ],
+)  # fmt: skip
+def test_exact_processes_have_their_mean_and_variance(equation, mean, variance):
+    process = process_of(rp.Problem(equation, space(2), {"t=1": "u = sum(x)"}).parabolic)
+    assert process.exact
+    state, draws = process.start(np.full((40_000, 2), 3.0)), NormalDraws(1, 40_000, 2, antithetic=False)
+    for n in range(2):  # two steps have the law of one
+        state = process.step(0.25 * n, 0.25, state, draws.normals(n)).state
+    points = process.point(state)
+    assert np.abs(points.mean(axis=0) - mean).max() < FIVE * np.sqrt(variance / 40_000)
+    assert np.abs(points.var(axis=0) / variance - 1).max() < FIVE * np.sqrt(12 / 40_000)
+
+
+@pytest.mark.parametrize("data", ["norm(x)", "min(x)", "max(max(x) - 1, 0)", "sum(sin(x)) + x[1]"])
+@pytest.mark.parametrize("second", ["laplace(u)", "trace(diag(x**2)*hessian(u))", "trace(C*hessian(u))"])
+def test_martingale_increments_have_mean_zero(data, second):
+    covariance = 0.5 * np.eye(6) + 0.5
+    form = rp.Problem(
+        f"u_t + 0.1*{second} = 0", space(6), {"t=1": f"u = {data}"}, parameters={"C": covariance}
+    ).parabolic
+    process, rng = process_of(form), np.random.default_rng(3)
+    cloud = process.step(0.0, 0.5, process.start(np.full((500, 6), 1.0)), rng.standard_normal((500, 6))).state
+    inner = inner_coordinates(form, (0.4, 0.8, 1.6))
+    layer = LayerLaw(12, True, 0.3).sample(form, process, inner, 0.5, cloud, cloud.std(axis=0), (0.4, 0.4), rng)
+    one = np.tile(cloud[:1], (20_000, 1))
+    increments = layer.design(one, process.step(0.5, 0.1, one, rng.standard_normal((20_000, 6))), 0.1)[1][:, 1:]
+    scores = increments.mean(axis=0) / (increments.std(axis=0) / np.sqrt(20_000))
+    assert np.abs(scores).max() < FIVE  # of some forty columns: 2e-5 by chance
+
+
+def test_time_grids_integrate_smooth_functions_to_fourth_order():
+    for power in (1, 2):
+        errors = []
+        for steps in (8, 16, 32):
+            grid = TimeGrid(2.0, steps, power)
+            errors.append(abs(grid.rule(1) @ np.cos(grid.nodes) - np.sin(2.0)))
+        assert np.log2(errors[0] / errors[1]) > 3.7
+        assert np.log2(errors[1] / errors[2]) > 3.7
+
+
+# --------------------------------------------------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("dim", [4, 100])
+def test_hamilton_jacobi_bellman(dim):
+    tol = 2e-2 if dim == 4 else 1e-3
+    found = rp.solve(hjb(dim), at=0.0, tol=tol, rng=dim)
+    assert found.converged
+    assert contains(found, hjb_at_origin(dim), 1.0)
+    assert found.half_width <= tol * found.value
+
+
+def test_allen_cahn_and_its_scaled_and_shifted_twins():
+    reference = allen_cahn_at_origin(30)
+    found = rp.solve(allen_cahn(30), at=0.0, tol=3e-3)
+    assert found.converged
+    assert contains(found, reference, 1.0)
+    # x → 5 + x/1000, t → 7 + 60 t: the same numbers in other units and at another place
+    domain = rp.SpaceTime(t=(7, 25), x=rp.Euclidean(30))
+    twin = rp.Problem("60*u_t + laplace(u)/1e6 + u - u**3 = 0", domain, {"t=25": "u = 1/(2 + 0.4e6*norm(x - 5)**2)"})
+    moved = rp.solve(twin, at=5.0, tol=3e-3)
+    assert moved.converged
+    assert contains(moved, reference, 1.0)
+
+
+def test_anisotropic_control_with_gradient():
+    q, point = np.linspace(0.2, 1.0, 40), np.linspace(-1, 1, 40)
+    problem = rp.Problem(
+        "u_t + laplace(u)/2 = dot(grad(u), grad(u))/2", space(40), {"t=1": "u = dot(diag(q)*x, x)/2"},
+        parameters={"q": q},
+    )  # fmt: skip
+    found = rp.solve(problem, at=point, tol=1e-2)
+    assert found.converged
+    assert contains(found, riccati(point, q, 1.0), 1.0)
+    scores = (found.gradient - q * point / (1 + q)) / np.maximum(found.gradient_errors[0], 1e-12)
+    assert np.sqrt(np.mean(scores**2)) < 3.0  # within the size that the standard errors and the step state
+
+
+def test_a_call_and_its_delta_in_one_dimension():
+    problem = rp.Problem(
+        "u_t + 0.05*dot(x, grad(u)) + 0.02*trace(diag(x**2)*hessian(u)) = 0.05*u", space(1),
+        {"t=1": "u = max(sum(x) - 100, 0)"},
+    )  # fmt: skip
+    found = rp.solve(problem, at=105.0, tol=2e-3)
+    price = black_scholes_call(105, 100, 0.05, 0.2, 1.0)
+    delta = (black_scholes_call(105.01, 100, 0.05, 0.2, 1.0) - black_scholes_call(104.99, 100, 0.05, 0.2, 1.0)) / 0.02
+    assert found.converged
+    assert contains(found, price, 1.0)
+    assert abs(found.gradient[0] - delta) < FIVE * found.gradient_errors[0][0]
+
+
+def test_different_rates_on_a_line():
+    problem = rp.Problem(
+        "u_t + 0.06*dot(x, grad(u)) + trace(diag((0.2*x)**2)*hessian(u))/2 - 0.04*u - 0.02*dot(x, grad(u))"
+        " + 0.02*max(dot(x, grad(u)) - u, 0) = 0",
+        space(1, 0.5), {"t=0.5": "u = max(max(x) - 120, 0) - 2*max(max(x) - 150, 0)"},
+    )  # fmt: skip
+    found = rp.solve(problem, at=120.0, tol=1e-2)
+    assert contains(found, two_rates_on_a_line(120.0), 1.0)
+
+
+def test_general_processes_by_extrapolated_steps():
+    # dX = -sin(X)cos(X)³... replaced by Y = atan X: X = tan(W) solves dX = X(1 + X²) ds + (1 + X²) dW before it
+    # explodes; a bounded twin: X = sin(W), dX = -X/2 ds + √(1 - X²) dW, for which E[X_s] = x e^{-s/2}
+    problem = rp.Problem(
+        "u_t + trace(diag(1 - x**2)*hessian(u))/2 - dot(x, grad(u))/2 = 0", space(5, 0.05), {"t=0.05": "u = sum(x**3)"}
+    )
+    # E[sin³(w + W_s)] by sin³ = (3 sin - sin 3·)/4
+    w = np.arcsin(0.3)
+    exact = 5 * (3 * np.sin(w) * np.exp(-0.025) - np.sin(3 * w) * np.exp(-9 * 0.025)) / 4
+    found = rp.solve(problem, at=0.3, tol=1e-2)
+    assert found.converged
+    assert contains(found, exact, 1.0)
+
+
+def test_earlier_times_and_several_points_and_initial_data():
+    problem = rp.Problem("u_t = laplace(u)", space(10), {"t=0": "u = norm(x)**2"}, exact={"u": "norm(x)**2 + 20*t"})
+    rows = np.column_stack([[0.25, 0.5, 1.0], np.random.default_rng(0).normal(size=(3, 10))])
+    found = rp.solve(problem, at=rows, tol=1e-3)
+    assert found.converged
+    assert found.errors()["u"] < 1e-3
+    assert found(rows[1:2])[0] == found.values[1]
+    with pytest.raises(rp.InputError, match="not asked"):
+        found(rows[1:2] + 0.1)
+
+
+def test_a_value_of_zero_lies_in_its_interval():
+    problem = rp.Problem("u_t + laplace(u)/2 = 0", space(20), {"t=1": "u = sin(sum(x))"})
+    found = quick(problem, 0.0)
+    assert contains(found, 0.0, 1.0)
+    assert found.half_width < 0.2
+
+
+# ------------------------------------------------------------------------------------------------------ coverage
+
+
+@pytest.mark.parametrize("case", ["hjb", "allen_cahn"])
+def test_intervals_hold_the_reference_as_often_as_they_say(case):
+    problem, reference = {
+        "hjb": (hjb(20), hjb_at_origin(20)),
+        "allen_cahn": (allen_cahn(20), allen_cahn_at_origin(20)),
+    }[case]
+    count = 30
+    held = sum(contains(quick(problem, 0.0, seed), reference) for seed in range(count))
+    assert held >= binom.ppf(1e-4, count, 0.95)  # fewer have probability 1e-4 for honest 95 % intervals
+
+
+# ------------------------------------------------------------------------------------------------ honest failure
+
+
+def test_a_spike_that_no_feature_holds_has_an_interval_that_says_so():
+    centre = np.random.default_rng(8).normal(size=100)
+    problem = rp.Problem(
+        "u_t + laplace(u)/2 + u**2 = 0", space(100), {"t=1": "u = spike(x)"},
+        functions={"spike": lambda x: 1e3 * (np.sum((x - centre) ** 2, axis=1) < 170.0)},
+    )  # fmt: skip
+    found = quick(problem, 0.0)
+    assert not found.converged
+    assert found.half_width > 0.05 * abs(found.value)
+
+
+def test_paths_that_do_not_suffice_are_counted():
+    with pytest.warns(rp.ConvergenceWarning, match="paths would be needed"):
+        found = rp.solve(allen_cahn(10), at=0.0, tol=1e-7, method=rp.Paths(paths=4096))
+    assert not found.converged
+    assert found.estimate > 1e-7
+
+
+def test_the_time_allowed_is_kept_and_something_comes_back():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rp.ConvergenceWarning)
+        found = rp.solve(hjb(30), at=0.0, tol=1e-9, seconds=0.3)
+    assert not found.converged
+    assert contains(found, hjb_at_origin(30), 1.0)
+
+
+def test_the_same_seed_gives_the_same_value():
+    assert quick(hjb(10), 0.0, 5).value == quick(hjb(10), 0.0, 5).value
+    assert quick(hjb(10), 0.0, 5).value != quick(hjb(10), 0.0, 6).value
+
+
+# ----------------------------------------------------------------------------------------------- optimal stopping
+
+
+def test_a_put_lies_between_its_bounds():
+    # American put, x = K = 100, r = 0.06, σ = 0.4, T = 0.5 with 50 dates: 9.946 (Rogers 2002)
+    payoff, dates = "max(100 - x[1], 0)", tuple(f"t={k / 100}" for k in range(51))
+    problem = rp.Problem(
+        "u_t + 0.06*dot(x, grad(u)) + trace(diag((0.4*x)**2)*hessian(u))/2 = 0.06*u", space(1, 0.5),
+        {"t=0.5": f"u = {payoff}", "exercise": rp.On(dates, f"u >= {payoff}")},
+    )  # fmt: skip
+    found = rp.solve(problem, at=100.0, tol=1e-2)
+    lower, upper = found.bounds
+    assert found.converged
+    assert lower < upper + 1e-9
+    assert contains(found, 9.946, 0.5)
+
+
+def test_a_call_without_dividends_is_not_exercised_early():
+    payoff = "max(max(x) - 100, 0)"
+    dates = tuple(f"t={k / 5}" for k in range(1, 6))
+    stated = {"t=1": f"u = {payoff}"}
+    equation = "u_t + 0.02*dot(x, grad(u)) + trace(diag((0.2*x)**2)*hessian(u))/2 = 0.02*u"
+    stopping = rp.Problem(equation, space(5), stated | {"exercise": rp.On(dates, f"u >= {payoff}")})
+    bermudan = rp.solve(stopping, at=100.0, tol=5e-3)
+    european = rp.solve(rp.Problem(equation, space(5), stated), at=100.0, tol=5e-3)
+    assert bermudan.converged
+    assert european.converged
+    assert abs(bermudan.value - european.value) < bermudan.half_width + european.half_width
+
+
+def test_nonlinear_equations_with_an_obstacle_are_refused():
+    problem = rp.Problem("u_t + laplace(u) + u**2 = 0", space(2), {"t=1": "u = sum(x)", "interior": "u >= sum(x)"})
+    with pytest.raises(rp.InputError, match="linear in u"):
+        rp.solve(problem, at=0.0)
+
+
+# ------------------------------------------------------------------------------------------------ regions, files
+
+
+def test_a_network_on_a_region_and_its_file(tmp_path):
+    problem = rp.Problem("u_t = laplace(u)/2", space(20, 0.5), {"t=0": "u = exp(-norm(x)**2/20)"})
+    box = rp.Box([(-1, 1)] * 20)
+    found = rp.solve(problem, at=box, tol=2e-3)
+    points = box.sample(2000, rng=9)
+    exact = (1 + 1 / 20) ** (-10) * np.exp(-np.sum(points**2, axis=1) / 21)
+    assert found.converged
+    assert np.sqrt(np.mean((found(points) - exact) ** 2) / np.mean(exact**2)) < 2e-3
+    assert np.mean(np.abs(found(points) - exact) <= found.half_width) > 0.9
+    again = rp.load(found.save(tmp_path / "region.npz"))
+    assert np.array_equal(again(points), found(points))
+
+
+def test_values_go_into_a_file_a_page_and_a_picture(tmp_path):
+    found = quick(hjb(10), 0.0)
+    again = rp.load(found.save(tmp_path / "value.npz"))
+    assert (again.value, again.interval, again.report()) == (found.value, found.interval, found.report())
+    assert "interval" in found.report() or "95 %" in found.report()
+    assert found.to_html(tmp_path / "value.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    found.plot(tmp_path / "value.png")
+    assert (tmp_path / "value.png").stat().st_size > 1000
