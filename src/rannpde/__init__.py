@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
     from rannpde.pde.watch import Ending, Progress
+    from rannpde.pde.weak.method import WeakCells
     from rannpde.pde.zoo import zoo
 
 __version__ = "0.2.0"
@@ -88,6 +89,7 @@ _HOMES = {
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.watch": ("Ending", "Progress"),
+    "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
 """Where the public names live. They load when they are first used: SymPy and SciPy take most of a second."""
@@ -137,6 +139,7 @@ __all__ = [
     "Uniform",
     "Unknown",
     "UnknownFunction",
+    "WeakCells",
     "WeightLaw",
     "ensemble",
     "fit",

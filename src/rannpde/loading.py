@@ -31,9 +31,11 @@ from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.watch import Ending
+from rannpde.pde.weak.method import WeakStory
 
-STORIES: dict[str, type[LinesStory] | type[CellsStory] | type[CollocationStory]] = {
+STORIES: dict[str, type[LinesStory] | type[WeakStory] | type[CellsStory] | type[CollocationStory]] = {
     "lines": LinesStory,
+    "weak": WeakStory,
     "cells": CellsStory,
     "collocation": CollocationStory,
 }

@@ -57,7 +57,7 @@ def solve_file(
     tol: Annotated[float | None, typer.Option(help="Relative L² error wanted; overrides the file.")] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="lines, cells or collocation, in place of the file's.", autocompletion=_methods),
+        typer.Option(help="lines, weak, cells or collocation, in place of the file's.", autocompletion=_methods),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,

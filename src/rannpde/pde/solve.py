@@ -27,10 +27,12 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.watch import Ending, Progress, Watch
+from rannpde.pde.weak.method import WeakCells
 
-Method = Lines | Cells | Collocation
-METHODS: dict[str, type[Lines] | type[Cells] | type[Collocation]] = {
+Method = Lines | WeakCells | Cells | Collocation
+METHODS: dict[str, type[Lines] | type[WeakCells] | type[Cells] | type[Collocation]] = {
     "lines": Lines,
+    "weak": WeakCells,
     "cells": Cells,
     "collocation": Collocation,
 }
@@ -53,8 +55,9 @@ def solve(
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more
-    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three
-        coordinates, ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines",
+    method : ``Lines(…)`` for evolution equations (docs/evolution.md), ``WeakCells(…)`` for mechanics, mixed conditions
+        and jumping coefficients (docs/weak.md), ``Cells(…)`` for everything in up to three coordinates,
+        ``Collocation(…)`` for everything (docs/solving.md), each with settings of its own, or "lines", "weak",
         "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
@@ -259,7 +262,7 @@ def _generator(rng: Rng) -> np.random.Generator:
 
 def _plain_settings(kind: type[Any]) -> list[str]:
     """The settings that text can state."""
-    objects = ("tuning", "events", "features", "law", "newton", "guess", "forward")
+    objects = ("tuning", "settings", "events", "features", "law", "newton", "guess", "forward")
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
@@ -268,7 +271,7 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.Cells(…) or rp.Collocation(…)")
+        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.WeakCells(…), rp.Cells(…) or rp.Collocation(…)")
         reasons = method.obstacles(problem)
         if reasons:
             others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]

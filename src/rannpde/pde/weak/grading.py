@@ -1,0 +1,166 @@
+"""Where solutions are not smooth, as far as a problem tells, and trees of cells that follow.
+
+In the plane the points are corners, changes of the kind of condition along a side, and crossings of interfaces. Near one
+of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two kinds. The
+error that a cell of size h at the point leaves everywhere else is like h^(2λ), which says how often it must be halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, log2, pi
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.pieces import Curves, CutSide
+from rannpde.domains.planar import Planar
+from rannpde.pde.cells.interfaces import Interfaces
+from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.weak.form import WeakForm
+from rannpde.pde.weak.mesh import ConditionFinder
+
+BESIDE = 1e-6
+"""How far beside a corner conditions are looked at, as a share of the size of the domain."""
+SYSTEM_EXPONENT = 0.5
+"""λ at corners of systems: that of a crack, the least of all corners and changes between one and another of the plane."""
+CROSSING_EXPONENT = 0.25
+"""λ where interfaces cross, at first: it depends on the contrast, and indicators tell the rest."""
+LEVELS = 30
+"""Halvings towards a point at most: beyond, coordinates of cells are rounding."""
+FIRST = 0.6
+"""Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
+WIDEST = 2.0
+"""Longest over shortest side of a first cell."""
+
+
+@dataclass(frozen=True)
+class SingularPoint:
+    """A point near which a solution is like r^exponent; infinite where nothing is to be expected."""
+
+    point: tuple[float, ...]
+    exponent: float
+
+    def levels(self, tol: float) -> int:
+        """How often cells at the point are halved for an error of ``tol``."""
+        return min(ceil(FIRST * log2(1 / tol) / (2 * self.exponent)), LEVELS) if self.exponent < 1 else 0
+
+
+def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfaces) -> tuple[SingularPoint, ...]:
+    """All points of a problem in the plane where its solution may be singular; none in space, where they are edges."""
+    domain = form.problem.domain
+    if domain.dim != 2:
+        return ()
+    found: dict[tuple[float, float], float] = {}
+
+    def add(point: Array, exponent: float) -> None:
+        key = next((k for k in found if np.allclose(k, point, atol=1e-9 * size)), (float(point[0]), float(point[1])))
+        found[key] = min(exponent, found.get(key, np.inf))
+
+    outline = Planar.of(domain.tree)
+    size = outline.size
+    for vertex in outline.vertices:
+        before = vertex.point - BESIDE * size * vertex.arriving
+        after = vertex.point + BESIDE * size * vertex.leaving
+        normals = np.stack([_right(vertex.arriving), _right(vertex.leaving)])
+        changes = _changes(form, finder, np.stack([before, after]), normals)
+        if changes or abs(vertex.angle - pi) > 1e-6:
+            add(vertex.point, _exponent(form.fields, vertex.angle, changes))
+    for point in _ends_of_parts(form):
+        if not any(np.allclose(point, key, atol=1e-9 * size) for key in found):
+            add(point, _exponent(form.fields, pi, True))
+    for crossing in interfaces.corners:
+        add(np.array(crossing), CROSSING_EXPONENT)
+    return tuple(SingularPoint(point, exponent) for point, exponent in found.items())
+
+
+def _right(direction: Array) -> Array:
+    """The outward normal of a boundary that runs in a direction, the domain on its left."""
+    return np.array([direction[1], -direction[0]])
+
+
+def _changes(form: WeakForm, finder: ConditionFinder, points: Array, normals: Array) -> bool:
+    """Whether what is prescribed differs between two points of the boundary."""
+    groups = finder.groups(points, normals)
+    kinds = [
+        form.rows(finder.conditions[group], points[[k]], normals[[k]]).projection[0] for k, group in enumerate(groups)
+    ]
+    return bool(np.abs(kinds[0] - kinds[1]).max() > 1e-6)
+
+
+def _exponent(fields: int, angle: float, changes: bool) -> float:
+    if fields > 1:
+        return SYSTEM_EXPONENT if angle > pi + 1e-6 or (changes and angle > pi / 3) else 1.0
+    exponent = pi / angle * (0.5 if changes else 1.0)
+    return 1.0 if abs(exponent - round(exponent)) < 1e-6 else exponent
+
+
+def _ends_of_parts(form: WeakForm) -> list[Array]:
+    """Ends of the parts of the boundary to which conditions are restricted."""
+    found = []
+    for term in form.terms:
+        if isinstance(term.region, CutSide) and isinstance(term.region.border, Curves):
+            for arcs in term.region.border.families:
+                every = np.arange(len(arcs))
+                found += [*arcs.place(every, np.zeros(len(arcs))), *arcs.place(every, np.ones(len(arcs)))]
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ trees
+
+
+def first_tree(
+    bounds: Array, places: Sequence[tuple[int, float]], points: Sequence[SingularPoint], tol: float, least: int
+) -> CellNode:
+    """Cells about as long as wide that end at flat places and at singular points, and shrink towards these.
+
+    places : axis and value of planes that no cell may cross; least : cells along the shortest side
+    """
+    tree = CellNode(bounds)
+    slack = 1e-9 * tree.lengths
+    corners = [(axis, value) for one in points for axis, value in enumerate(one.point) if one.exponent < 1]
+    for axis, value in [*places, *corners]:
+        if tree.bounds[axis, 0] + slack[axis] < value < tree.bounds[axis, 1] - slack[axis]:
+            tree = _cut_at(tree, axis, value, slack[axis])
+    longest = tree.lengths.min() / least
+
+    def wide(leaf: CellNode) -> Array:
+        return (leaf.lengths > WIDEST * leaf.lengths.min()) | (leaf.lengths > 1.5 * longest)
+
+    return towards_points(until_none(tree, wide), [(one.point, one.levels(tol)) for one in points])
+
+
+def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:
+    """The tree cut across a plane, but not within rounding of another cut."""
+    ends = {float(end) for leaf in tree.leaves for end in leaf.bounds[axis]}
+    return tree if any(abs(end - value) <= slack for end in ends) else tree.cut_at(axis, value)
+
+
+def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 4000) -> CellNode:
+    """Leaves halved along the axes that ``wanted`` (bool, (d,)) tells, until it tells none or there are too many."""
+    while True:
+        cuts = {leaf: tuple(np.flatnonzero(wanted(leaf)).tolist()) for leaf in tree.leaves}
+        cuts = {leaf: axes for leaf, axes in cuts.items() if axes}
+        if not cuts or len(tree.leaves) > most:
+            return tree
+        tree = tree.refined(cuts)
+
+
+def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]) -> CellNode:
+    """Leaves at points halved along all axes, so many times for each point: a geometric mesh."""
+    slack = 1e-9 * tree.lengths
+    for place, levels in wanted:
+        point = np.array(place)
+        for _ in range(levels):
+            leaves = [leaf for leaf in tree.leaves if touches(leaf, point, slack)]
+            lengths = np.max([leaf.lengths for leaf in leaves], axis=0)
+            coarse = [leaf for leaf in leaves if (leaf.lengths > 0.75 * lengths).any()]
+            tree = tree.refined(dict.fromkeys(coarse, tuple(range(len(point)))))
+    return tree
+
+
+def touches(leaf: CellNode, point: Array, slack: Array) -> bool:
+    """Whether a point lies in the closed box of a leaf."""
+    scale = np.minimum(slack, 0.25 * leaf.lengths)
+    return bool(((leaf.bounds[:, 0] - scale <= point) & (point <= leaf.bounds[:, 1] + scale)).all())

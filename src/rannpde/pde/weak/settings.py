@@ -1,0 +1,48 @@
+"""The numbers behind the weak form on cells, in one place, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WeakSettings:
+    """Functions of a cell, penalty, and refinement.
+
+    columns : cosines, sines and 1 per polynomial of the degree
+    frequency : largest frequency on [-1, 1] over the degree: more spans what polynomials do not, less is ill-conditioned
+    cutoff : singular values in H¹ below it, relative to the largest, are rounding of the columns
+    derivative_cutoff : the same in the span of the derivatives, where only the largest trace is wanted
+    more_nodes : Gauss nodes along an axis beyond the degree
+    coercivity : penalty over the least for which the form is coercive; any number above 1 will do in theory
+    theta : share of the squared indicators that marked cells hold (Dörfler)
+    degree, most_degree : degree of the first solve at tol = 1 and what each digit adds; highest, by dimension: beyond,
+        the cutoff leaves no further functions
+    first_cells : along the shortest side, by dimension
+    per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
+    most_cells : where refinement ends, by dimension
+    smooth_decay : logarithm of the factor by which Legendre coefficients fall from one degree to the next above which a
+        cell is smooth: a cell beside a geometrically graded one has log 2 and more
+    more_levels : halvings towards a singular point whose cells are marked
+    trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
+        the indicators, but at least ``least_gain`` and at most all of it
+    residual_limit : energy of the indicators over that of the solution above which nothing is called solved
+    """
+
+    columns: float = 1.3
+    frequency: float = 0.2
+    cutoff: float = 1e-11
+    derivative_cutoff: float = 1e-8
+    more_nodes: int = 5
+    coercivity: float = 2.0
+    theta: float = 0.5
+    degree: tuple[float, float] = (3.0, 0.7)
+    most_degree: tuple[int, int, int] = (16, 13, 8)
+    first_cells: tuple[int, int, int] = (2, 2, 1)
+    per_cell: float = 0.5
+    most_cells: tuple[int, int, int] = (4000, 3000, 1500)
+    smooth_decay: float = 0.6
+    more_levels: int = 3
+    trust: float = 2.0
+    least_gain: float = 0.1
+    residual_limit: float = 0.5
