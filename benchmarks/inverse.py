@@ -39,7 +39,7 @@ from classical import Array, Function
 from inverse_cases import CASES, DRAWN, SMALL, Case
 from rannpde.pde.inverse.identify import Rounds
 from rannpde.pde.inverse.uncertainty import Uncertainty
-from rannpde.pde.watch import Watch
+from rannpde.pde.monitor import Monitor
 
 CONFIDENCE = 0.95
 LIMIT = 120.0
@@ -208,8 +208,8 @@ def fits_of(case: Case, noise: float) -> Callable[[int], Draw]:
     all; every fit is a search of its own, with its own strengths of priors and its own intervals.
     """
     problem = case.smooth(noise)
-    watch = Watch()
-    search = Rounds([problem], case.tol, rp.Identify().solver([problem], watch), np.random.default_rng(0), watch)
+    monitor = Monitor()
+    search = Rounds([problem], case.tol, rp.Identify().solver([problem], monitor), np.random.default_rng(0), monitor)
     search.run()
 
     def fit(seed: int) -> Draw:

@@ -39,7 +39,7 @@ SEEDS = (1, 2)
 BUDGET = 60.0
 """Seconds allowed for each solve; one that does not heed it is stopped after three times as many."""
 GROWTH = ("finer", "tighter", "mode_growth", "mode_step", "factor")
-"""Factors from one pass to the next, which mean nothing below 1."""
+"""Factors from one iteration to the next, which mean nothing below 1."""
 TIME_NOISE = 1.25
 """Ratios of CPU seconds nearer to 1 than this are noise."""
 
@@ -55,7 +55,7 @@ class Case:
 
 
 def kink() -> rp.Problem:
-    """Transport of a kink, which no number of passes resolves."""
+    """Transport of a kink, which no number of iterations resolves."""
     conditions = {"start": rp.On("t=0", "u = abs(x - 0.5)"), "inflow": rp.On("x=0", "u = abs(t + 0.5)")}
     domain = rp.SpaceTime(t=(0, 0.4), x=(0, 1))
     return rp.Problem("u_t + u_x = 0", domain, conditions, exact={"u": "abs(x - t - 0.5)"})
@@ -448,7 +448,13 @@ def run(case: Case, method: str, tuning: Tuning, seed: int = 0) -> Result:
         return Result(np.inf, time.process_time() - begin, False, (type(failure).__name__, str(failure)))
     finally:
         signal.alarm(0)
-    mark = (error, solution.estimate, solution.widths, solution.ending, len(getattr(solution.story, "passes", ())))
+    mark = (
+        error,
+        solution.estimate,
+        solution.widths,
+        solution.status,
+        len(getattr(solution.history, "iterations", ())),
+    )
     return Result(error, time.process_time() - begin, solution.converged, tuple(map(repr, mark)))
 
 

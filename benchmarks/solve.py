@@ -31,7 +31,7 @@ import classical
 import rannpde as rp
 from classical import Array, Function
 from rannpde.fitting.orthogonal import Factor
-from rannpde.pde.collocation.method import CollocationStory
+from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.pieces import PiecewiseNetwork, locate
 from rannpde.pde.zoo import zoo
 
@@ -111,8 +111,8 @@ def run(case: Case, slower: float) -> str:
         solution = rp.solve(problem, tol=case.target, method=rp.Collocation(**case.solver), seconds=slower * LONGEST)
     error = max(solution.errors(FRESH).values())
     met = error <= case.target and (case.seconds is None or solution.seconds <= slower * case.seconds)
-    assert isinstance(solution.story, CollocationStory)
-    ratio = solution.seconds / solution.story.linear_seconds
+    assert isinstance(solution.history, CollocationHistory)
+    ratio = solution.seconds / solution.history.linear_seconds
     fit = best_fit(problem, solution)
     more = "\n" + conservation(problem, solution) if "radius" in case.problem else ""
     return (

@@ -1,4 +1,4 @@
-"""The command line from a file to what it leaves behind: every shipped example, every ending, everything refused."""
+"""The command line from a file to what it leaves behind: every shipped example, every status, everything refused."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_what_the_clock_ended_is_written_and_loads(name, run, tmp_path):
     assert "DID NOT CONVERGE" in (tmp_path / f"{name}.txt").read_text(encoding="utf-8")
     assert "did not converge: the time allowed was used up" in result.output
     solution = rp.load(tmp_path / f"{name}.npz")
-    assert solution.ending is rp.Ending.BUDGET
+    assert solution.status is rp.Status.BUDGET
     start = solution.stated.domain.sample(20, rng=1)
     if name != "disc":
         start[:, 0] = 0.0  # of a march, the first moment is known

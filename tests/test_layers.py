@@ -45,18 +45,20 @@ BELOW_IN_PDE = {
     "residual": {"statement", "functions"},
     "problem": {"statement", "functions", "residual"},
     "zoo": STATED,
-    "watch": set(),
-    "solution": {"problem", "watch"},
+    "budget": set(),
+    "monitor": {"budget"},
+    "solution": {"problem", "monitor"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
     "initial": STATED,
-    "collocation": STATED | {"watch", "solution", "start"},
-    "cells": STATED | {"watch", "solution", "start", "initial"},
-    "lines": STATED | {"watch", "solution"},
+    "collocation": STATED | {"monitor", "solution", "start"},
+    "cells": STATED | {"monitor", "solution", "start", "initial"},
+    "lines": STATED | {"monitor", "solution"},
     "adaptivity": set(),
-    "weak": STATED | {"watch", "solution", "cells", "adaptivity"},
-    "inverse": STATED | {"watch", "solution", "cells", "lines"},
-    "solve": STATED | {"watch", "solution", "ensembles", "weak", "cells", "collocation", "lines", "inverse"},
+    "weak": STATED | {"monitor", "solution", "cells", "adaptivity"},
+    "inverse": STATED | {"monitor", "solution", "cells", "lines"},
+    "solve": STATED
+    | {"budget", "monitor", "solution", "ensembles", "weak", "cells", "collocation", "lines", "inverse"},
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these, but for the
 weak form, which stands on the trees of cells and on what they leave."""

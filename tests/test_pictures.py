@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import rannpde as rp
 from rannpde.domains.meshes import library
 from rannpde.errors import InputError
+from rannpde.pde.monitor import Status
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.watch import Ending
 from rannpde.plotting.view import View
 
 PLATE = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2)) - rp.Ball((3, 1), 0.2, name="hole")
@@ -61,7 +61,7 @@ def solution(equations, domain, exact, known=True, **more):
     stated = problem if known else rp.Problem(equations, domain, conditions, fields=fields, **more)
     none = {}
     return Solution(
-        stated, fields, Known(problem), Choice("known", "known", "a test"), Ending.CONVERGED, "", 0.0,
+        stated, fields, Known(problem), Choice("known", "known", "a test"), Status.CONVERGED, "", 0.0,
         none, none, none, Nothing(), 0.0,
     )  # fmt: skip
 

@@ -15,9 +15,9 @@ BOXES = {  # name: (x, y, colour, text)
     "domain": (0.0, 1.1, 0, "domain, conditions\nsides by name, data"),
     "problem": (2.9, 1.65, 0, "Problem\nchecked; residual and\nexact linearisation"),
     "method": (5.8, 1.65, 2, "method that fits\nLines, Cells, Collocation"),
-    "pass": (8.7, 2.2, 1, "pass\ndraw features, least squares"),
-    "again": (8.7, 1.1, 1, "pass again\nplaced anew, drawn anew"),
-    "solution": (11.6, 1.65, 3, "Solution\nfunction, derivatives,\nestimate, ending"),
+    "iteration": (8.7, 2.2, 1, "iteration\ndraw features, least squares"),
+    "again": (8.7, 1.1, 1, "next iteration\nplaced anew, drawn anew"),
+    "solution": (11.6, 1.65, 3, "Solution\nfunction, derivatives,\nestimate, status"),
     "data": (0.0, -0.2, 0, "points and values\narray, stream, Dask"),
     "law": (2.9, -0.2, 2, "Law, Features\nfrozen hidden layer"),
     "fit": (5.8, -0.2, 1, "fit\nnormal equations, NUFFT, QR"),
@@ -25,8 +25,9 @@ BOXES = {  # name: (x, y, colour, text)
     "shown": (11.6, -0.2, 5, "to look at and keep\npage, picture, GIF,\nVTK, file, report"),
 }
 ARROWS = (
-    ("statement", "problem"), ("domain", "problem"), ("problem", "method"), ("method", "pass"), ("method", "again"),
-    ("pass", "solution"), ("again", "solution"), ("data", "law"), ("law", "fit"), ("fit", "network"),
+    ("statement", "problem"), ("domain", "problem"), ("problem", "method"), ("method", "iteration"),
+    ("method", "again"),
+    ("iteration", "solution"), ("again", "solution"), ("data", "law"), ("law", "fit"), ("fit", "network"),
     ("solution", "shown"), ("network", "shown"),
 )  # fmt: skip
 SIZE = (2.35, 0.82)

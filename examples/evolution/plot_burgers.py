@@ -20,7 +20,7 @@ problem = rp.Problem(
     parameters={"nu": 0.01 / np.pi},
 )
 solution = rp.solve(problem, tol=1e-3 if "RANNPDE_SMALL" in os.environ else 1e-8)
-print(f"{solution.ending}; estimated relative error {solution.estimate:.1e}")
+print(f"{solution.status}; estimated relative error {solution.estimate:.1e}")
 
 # %%
 # Snapshots from blue to orange, and the slope :math:`u_x` at the layer, which is an exact derivative of the network.

@@ -29,7 +29,7 @@ problem = rp.Problem(
     functions={"g": singular},
 )
 solution = rp.solve(problem, tol=1e-5 if "RANNPDE_SMALL" in os.environ else 1e-6)
-print(f"{solution.method}, {solution.ending}; estimated relative error {solution.estimate:.1e}")
+print(f"{solution.method}, {solution.status}; estimated relative error {solution.estimate:.1e}")
 
 axis = np.linspace(-0.999, 0.999, 200)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from rannpde.pde.inverse.estimates import Parameter
     from rannpde.pde.inverse.identified import Identified
     from rannpde.pde.lines.method import Lines
+    from rannpde.pde.monitor import Progress, Status
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
-    from rannpde.pde.watch import Ending, Progress
     from rannpde.pde.weak.method import WeakCells
     from rannpde.pde.zoo import zoo
 
@@ -88,7 +88,7 @@ _HOMES = {
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
-    "pde.watch": ("Ending", "Progress"),
+    "pde.monitor": ("Status", "Progress"),
     "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
@@ -107,7 +107,6 @@ __all__ = [
     "Data",
     "Difference",
     "Ellipse",
-    "Ending",
     "Ensemble",
     "Estimate",
     "FileError",
@@ -136,6 +135,7 @@ __all__ = [
     "Solution",
     "SpaceTime",
     "StatementError",
+    "Status",
     "Uniform",
     "Unknown",
     "UnknownFunction",

@@ -15,9 +15,9 @@ from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
 from rannpde.network.storage import floats
 from rannpde.pde.cells.evolved import unpack_marched
-from rannpde.pde.cells.method import CellsStory
+from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
-from rannpde.pde.collocation.method import CollocationStory
+from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.pieces import unpack_pieces
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
@@ -25,19 +25,19 @@ from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.models import Response, restored
 from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_evolved
-from rannpde.pde.lines.method import LinesStory
+from rannpde.pde.lines.method import LinesHistory
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
-from rannpde.pde.watch import Ending
-from rannpde.pde.weak.method import WeakStory
+from rannpde.pde.weak.method import WeakHistory
 
-STORIES: dict[str, type[LinesStory] | type[WeakStory] | type[CellsStory] | type[CollocationStory]] = {
-    "lines": LinesStory,
-    "weak": WeakStory,
-    "cells": CellsStory,
-    "collocation": CollocationStory,
+HISTORIES: dict[str, type[LinesHistory] | type[WeakHistory] | type[CellsHistory] | type[CollocationHistory]] = {
+    "lines": LinesHistory,
+    "weak": WeakHistory,
+    "cells": CellsHistory,
+    "collocation": CollocationHistory,
 }
 
 
@@ -79,10 +79,10 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         fields=tuple(map(str, header["fields"])),
         function=_function(header["function"], arrays, plain),
         method=method,
-        ending=Ending[header["ending"]],
+        status=Status[header["status"]],
         detail=str(header["detail"]),
         estimate=np.inf if estimate is None else float(estimate),
-        story=choose("method", method.name, STORIES).from_table(header["story"]),
+        history=choose("method", method.name, HISTORIES).from_table(header["history"]),
         seconds=float(header["seconds"]),
         **residuals,
         **known,
@@ -157,4 +157,4 @@ def _check(solution: Solution) -> None:
     values = solution.function.derivative(points, (1,) + (0,) * (solution.dim - 1))
     if values.shape != (2, len(solution.fields)) or not np.isfinite(values).all():
         raise FileError("the parts of the solution do not fit each other")
-    solution.story.lines()
+    solution.history.lines()

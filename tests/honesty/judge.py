@@ -83,7 +83,7 @@ def judge(case: Case, seconds: float = 10.0) -> Verdict:
     words = list(_words(case, solution, error))
     if taken > seconds + GRACE:
         words.append(HUNG)
-    told = f"{solution.ending.name}, residuals " + ", ".join(f"{k}: {v:.0e}" for k, v in solution.held_out.items())
+    told = f"{solution.status.name}, residuals " + ", ".join(f"{k}: {v:.0e}" for k, v in solution.held_out.items())
     return Verdict(case, tuple(words), taken, error, solution.estimate, solution.score, told)
 
 

@@ -20,7 +20,7 @@ CHEAP = {
 SOUND = {
     "fast_waves": 20, "motions": 8, "bent": 6, "shapes": 3, "moving_shapes": 2, "many_dimensions": 2, "vortices": 2,
 }  # fmt: skip
-"""Families whose last pass is often far better than the one before, so that estimates may be too large."""
+"""Families whose last iteration is often far better than the one before, so that estimates may be too large."""
 SECONDS = 60.0
 """Far more than any of them needs, so that a busy machine does not decide."""
 

@@ -14,11 +14,11 @@ from rannpde.domains import Box, Interval, SpaceTime
 from rannpde.errors import InputError
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.lines.method import GrowthWarning
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
 from rannpde.pde.solve import solve
-from rannpde.pde.watch import Ending
 
 UNIT = SpaceTime(t=(0, 1), x=(0, 1))
 AROUND = {"around": Periodic("x")}
@@ -101,7 +101,8 @@ def test_a_pulse_between_the_looks_at_its_source_is_no_blow_up():
 
 
 def test_a_wave_that_enters_an_empty_domain_is_not_compared_with_a_march_cut_short():
-    """The first pass, measured by initial values of 1e-8, takes the wave for a blow-up; the second must not agree."""
+    """The first iteration, measured by initial values of 1e-8, takes the wave for a blow-up; the second must not
+    agree."""
     exact = "exp(-((x - 1.35*t + 0.413)/0.1)**2)"
     conditions = start(exact.replace("t", "0")) | {"wall": On("x=0", "u = exp(-(4.13 - 13.5*t)**2)")}
     problem = Problem("u_t + 1.35*u_x = 0", UNIT, conditions, exact={"u": exact})
@@ -142,9 +143,9 @@ def test_not_converged(name):
 
 
 def test_value_and_slope_at_both_ends_are_vetoed_by_the_equation():
-    """Two passes agree, on a function that has all four values at the ends and does not solve the equation."""
+    """Two iterations agree, on a function that has all four values at the ends and does not solve the equation."""
     solution = solved(UNSOLVABLE["value and slope at both ends"], 1e-2)
-    assert solution.ending in (Ending.VETOED, Ending.DISAGREE, Ending.STALLED)
+    assert solution.status in (Status.VETOED, Status.DISAGREE, Status.STALLED)
 
 
 def test_a_load_narrower_than_the_features_is_not_called_solved():
@@ -217,7 +218,7 @@ def test_a_square_wave_knows_that_it_is_not_resolved():
 
 
 @pytest.mark.xfail(
-    reason="all passes leave a repeller at once and in the same direction, so that they agree", strict=True
+    reason="all iterations leave a repeller at once and in the same direction, so that they agree", strict=True
 )
 def test_a_solution_that_repels_its_neighbours_is_not_called_solved():
     """Errors of u = -exp(2.48 t) grow like exp(exp(-u) t): beyond t = 0.6 no digit of float64 is left."""

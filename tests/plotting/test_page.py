@@ -46,7 +46,7 @@ def test_it_holds_everything_and_points_nowhere(burgers, tmp_path):
     text = path.read_text(encoding="utf-8")
     for words in ("Burgers &lt;&amp;&gt; friends", "Converged", f"{burgers.estimate:.1e}", f"{burgers.seconds:.2f} s",
                   "rannpde solve burgers.toml --tol 1e-4", "numpy", "Residual map", "ν", "0.1", "u = -sin(pi*x)",
-                  f"{burgers.story.passes[-1].difference:.3g}"):  # fmt: skip
+                  f"{burgers.history.iterations[-1].difference:.3g}"):  # fmt: skip
         assert words in text, words
     assert "<&>" not in text
     assert not re.findall(r"(?:src|href)=\"(?!#|data:)", text)
@@ -106,7 +106,7 @@ def test_a_march_that_ended_early_is_shown_up_to_its_end():
         warnings.simplefilter("ignore", rp.ConvergenceWarning)
         burst = rp.solve(problem, tol=1e-2)
     (film,) = films(burst, 9)
-    assert film.positions[-1] == pytest.approx(burst.story.known_until)
+    assert film.positions[-1] == pytest.approx(burst.history.known_until)
     assert np.isfinite(film.profiles(burst.function)[:-1]).all()
     assert "Did not converge" in page(burst)
     snapshots = burst.plot().axes[0].get_lines()

@@ -16,8 +16,8 @@ from rich.console import Console
 from rannpde.cli.answered import answered
 
 if TYPE_CHECKING:
+    from rannpde.pde.monitor import Progress
     from rannpde.pde.solution import Solution
-    from rannpde.pde.watch import Progress
 
 NOT_WRITTEN, NOT_CONVERGED = 1, 3
 """Exit codes beside 2, which wrong input has."""
@@ -102,7 +102,7 @@ def solve_file(
 
 @contextmanager
 def _shown(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A live line on a terminal, a plain line per pass elsewhere."""
+    """A live line on a terminal, a plain line per iteration elsewhere."""
     if quiet:
         yield None
     elif console.is_terminal:

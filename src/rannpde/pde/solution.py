@@ -17,9 +17,9 @@ from rannpde.errors import InputError, choose, finite_points
 from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.features import multi_index
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import to_table
-from rannpde.pde.watch import Ending
 
 if TYPE_CHECKING:
     import xarray
@@ -57,8 +57,8 @@ class SolvedFunction(Protocol):
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]: ...
 
 
-class Story(Protocol):
-    """What only the method that ran can tell: its passes, ranks, steps, and advice."""
+class History(Protocol):
+    """What only the method that ran can tell: its iterations, ranks, steps, and advice."""
 
     @property
     def advice(self) -> str: ...
@@ -86,36 +86,36 @@ class Solution:
 
     function : the function itself, values always (M, fields)
     method : which method ran, and why
-    ending, detail : how it ended; ``converged`` and ``reason`` say it in a word and in a sentence
+    status, detail : how it ended; ``converged`` and ``reason`` say it in a word and in a sentence
     estimate : of the relative L² error, the largest over the fields; infinite where nothing is known
     held_out : name → relative residual on fresh points (see ``held_out_residual``)
     losses : name → mean square of the residual, the sums of the paper's PINN loss
     integrals : name → loss × measure of the region, J_PDE for equations
-    story : what only this method can tell (passes, history, events, …)
+    history : what only this method can tell (iterations, history, events, …)
     """
 
     problem: Problem | None
     fields: tuple[str, ...]
     function: SolvedFunction
     method: Choice
-    ending: Ending
+    status: Status
     detail: str
     estimate: float
     held_out: Mapping[str, float]
     losses: Mapping[str, float]
     integrals: Mapping[str, float]
-    story: Story
+    history: History
     seconds: float
 
     @property
     def converged(self) -> bool:
         """Whether the wanted error was reached, by the estimate."""
-        return self.ending.converged
+        return self.status.converged
 
     @property
     def reason(self) -> str:
         """How it ended, in a sentence."""
-        return self.detail or str(self.ending)
+        return self.detail or str(self.status)
 
     @property
     def dim(self) -> int:
@@ -129,7 +129,7 @@ class Solution:
     @property
     def events(self) -> Mapping[str, tuple[float, ...]]:
         """Event → the times at which it happened; empty for methods without events."""
-        return getattr(self.story, "events", {})
+        return getattr(self.history, "events", {})
 
     @property
     def score(self) -> float:
@@ -181,7 +181,7 @@ class Solution:
         return self.problem.name if self.problem is not None and self.problem.name else ", ".join(self.fields)
 
     def report(self) -> Report:
-        """A page of text: how it ended, the estimate, residuals by name, the method's story, errors where known."""
+        """A page of text: how it ended, the estimate, residuals by name, the method's history, errors where known."""
         verdict = "converged" if self.converged else "DID NOT CONVERGE"
         known = f"{self.estimate:.2e}" if isfinite(self.estimate) else "unknown"
         lines = [
@@ -196,7 +196,7 @@ class Solution:
             parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
             shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
             lines.append(f"  {name:<24}{shown}".rstrip())
-        lines += [f"  {told}" for told in self.story.lines()]
+        lines += [f"  {told}" for told in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
@@ -272,7 +272,7 @@ class Solution:
 
     def to_html(self, path: PathLike, command: str = "") -> Path:
         """One self-contained page, which needs no network: the problem typeset, pictures with a slider over time (in
-        3-D across slices), errors or estimate, residual map, passes, parameters, versions.
+        3-D across slices), errors or estimate, residual map, iterations, parameters, versions.
 
         ``command`` is shown as what made the solution. Gives back the path.
 
@@ -307,11 +307,11 @@ class Solution:
             "problem": None if self.problem is None else to_table(self.problem),
             "fingerprint": None if self.problem is None else self.problem.fingerprint,
             "method": [self.method.name, self.method.label, self.method.why],
-            "ending": self.ending.name,
+            "status": self.status.name,
             "detail": self.detail,
             "estimate": self.estimate if isfinite(self.estimate) else None,
             "residuals": {key: dict(getattr(self, key)) for key in ("held_out", "losses", "integrals")},
-            "story": self.story.to_table(),
+            "history": self.history.to_table(),
             "seconds": self.seconds,
         }
         return header, arrays

@@ -12,6 +12,7 @@ import numpy as np
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
@@ -23,10 +24,10 @@ from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.solution import ConvergenceWarning, Solution
-from rannpde.pde.watch import Ending, Progress, Watch
 from rannpde.pde.weak.method import WeakCells
 
 Method = Lines | WeakCells | Cells | Collocation
@@ -61,7 +62,7 @@ def solve(
         "cells", "collocation"; None takes the first that fits. ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
-    progress : called with a ``Progress`` (pass, step, time reached, present estimate) after every step
+    progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -94,13 +95,13 @@ def _solution(
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    watch = Watch(progress, None if seconds is None else positive_number("seconds", seconds))
+    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     problems = [problem] if isinstance(problem, Problem) else list(problem)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
-        return way.solve(problems, tol, _generator(rng), watch)
+        return way.solve(problems, tol, _generator(rng), monitor)
     chosen, why = _chosen(problems[0], method)
-    return chosen.solve(problems[0], tol, _generator(rng), watch, why)
+    return chosen.solve(problems[0], tol, _generator(rng), monitor, why)
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,12 @@ class Identify:
     def _intervals(self) -> Uncertainty:
         return Uncertainty(self.uncertainty, self.confidence, self.draws)
 
-    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, watch: Watch) -> Identified:
+    def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, monitor: Monitor) -> Identified:
         """The unknowns that the problems share, and the solution of the first."""
         check_shared(problems)
-        return identify(problems, tol, self.solver(problems, watch), self._intervals(), rng, watch)
+        return identify(problems, tol, self.solver(problems, monitor), self._intervals(), rng, monitor)
 
-    def solver(self, problems: Sequence[Problem], watch: Watch) -> Forward:
+    def solver(self, problems: Sequence[Problem], monitor: Monitor) -> Forward:
         """What solves the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
@@ -139,8 +140,7 @@ class Identify:
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
             chosen, why = _chosen(problem, wanted)
-            left = None if watch.seconds is None else max(watch.seconds - watch.elapsed, 0.1)
-            rest = Watch(watch.progress, left)
+            rest = monitor.rest()
             if isinstance(chosen, Lines) and isinstance(like, Evolved):
                 return chosen.solve(problem, own, seed, rest, why, like)
             return chosen.solve(problem, own, seed, rest, why)
@@ -150,10 +150,10 @@ class Identify:
 
 def _judged(solution: Solution) -> Solution:
     """The same solution, with a warning where it did not reach the wanted error."""
-    if solution.ending not in (Ending.CONVERGED, Ending.EVENT):
+    if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
-        told = isinstance(solution, Identified) and solution.ending in (Ending.UNDETERMINED, Ending.VETOED)
-        advice = "" if told else solution.story.advice  # the reason says what to do: no method would help
+        told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
+        advice = "" if told else solution.history.advice  # the reason says what to do: no method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
@@ -180,7 +180,7 @@ def sensitivity(
     """
     require(isinstance(problem, Problem) and bool(problem.unknown), "problem", problem, "a Problem with unknowns")
     way = Identify(method)
-    return response_at_guess(problem, tol, way.solver([problem], Watch()), _generator(rng))
+    return response_at_guess(problem, tol, way.solver([problem], Monitor()), _generator(rng))
 
 
 def ensemble(
@@ -271,7 +271,12 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
-        require(isinstance(method, Method), "method", method, "rp.Lines(…), rp.WeakCells(…), rp.Cells(…) or rp.Collocation(…)")
+        require(
+            isinstance(method, Method),
+            "method",
+            method,
+            "rp.Lines(…), rp.WeakCells(…), rp.Cells(…) or rp.Collocation(…)",
+        )
         reasons = method.obstacles(problem)
         if reasons:
             others = [kind.__name__ for kind in METHODS.values() if not kind().obstacles(problem)]

@@ -164,18 +164,18 @@ def _found(solution: Solution) -> str:
 
 
 def _passes(solution: Solution) -> str:
-    passes: Sequence[Any] = getattr(solution.story, "passes", ())
+    iterations: Sequence[Any] = getattr(solution.history, "iterations", ())
     table = ""
-    if passes and all(is_dataclass(one) for one in passes):
-        names = [one.name for one in fields(passes[0])]
-        rows = [(str(k), *(_number(getattr(one, name)) for name in names)) for k, one in enumerate(passes, start=1)]
-        table = _table(("pass", *names), rows)
-    told = [line for line in solution.story.lines() if not (table and line.startswith("pass "))]
+    if iterations and all(is_dataclass(one) for one in iterations):
+        names = [one.name for one in fields(iterations[0])]
+        rows = [(str(k), *(_number(getattr(one, name)) for name in names)) for k, one in enumerate(iterations, start=1)]
+        table = _table(("iteration", *names), rows)
+    told = [line for line in solution.history.lines() if not (table and line.startswith("iteration "))]
     total = f"{solution.seconds:.2f} s altogether"
-    spent = sum(float(getattr(one, "seconds", 0.0)) for one in passes)
-    timing = f"{total}, {spent:.2f} s of it in the passes" if spent else total
+    spent = sum(float(getattr(one, "seconds", 0.0)) for one in iterations)
+    timing = f"{total}, {spent:.2f} s of it in the iterations" if spent else total
     return (
-        f'<section><h2 id="passes">Passes and time</h2><p>{escape(str(solution.method))}</p>{table}'
+        f'<section><h2 id="iterations">Iterations and time</h2><p>{escape(str(solution.method))}</p>{table}'
         f"<p>{escape(timing)}.</p>{_listed(told)}</section>"
     )
 

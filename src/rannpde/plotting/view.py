@@ -173,7 +173,7 @@ class View:
 
 def last_time(solution: Solution) -> float | None:
     """The last time that was reached, where a march ended early."""
-    known = getattr(solution.story, "known_until", None)
+    known = getattr(solution.history, "known_until", None)
     return None if known is None else float(known)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.watch import Ending
+from rannpde.pde.monitor import Status
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 
@@ -122,7 +122,7 @@ def test_what_a_problem_leaves_free_is_told():
     stated = problem("laplace(u) = -2*pi**2*cos(pi*x)*cos(pi*y)", SQUARE, dirichlet("dn(u) = 0"))
     with pytest.warns(rp.ConvergenceWarning, match="leave a constant in u free"):
         solution = rp.solve(stated, tol=1e-6, method="cells")
-    assert solution.ending is Ending.UNDETERMINED
+    assert solution.status is Status.UNDETERMINED
 
 
 def test_a_problem_without_solution_is_not_called_solved():
@@ -137,7 +137,7 @@ def test_time_that_is_used_up_gives_back_the_pass_before():
     stated = CASES["ten periods"][0]
     with pytest.warns(rp.ConvergenceWarning, match="time allowed"):
         solution = rp.solve(stated, tol=1e-13, method="cells", seconds=0.01)
-    assert solution.ending is Ending.BUDGET
+    assert solution.status is Status.BUDGET
     assert np.isfinite(solution(np.array([[0.5, 0.5]]))).all()
 
 
@@ -215,11 +215,11 @@ def pulled(modulus, length):
 
 
 def test_units_of_a_statement_do_not_matter():
-    """Steel in metres or a unit square: the same passes, and ten digits of a polynomial, which rounding allows."""
+    """Steel in metres or a unit square: the same iterations, and ten digits of a polynomial, which rounding allows."""
     told = []
     for modulus, length in ((1.0, 1.0), (2e11, 64.0)):
         solution = rp.solve(pulled(modulus, length), tol=1e-10)
         assert solution.converged, solution.report()
         assert max(solution.errors().values()) < 1e-10
-        told.append([(one.cells, one.degree) for one in solution.story.passes])
+        told.append([(one.cells, one.degree) for one in solution.history.iterations])
     assert told[0] == told[1]

@@ -21,7 +21,8 @@ def flow_through(solution: rp.Solution, x: float, height: float) -> float:
 
 @pytest.mark.filterwarnings("ignore::rannpde.ConvergenceWarning")
 def test_the_flow_behind_a_step_is_not_claimed_to_be_better_than_it_is():
-    """Against finite elements (2e-5). Passes that shared their cells and their degree once agreed 17 times too well."""
+    """Against finite elements (2e-5). Iterations that shared their cells and their degree once agreed 17 times too
+    well."""
     truth = read_truth("ns-2d-cg")
     solution = rp.solve(step(), tol=5e-2)
     assert solution.converged, solution.report()
@@ -48,12 +49,12 @@ def test_a_long_channel_keeps_its_flow():
 
 
 def test_a_pass_close_to_the_one_before_takes_one_step():
-    """Newton's error is squared: from a pass that is off by 1e-6 the first step is exact up to 1e-12 or so."""
+    """Newton's error is squared: from an iteration that is off by 1e-6 the first step is exact up to 1e-12 or so."""
     solution = rp.solve(zoo("kovasznay"), tol=1e-7)
     assert solution.converged
     assert max(solution.errors().values()) < 1e-7
-    assert solution.story.passes[0].steps > 2
-    assert solution.story.passes[-1].steps == 1
+    assert solution.history.iterations[0].steps > 2
+    assert solution.history.iterations[-1].steps == 1
 
 
 def test_points_on_a_wall_belong_to_the_cell_beside_it():

@@ -138,7 +138,7 @@ def quadrants(factors, bracket):
 
 
 def test_the_corner_of_an_inclusion():
-    """u is like r^0.67; without cells that shrink to the corner passes agreed on what was off by 8e-2."""
+    """u is like r^0.67; without cells that shrink to the corner iterations agreed on what was off by 8e-2."""
     solved(quadrants((100, 1, 1, 1), (0.6, 0.7)), 1e-3)
 
 

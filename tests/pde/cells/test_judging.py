@@ -1,21 +1,21 @@
-"""What is concluded from a list of passes."""
+"""What is concluded from a list of iterations."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from rannpde.pde.cells.judging import CellsPass, Judge
+from rannpde.pde.cells.judging import CellsIteration, Judge
 from rannpde.pde.cells.tuning import CellsTuning
 
 TUNING = CellsTuning()
 
 
-def judge(*passes: tuple[int, float, float], tol: float = 1e-6, **facts: bool) -> Judge:
-    """Passes of (cells, residual, difference), the residual of a cell being that of the whole."""
+def judge(*iterations: tuple[int, float, float], tol: float = 1e-6, **facts: bool) -> Judge:
+    """Iterations of (cells, residual, difference), the residual of a cell being that of the whole."""
     one = Judge(tol, TUNING, **({"marching": False, "bent": False, "cornered": False} | facts))
-    for cells, residual, difference in passes:
-        one.hear(CellsPass(cells, 10, 1, residual, difference, 0.1), residual)
+    for cells, residual, difference in iterations:
+        one.hear(CellsIteration(cells, 10, 1, residual, difference, 0.1), residual)
     return one
 
 

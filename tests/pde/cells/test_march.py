@@ -24,8 +24,8 @@ from rannpde.pde.cells.stages import Stages, differentiation
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.triangles import SeminormalFactor
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.solution import ConvergenceWarning
-from rannpde.pde.watch import Ending, Progress, Watch
 
 Array = np.ndarray
 TUNING = CellsTuning()
@@ -355,7 +355,7 @@ def test_what_was_reached_in_the_time_allowed_comes_back() -> None:
     told: list[Progress] = []
     with pytest.warns(ConvergenceWarning, match="time allowed"):
         solution = rp.solve(heat(), tol=1e-7, method=rp.Cells(), seconds=1e-6, progress=told.append)
-    assert solution.ending is Ending.BUDGET
+    assert solution.status is Status.BUDGET
     assert told[0].time is not None
     assert 0 < told[0].time < 0.1
     values = solution(solution.stated.domain.sample(300, rng=0))
@@ -370,7 +370,7 @@ def test_an_interrupt_leaves_what_was_reached() -> None:
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         solution = rp.solve(heat(), tol=1e-7, method=rp.Cells(), progress=stop)
-    assert solution.ending is Ending.INTERRUPTED
+    assert solution.status is Status.INTERRUPTED
     assert solution.errors()["u"] < 0.1
 
 
@@ -451,7 +451,7 @@ def test_initial_values_are_resolved_before_the_march() -> None:
     domain = rp.SpaceTime(t=(0, 1e-3), x=(0, 1), y=(0, 1))
     conditions = {"start": rp.On("t=0", f"u = {exact}"), "sides": rp.On("boundary", "dn(u) = 0")}
     problem = rp.Problem("u_t = 0.01*laplace(u)", domain, conditions)
-    marching = Marching(problem, 1e-6, Watch(), TUNING, {})
+    marching = Marching(problem, 1e-6, Monitor(), TUNING, {})
     draw = Draw.sample(2, 10, TUNING, np.random.default_rng(0))
     tree = marching.first_tree(draw)
     mesh = MeshBuilder(domain.space, draw).build(tree)

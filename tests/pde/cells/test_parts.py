@@ -189,7 +189,7 @@ def test_a_mesh_looks_at_the_clock_between_cells():
 
     left = iter(range(5))
 
-    def pause() -> None:
+    def checkpoint() -> None:
         if next(left, None) is None:
             raise Over
 
@@ -197,7 +197,7 @@ def test_a_mesh_looks_at_the_clock_between_cells():
     domain = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.5, 0.5), 0.3, names=("x", "y", "z"))
     draw = Draw.sample(3, 3, CellsTuning(), np.random.default_rng(0))
     with pytest.raises(Over):
-        MeshBuilder(domain, draw).build(tree, (), pause)
+        MeshBuilder(domain, draw).build(tree, (), checkpoint)
 
 
 # ----------------------------------------------------------------------------------------------------- elimination

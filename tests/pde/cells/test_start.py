@@ -82,7 +82,8 @@ def initial_values(equations, start, end):
     ids=["relaxation", "growing errors"],
 )
 def test_the_first_cells_follow_what_an_integrator_found(equations, rate, start, end):
-    """Cells cut for the residual alone lost Newton's way; errors that grow are told by what two passes differ by."""
+    """Cells cut for the residual alone lost Newton's way; errors that grow are told by what two iterations differ
+    by."""
     solution = rp.solve(initial_values(equations, start, end), tol=1e-6)
     known = solve_ivp(rate, (0, end), start, method="Radau", rtol=1e-11, atol=1e-12, dense_output=True).sol
     times = np.linspace(0, end, 1000)

@@ -30,9 +30,9 @@ class Rosenbrock:
 
 def test_the_loop_reaches_the_minimum_and_records_descent():
     outcome = GaussNewton(iterations=100).run(Rosenbrock(), np.array([-1.2, 1.0]))
-    assert outcome.ending.converged
+    assert outcome.status.converged
     assert np.allclose(outcome.vector, 1.0)
-    norms = [iteration.norm for iteration in outcome.history]
+    norms = [iteration.norm for iteration in outcome.steps]
     assert norms == sorted(norms, reverse=True)
 
 
@@ -49,9 +49,9 @@ class Logarithm:
 
 def test_steps_that_leave_the_domain_are_shortened():
     outcome = GaussNewton().run(Logarithm(), np.array([20.0]))  # the full step goes to -40
-    assert outcome.ending.converged
+    assert outcome.status.converged
     assert outcome.vector == pytest.approx([1.0])
-    assert outcome.history[0].step < 1
+    assert outcome.steps[0].step < 1
     with pytest.raises(InputError, match="guess"):
         GaussNewton().run(Logarithm(), np.array([-1.0]))
 

@@ -12,12 +12,12 @@ from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Uniform
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.collocation.newton import GaussNewton
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.conditions import Data, On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.solve import settings_from, solve
-from rannpde.pde.watch import Ending
 from rannpde.pde.zoo import zoo
 
 
@@ -104,10 +104,10 @@ def test_fast_data_set_the_first_width_and_scale():
 
 def test_gauss_newton_takes_few_steps_and_linear_problems_one_solve():
     nonlinear = found(zoo("nonlinear_poisson"), 1e-7, width=200, scale=1.5)
-    assert 2 <= len(nonlinear.story.history) <= 8
-    norms = [one.norm for one in nonlinear.story.history]
+    assert 2 <= len(nonlinear.history.newton_steps) <= 8
+    norms = [one.norm for one in nonlinear.history.newton_steps]
     assert norms == sorted(norms, reverse=True)
-    assert len(found(zoo("poisson"), width=100, scale=1.0).story.history) == 1
+    assert len(found(zoo("poisson"), width=100, scale=1.0).history.newton_steps) == 1
 
 
 def test_the_same_seed_gives_the_same_solution_and_another_does_not():
@@ -239,10 +239,10 @@ def test_placed_features_follow_a_front():
 def test_scale_and_width_are_chosen_and_reported():
     solution = found(zoo("heat"), 1e-3)
     assert solution.estimate < 1e-3
-    assert len(solution.story.tried) >= 2
-    assert all(2 * score >= solution.score for _, score in solution.story.tried)
+    assert len(solution.history.tried) >= 2
+    assert all(2 * score >= solution.score for _, score in solution.history.tried)
     assert "tried" in solution.report()
-    assert len(solution.story.passes) >= 2
+    assert len(solution.history.iterations) >= 2
 
 
 def test_features_of_ones_own_are_judged_too():
@@ -280,7 +280,7 @@ def test_iterations_that_end_too_early_say_so():
     newton = GaussNewton(iterations=1, tolerance=1e-6)
     with pytest.warns(ConvergenceWarning, match="1 iterations"):
         solution = found(zoo("burgers", viscosity=0.02), width=60, scale=2.0, placement="uniform", newton=newton)
-    assert solution.ending is Ending.NEWTON
+    assert solution.status is Status.NEWTON
 
 
 def test_a_logarithm_that_leaves_its_domain_keeps_the_last_good_iterate():
@@ -306,7 +306,7 @@ def test_what_the_equations_leave_free_is_named(equation, conditions, hint):
     problem = Problem(equation, Interval(0, 1), {"ends": On("boundary", conditions)})
     with pytest.warns(ConvergenceWarning, match=hint):
         solution = solve(problem)
-    assert solution.ending is Ending.UNDETERMINED
+    assert solution.status is Status.UNDETERMINED
 
 
 def test_a_load_between_the_points_is_not_missed():
@@ -322,7 +322,7 @@ def test_a_load_between_the_points_is_not_missed():
 def test_a_budget_gives_back_the_best_found_by_then():
     with pytest.warns(ConvergenceWarning, match="time allowed"):
         solution = solve(zoo("kovasznay"), tol=1e-12, seconds=1)
-    assert solution.ending is Ending.BUDGET
+    assert solution.status is Status.BUDGET
     assert np.isfinite(solution(solution.stated.domain.sample(5, rng=0))).all()
 
 
@@ -333,7 +333,7 @@ def test_ctrl_c_gives_back_the_best_found_by_then():
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         solution = solve(zoo("kovasznay"), tol=1e-10, progress=stop)
-    assert solution.ending is Ending.INTERRUPTED
+    assert solution.status is Status.INTERRUPTED
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import rannpde as rp
 from rannpde.pde.inverse.estimates import Parameter, factor_of
 from rannpde.pde.inverse.identify import Rounds
 from rannpde.pde.inverse.regression import Regression
-from rannpde.pde.watch import Watch
+from rannpde.pde.monitor import Monitor
 
 TIMES = np.linspace(0.1, 2.0, 20)[:, None]
 
@@ -78,7 +78,7 @@ def test_what_the_data_do_not_determine_is_said():
     )
     with pytest.warns(rp.ConvergenceWarning, match="do not determine"):
         solution = rp.solve(problem, tol=1e-8)
-    assert solution.ending is rp.Ending.UNDETERMINED
+    assert solution.status is rp.Status.UNDETERMINED
     assert all(np.isinf(one.std) for one in solution.parameters.values())
     assert "not known" in solution.report()
 
@@ -201,7 +201,7 @@ def test_a_step_of_no_finite_size_is_not_called_settled(monkeypatch):
     monkeypatch.setattr(Regression, "_step", lambda self, vector, *_: np.full(len(vector), np.nan))
     with pytest.warns(rp.ConvergenceWarning, match="did not settle"):
         solution = rp.solve(decay(values, noise=0.02), tol=1e-6)
-    assert solution.ending is rp.Ending.NEWTON
+    assert solution.status is rp.Status.NEWTON
     assert not np.isfinite(solution.parameters["k"].std)
 
 
@@ -213,9 +213,9 @@ def test_a_solution_alone_is_that_with_derivatives(method):
     data = {"s": rp.Data(points, [0.1, 0.1], "u", noise=0.1)}
     domain, unknown = rp.SpaceTime(t=(0, 0.5), x=(0, 1)), {"k": rp.Unknown(0.1), "r": rp.Unknown(1.0)}
     problem = rp.Problem("u_t = k*u_xx + r*u*(1 - u)", domain, conditions | data, unknown=unknown)
-    watch = Watch()
-    forward = rp.Identify(forward=method).solver([problem], watch)
-    search = Rounds([problem], 1e-6, forward, np.random.default_rng(0), watch)
+    monitor = Monitor()
+    forward = rp.Identify(forward=method).solver([problem], monitor)
+    search = Rounds([problem], 1e-6, forward, np.random.default_rng(0), monitor)
     model = search.model(problem, forward(problem.at({}), 1e-6, np.random.default_rng(0)), 1e-6)
     for vector in (np.array([0.1, 1.0]), np.array([0.11, 1.2]), np.array([0.3, 0.2])):
         alone = model.solution(vector)(points)[:, 0]
@@ -268,7 +268,7 @@ def test_a_model_that_the_data_contradict_is_not_called_converged():
     )  # fmt: skip
     with pytest.warns(rp.ConvergenceWarning, match="times the noise given"):
         solution = rp.solve(problem, tol=1e-6)
-    assert solution.ending is rp.Ending.VETOED
+    assert solution.status is rp.Status.VETOED
 
 
 def test_a_search_from_far_away_follows_an_integrator():

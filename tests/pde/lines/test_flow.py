@@ -8,16 +8,16 @@ import sympy
 
 import rannpde as rp
 from rannpde.errors import InputError
-from rannpde.pde.lines.passes import Setting
+from rannpde.pde.lines.iterations import Setting
 from rannpde.pde.lines.products.flow import StokesModes, few
 from rannpde.pde.lines.products.incompressible import flow_of
-from rannpde.pde.lines.products.passes import AdaptedProducts
+from rannpde.pde.lines.products.iterations import AdaptedProducts
 from rannpde.pde.lines.radau import TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component
-from rannpde.pde.watch import Watch
 
 X, Y, T = sympy.symbols("x y t")
 FIELDS = ("u", "v", "p")
@@ -82,7 +82,7 @@ def through():
 
 def modes_of(problem, tol=1e-5, seed=0):
     flow = flow_of(problem)
-    setting = Setting(tol, LinesTuning(), Watch(None, None), Clock())
+    setting = Setting(tol, LinesTuning(), Monitor(None, None), Clock())
     products = AdaptedProducts(flow.evolution, setting, np.random.default_rng(seed), flow)
     return StokesModes(flow, products.system(tol))
 
@@ -237,7 +237,7 @@ def test_fields_that_vanish_are_not_refined():
     points = problem.domain.sample(200, rng=0)
     y = points[:, 2]
     assert np.abs(solution(points) - np.column_stack([4 * y * (1 - y), 0 * y, 0 * y])).max() < 1e-5
-    assert max(one.rank for one in solution.story.passes) < 500
+    assert max(one.rank for one in solution.history.iterations) < 500
 
 
 def test_the_watch_is_asked_while_stokes_modes_are_made():

@@ -10,11 +10,11 @@ from rannpde.errors import FileError, InputError
 from rannpde.loading import load
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.lines.method import GrowthWarning, Lines
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.solve import ensemble, solve
-from rannpde.pde.watch import Ending
 from rannpde.pde.zoo import zoo
 
 EVOLVING = [
@@ -150,7 +150,7 @@ def test_blow_up_keeps_the_partial_solution_and_says_why():
     with pytest.warns(ConvergenceWarning):
         solution = solve(fujita(), tol=1e-5, rng=0)
     assert not solution.converged
-    assert solution.ending in (Ending.BLOW_UP, Ending.INTEGRATOR)
+    assert solution.status in (Status.BLOW_UP, Status.INTEGRATOR)
     assert "blow up" in solution.reason or "stopped at t" in solution.reason
     assert 0.0238 < solution.function.end < 0.0244  # 0.02408 with finite differences, 2000 points
     values = solution(np.array([[0.0, 0.5], [0.01, 0.5], [0.5, 0.5]]))
@@ -173,9 +173,9 @@ def test_events_are_data_and_progress_tells_pass_step_and_time():
     assert "event 'half'" in solution.report()
     marching = [one for one in seen if one.time is not None]
     assert marching[-1].time == problem.domain.time[1]
-    assert sorted({one.number for one in marching}) == list(range(1, len(solution.story.passes) + 1))
+    assert sorted({one.number for one in marching}) == list(range(1, len(solution.history.iterations) + 1))
     assert seen[-1].estimate is not None
-    assert str(marching[-1]).startswith(f"pass {marching[-1].number}, ")
+    assert str(marching[-1]).startswith(f"iteration {marching[-1].number}, ")
 
 
 def test_a_terminal_event_ends_the_march_and_passes_agree_up_to_it():
@@ -185,7 +185,7 @@ def test_a_terminal_event_ends_the_march_and_passes_agree_up_to_it():
     stop.terminal = True
     solution = solve(zoo("heat"), tol=1e-6, method=Lines(events={"stop": stop}))
     when = np.log(2) / (0.2 * np.pi**2)
-    assert solution.ending is Ending.EVENT
+    assert solution.status is Status.EVENT
     assert solution.converged
     assert solution.function.end == pytest.approx(when, abs=1e-5)
     assert np.isnan(solution(np.array([[when + 0.1, 0.5]]))).all()
@@ -201,14 +201,14 @@ def test_ctrl_c_gives_back_what_was_found():
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         partial = solve(problem, tol=1e-6, progress=stop)
-    assert partial.ending is Ending.INTERRUPTED
+    assert partial.status is Status.INTERRUPTED
     assert np.isfinite(partial(np.array([[0.1, 0.5]]))).all()
 
 
 def test_a_budget_gives_back_the_best_found_by_then():
     with pytest.warns(ConvergenceWarning, match="time allowed"):
         solution = solve(zoo("porous_medium", radius=0.3), tol=1e-9, seconds=0.3)
-    assert solution.ending is Ending.BUDGET
+    assert solution.status is Status.BUDGET
     assert not solution.converged
     assert np.isfinite(solution(np.array([[0.1, 0.5]]))).all()
 
@@ -224,7 +224,7 @@ def test_backward_heat_warns_of_growing_modes():
     assert not solution.converged
     kinds = {one.category for one in caught}
     assert ConvergenceWarning in kinds
-    assert GrowthWarning in kinds or solution.ending in (Ending.BLOW_UP, Ending.INTEGRATOR, Ending.BUDGET)
+    assert GrowthWarning in kinds or solution.status in (Status.BLOW_UP, Status.INTEGRATOR, Status.BUDGET)
 
 
 def test_a_tolerance_below_rounding_is_answered_with_what_is_reachable():
@@ -291,7 +291,7 @@ def test_saved_and_loaded_solutions_are_equal(name, tmp_path):
         wanted = solution.derivative(points, index)
         assert np.abs(loaded.derivative(points, index) - wanted).max() <= 1e-12 * np.abs(wanted).max()
     assert loaded.estimate == solution.estimate
-    assert loaded.ending is solution.ending
+    assert loaded.status is solution.status
     assert str(loaded.report()) == str(solution.report())
 
 

@@ -12,9 +12,9 @@ from rannpde.errors import FileError, InputError
 from rannpde.pde.lines.method import GrowthWarning
 from rannpde.pde.lines.periodic.equations import Equations, Parted
 from rannpde.pde.lines.periodic.exponential import ExponentialRungeKutta
+from rannpde.pde.lines.periodic.iterations import FourierModes
 from rannpde.pde.lines.periodic.kept import KeptStep, Wanted
 from rannpde.pde.lines.periodic.modes import Modes, blocks
-from rannpde.pde.lines.periodic.passes import FourierModes
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.periodic.wavematrix import WaveMatrix, phi_functions
 from rannpde.pde.lines.radau import Polynomial
@@ -361,7 +361,7 @@ def test_modes_are_added_as_a_front_steepens():
     )
     solution, truth = rp.solve(problem, tol=1e-4), rp.solve(line, tol=1e-8)
     assert solution.converged
-    assert len(solution.story.passes) >= 2
+    assert len(solution.history.iterations) >= 2
     points = problem.domain.sample(300, rng=3)
     folded = np.column_stack([points[:, 0], (points[:, 1] + points[:, 2]) % TURN])
     gap = np.linalg.norm(solution(points) - truth(folded)) / np.linalg.norm(truth(folded))
@@ -378,7 +378,7 @@ def test_exponential_steps_are_refused_where_there_are_no_modes():
 
 
 def test_events_see_fields_without_a_rate():
-    """The pressure at the corner, -½ exp(-0.08 t), passes -0.49."""
+    """The pressure at the corner, -½ exp(-0.08 t), iterations -0.49."""
     corner = np.zeros((1, 2))
     event = lambda t, fields: float(fields(corner)[0, 2] + 0.49)  # noqa: E731
     solution = rp.solve(taylor_green(), tol=1e-6, method=rp.Lines(events={"level": event}))
@@ -419,11 +419,11 @@ def test_damaged_tables_are_refused(tmp_path):
 
 
 def test_a_discretisation_has_a_looser_pass_first_in_several_dimensions():
-    from rannpde.pde.lines.passes import Setting
+    from rannpde.pde.lines.iterations import Setting
     from rannpde.pde.lines.tuning import LinesTuning
+    from rannpde.pde.monitor import Monitor
     from rannpde.pde.problem.data import Clock
-    from rannpde.pde.watch import Watch
 
-    setting = Setting(1e-4, LinesTuning(), Watch(), Clock())
+    setting = Setting(1e-4, LinesTuning(), Monitor(), Clock())
     tolerances = FourierModes(evolution_form(taylor_green()), setting).tolerances
     assert tolerances[0] > 1e-4 == tolerances[1] > tolerances[2]

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from rannpde.pde.lines.march import March
 from rannpde.pde.lines.radau import Dense, RadauCollocation, tableau
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.data import Clock
-from rannpde.pde.watch import Ending
 
 EPS = np.finfo(float).eps
 
@@ -147,7 +147,7 @@ def test_events_are_found_and_may_end_the_march():
 
     once.terminal = True
     ended = March(1e-10, events={"down": once}).run(Pendulum(), (0.0, 20.0), np.array([0.1, 0.0]))
-    assert ended.ending is Ending.EVENT
+    assert ended.status is Status.EVENT
     assert ended.detail.startswith("event 'down'")
     assert ended.end == pytest.approx(quarter, rel=1e-6)
 
@@ -158,7 +158,7 @@ def test_interruption_keeps_what_was_computed():
             raise KeyboardInterrupt
 
     path = March(1e-8, notice=interrupt).run(Pendulum(), (0.0, 20.0), np.array([0.1, 0.0]))
-    assert path.ending is Ending.INTERRUPTED
+    assert path.status is Status.INTERRUPTED
     assert 1.0 < path.end < 20.0
     assert np.isfinite(path(np.array([0.5, path.end]))).all()
 
@@ -177,7 +177,7 @@ class Riccati(ProtheroRobinson):
 def test_blow_up_stops_at_the_last_good_time():
     path = March(1e-8).run(Riccati(0.0), (0.0, 2.0), np.array([1.0]))
     assert path.broken
-    assert path.ending in (Ending.BLOW_UP, Ending.INTEGRATOR)
+    assert path.status in (Status.BLOW_UP, Status.INTEGRATOR)
     assert path.end == pytest.approx(1.0, abs=1e-5)
     assert path.reliable == pytest.approx(0.9, abs=1e-5)
     assert path(np.array([0.5]))[0, 0] == pytest.approx(2.0, abs=1e-6)

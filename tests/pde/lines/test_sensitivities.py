@@ -7,8 +7,8 @@ import rannpde as rp
 from rannpde.pde.inverse.models import LinesModel
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.lines.response.influence import Influence, functions_march, weak_form
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.solve import Identify
-from rannpde.pde.watch import Watch
 
 HERE = rp.Data(np.array([[0.1, 0.5]]), [1.0], "u")
 SQUARE = rp.Data(np.array([[0.01, 0.5, 0.5]]), [1.0], "u")
@@ -74,7 +74,7 @@ def test_sensitivities_are_the_derivatives_of_the_march(state):
     unknowns = Unknowns(problem, np.random.default_rng(0))
     vector = unknowns.guess + np.where(np.abs(unknowns.guess) > 0, 0.0, 0.03)
     values = unknowns.values(vector)
-    solution = Identify(rp.Lines()).solver([problem], Watch())(problem.at(values), tol, np.random.default_rng(1))
+    solution = Identify(rp.Lines()).solver([problem], Monitor())(problem.at(values), tol, np.random.default_rng(1))
     influence = Influence.of(problem, weak=weak_form(solution.function))
     assert influence.fits(solution.function)
     model = LinesModel(problem, unknowns, solution.function, vector, influence, tol)
@@ -93,7 +93,7 @@ def test_sensitivities_are_the_derivatives_of_the_march(state):
 def test_time_derivatives_of_sensitivities_are_those_of_the_sensitivities():
     problem = moving_wall()
     unknowns = Unknowns(problem, np.random.default_rng(0))
-    solution = Identify().solver([problem], Watch())(problem.at({}), 1e-7, np.random.default_rng(1))
+    solution = Identify().solver([problem], Monitor())(problem.at({}), 1e-7, np.random.default_rng(1))
     influence = Influence.of(problem, weak=weak_form(solution.function))
     response = LinesModel(problem, unknowns, solution.function, unknowns.guess, influence, 1e-7).respond(unknowns.guess)
     points = problem.domain.sample(40, rng=2) * [0.9, 1.0] + [0.05, 0.0]

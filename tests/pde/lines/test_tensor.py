@@ -12,21 +12,21 @@ from rannpde.errors import InputError
 from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.features import Resolution
+from rannpde.pde.lines.iterations import Setting
 from rannpde.pde.lines.method import Lines, discretisation, products_fit
-from rannpde.pde.lines.passes import Setting
 from rannpde.pde.lines.products.axis import Axis, along, periodic_axis, random_axis
+from rannpde.pde.lines.products.iterations import AdaptedProducts
 from rannpde.pde.lines.products.kronecker import CoupledBlock, Factors, FieldBlock, KroneckerSolve
 from rannpde.pde.lines.products.lengths import lines_of_data
-from rannpde.pde.lines.products.passes import AdaptedProducts
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component, EndRow, evolution_form
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.solve import solve
-from rannpde.pde.watch import Watch
 from rannpde.pde.zoo import zoo
 
 EPS = float(np.finfo(float).eps)
@@ -160,7 +160,7 @@ def test_components_that_share_eigenvectors_are_solved_together():
 
 def made(problem: Problem, tol: float = 1e-5) -> Products:
     evolution = evolution_form(problem)
-    setting = Setting(tol, LinesTuning(), Watch(None, None), Clock.of(evolution, 4.0))
+    setting = Setting(tol, LinesTuning(), Monitor(None, None), Clock.of(evolution, 4.0))
     return AdaptedProducts(evolution, setting, np.random.default_rng(0)).system(tol)
 
 
@@ -252,7 +252,7 @@ def test_each_axis_has_lengths_of_its_own():
         {"start": On("t=0", "u = sin(20*pi*x)*sin(pi*y)"), "walls": On("boundary", "u = 0")},
     )
     evolution = evolution_form(problem)
-    setting = Setting(1e-6, LinesTuning(), Watch(None, None), Clock())
+    setting = Setting(1e-6, LinesTuning(), Monitor(None, None), Clock())
     fine, coarse = (line.resolution.lengths_across for line in lines_of_data(evolution, setting))
     assert 10 < fine / coarse < 20
     shape = made(problem).shapes["u"]
@@ -485,7 +485,7 @@ def steepening() -> Problem:
 
 def products_for(problem: Problem, tol: float) -> AdaptedProducts:
     form = evolution_form(problem)
-    return AdaptedProducts(form, Setting(tol, LinesTuning(), Watch(None, None), Clock()), np.random.default_rng(0))
+    return AdaptedProducts(form, Setting(tol, LinesTuning(), Monitor(None, None), Clock()), np.random.default_rng(0))
 
 
 def test_a_first_pass_refines_its_axes_where_fronts_arise():

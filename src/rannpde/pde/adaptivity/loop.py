@@ -19,7 +19,7 @@ ResolutionT = TypeVar("ResolutionT")
 StateT = TypeVar("StateT")
 
 
-class Discretisation(Protocol[ResolutionT, StateT]):
+class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
     """What the loop drives."""
 
     def solve(self, resolution: ResolutionT) -> StateT:
@@ -39,7 +39,7 @@ class Discretisation(Protocol[ResolutionT, StateT]):
         ...
 
 
-class OutOfTime(Exception):
+class BudgetExhausted(Exception):
     """Raised inside ``solve`` when the time allowed is used up."""
 
 
@@ -92,7 +92,7 @@ class AdaptiveLoop:
 
     def run(
         self,
-        discretisation: Discretisation[ResolutionT, StateT],
+        discretisation: AdaptiveDiscretisation[ResolutionT, StateT],
         resolution: ResolutionT,
         tol: float,
         over: Callable[[], bool],
@@ -110,7 +110,7 @@ class AdaptiveLoop:
             try:
                 now = discretisation.solve(resolution)
                 estimate = discretisation.estimate(before, now)
-            except OutOfTime:
+            except BudgetExhausted:
                 if best is None:
                     raise
                 return AdaptiveOutcome(best[0], best[1], tuple(estimates), StopReason.TIME)

@@ -1,8 +1,8 @@
 """Functions on one cell: random cosines and sines on its box, made orthonormal on its points.
 
-A draw of frequencies in [-scale, scale]^n, the same for all cells of a pass, spans on [-1, 1]^n about what polynomials
-of a degree span. The columns are nearly dependent; their singular functions on the cell's points are not, and those
-below rounding are left out. For whole boxes this is done once for all cells.
+A draw of frequencies in [-scale, scale]^n, the same for all cells of an iteration, spans on [-1, 1]^n about what
+polynomials of a degree span. The columns are nearly dependent; their singular functions on the cell's points are not,
+and those below rounding are left out. For whole boxes this is done once for all cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """The hidden layer of one pass, on [-1, 1]^n, and what whole boxes share.
+    """The hidden layer of one iteration, on [-1, 1]^n, and what whole boxes share.
 
     degree : of the polynomials that the functions of a cell stand comparison with
     """

@@ -22,14 +22,14 @@ from rannpde.pde.cells.network import CellNetwork, Weights
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.watch import Ending
 
 GRADING = 0.25
 """Length of a cell over that of the next one away from a re-entrant corner."""
 ALONG, LEVELS = 0.9, 2
 """Cosine of the angle to an axis above which an edge runs along it; how often cells at re-entrant edges of solids are
-cut for one pass: they are many, so only those that need it, as pass after pass shows."""
+cut for one iteration: they are many, so only those that need it, as the iterations show."""
 MEETING, MOST_MEETING = 3 * pi, 600
 """The angle of a re-entrant corner like which those of interfaces are treated at first, and so many cells at most.
 What a last cell leaves is multiplied by the contrast: with 1.5 π one of 100 left 2e-3 at a tolerance of 1e-4, with 3 π
@@ -61,7 +61,7 @@ def first_tree(
     others = np.asarray(problem.domain.bounds, dtype=float)[: problem.domain.dim - len(bounds)]
     tree = _at_sides(CellNode(bounds), domain)
     for axis, place in _planes(interfaces, tuning.most_cells[len(bounds) - 1] // 4):
-        tree = tree.cut_at(axis, place)
+        tree = tree.cut_at(axis, place, FLAT * float(tree.lengths[axis]))
     if len(tree.leaves) == 1:
         tree = _longest_first(tree, 0.5 ** tuning.first_cuts[len(bounds) - 1])
     tree = _until_none(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
@@ -158,7 +158,8 @@ def _at_sides(tree: CellNode, domain: Domain) -> CellNode:
     for lower, upper in _extents(domain):
         flat = np.flatnonzero(upper - lower < FLAT * tree.lengths)
         if len(flat) == 1:
-            tree = tree.cut_at(int(flat[0]), float(lower[flat[0]]))
+            axis = int(flat[0])
+            tree = tree.cut_at(axis, float(lower[axis]), FLAT * float(tree.lengths[axis]))
     for corner in domain.corners:
         shift = len(tree.bounds) - len(corner.point)
         point = np.concatenate([tree.bounds[:shift].mean(axis=1), np.asarray(corner.point)])
@@ -239,7 +240,7 @@ def axes_of(chosen: Array) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its ending."""
+    """One solve: the function; residuals per leaf, of equations (C,) and of conditions by axis (C, n); its status."""
 
     network: CellNetwork | MarchedNetwork
     mesh: Mesh
@@ -248,7 +249,7 @@ class Solved:
     beside: Array
     losses: Mapping[str, float]
     steps: int
-    ending: Ending
+    status: Status
     free: bool
 
     @property

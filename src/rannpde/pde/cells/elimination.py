@@ -75,31 +75,31 @@ def eliminate(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[Kept, Remainder] | None],
-    pause: Callable[[], None],
+    checkpoint: Callable[[], None],
 ) -> tuple[list[Array], bool]:
     """The traces (width, sides) of all joints, and whether something was left free; arguments as of ``factorise``.
 
     Products square a condition. What the traces then leave of the rows themselves is solved for again until it is
     rounding, after which they are as good as by an orthogonal factorisation, which takes over where that fails.
     """
-    order, squared = factorise(tree, owners, widths, leaves, pause)
+    order, squared = factorise(tree, owners, widths, leaves, checkpoint)
     traces, free = _solved(order, widths)
     if squared and order:
         parts = [leaf[1] for leaf in leaves if leaf is not None]
         try:
-            return _settled(order, parts, traces, pause), free
+            return _settled(order, parts, traces, checkpoint), free
         except Delicate:
-            return _solved(_along(tree, owners, widths, _rows(leaves), pause, _orthogonal), widths)
+            return _solved(_along(tree, owners, widths, _rows(leaves), checkpoint, _orthogonal), widths)
     return traces, free
 
 
 def _settled(
-    order: Order, parts: Sequence[Remainder], traces: Sequence[Array], pause: Callable[[], None]
+    order: Order, parts: Sequence[Remainder], traces: Sequence[Array], checkpoint: Callable[[], None]
 ) -> list[Array]:
     """The traces after corrections, until these are rounding; Delicate where they do not become smaller."""
     found, before = list(traces), 1.0
     for _ in range(ROUNDS):
-        pause()
+        checkpoint()
         further = _further(order, parts, found)
         found = [one + more for one, more in zip(found, further, strict=True)]
         gap, size = (np.sqrt(sum(np.square(np.abs(part)).sum(axis=0) for part in many)) for many in (further, found))
@@ -158,16 +158,16 @@ def factorise(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[Kept, Remainder] | None],
-    pause: Callable[[], None],
+    checkpoint: Callable[[], None],
 ) -> tuple[Order, bool]:
     """The traces eliminated along the tree, and whether by products.
 
-    widths : numbers per joint; leaves : what the leaves have kept and left; pause : called between factorisations
+    widths : numbers per joint; leaves : what the leaves have kept and left; checkpoint : called between factorisations
     """
     try:
-        return along_products(tree, owners, widths, _products(leaves), pause), True
+        return along_products(tree, owners, widths, _products(leaves), checkpoint), True
     except Delicate:
-        return _along(tree, owners, widths, _rows(leaves), pause, _orthogonal), False
+        return _along(tree, owners, widths, _rows(leaves), checkpoint, _orthogonal), False
 
 
 def _rows(leaves: Sequence[tuple[Kept, Remainder] | None]) -> list[Remainder | None]:
@@ -180,10 +180,10 @@ def along_products(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     products: Sequence[Remainder | None],
-    pause: Callable[[], None],
+    checkpoint: Callable[[], None],
 ) -> Order:
     """The same of leaves that have left products of rows; Delicate where these do not tell enough."""
-    return _along(tree, owners, widths, products, pause, _squared)
+    return _along(tree, owners, widths, products, checkpoint, _squared)
 
 
 Merge = Callable[[Sequence[Remainder], Sequence[int], Sequence[int], Sequence[int]], tuple[Kept, Remainder]]
@@ -195,7 +195,7 @@ def _along(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[Remainder | None],
-    pause: Callable[[], None],
+    checkpoint: Callable[[], None],
     merge: Merge,
 ) -> Order:
     order: Order = []
@@ -218,7 +218,7 @@ def _along(
             return parts[0]
         if not parts:
             return None
-        pause()
+        checkpoint()
         return merged(parts, mine)
 
     last = visit(tree)

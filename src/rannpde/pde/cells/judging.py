@@ -1,4 +1,5 @@
-"""What passes over cells tell together: the error of the last one, whether more are worth it, whether it is solved."""
+"""What iterations over cells tell together: the error of the last one, whether more are worth it, whether it is
+solved."""
 
 from __future__ import annotations
 
@@ -9,18 +10,20 @@ import numpy as np
 from rannpde.pde.cells.tuning import CellsTuning
 
 ROUNDING = 1e-9
-"""Differences below are taken as they are: a smaller residual of the later pass need not mean a smaller error."""
+"""Differences below are taken as they are: a smaller residual of the later iteration need not mean a smaller error."""
 VAIN = 3
-"""Passes whose residuals are rounding, and which still differ, after which there is no hope."""
+"""Iterations whose residuals are rounding, and which still differ, after which there is no hope."""
 CLOSE, FREE = 1e-2, 1e3
-"""Passes that differ by less are approximations of one solution; by so many residuals, of many solutions."""
+"""Iterations that differ by less are approximations of one solution; by so many residuals, of many solutions."""
 MENDED = 0.9
-"""What two passes with smaller cells must leave of a residual that would be vetoed; without a solution, it stays."""
+"""What two iterations with smaller cells must leave of a residual that would be vetoed; without a solution, it
+stays."""
 
 
 @dataclass(frozen=True)
-class CellsPass:
-    """One pass: cells, their degree, Newton steps, the largest residual, the change to the pass before, seconds."""
+class CellsIteration:
+    """One iteration: cells, their degree, Newton steps, the largest residual, the change to the iteration before,
+    seconds."""
 
     cells: int
     degree: int
@@ -38,11 +41,11 @@ class CellsPass:
 
 @dataclass(eq=False)
 class Judge:
-    """The passes so far, and what follows from them.
+    """The iterations so far, and what follows from them.
 
-    marching : passes are marches; bent : along a line, where Newton's method is needed; cornered : there are corners or
-    edges that all passes resolve alike
-    residuals : over the whole domain, pass by pass; vetoes : the largest relative ones of passes that agreed
+    marching : iterations are marches; bent : along a line, where Newton's method is needed; cornered : there are
+    corners or edges that all iterations resolve alike
+    residuals : over the whole domain, by iteration; vetoes : the largest relative ones of iterations that agreed
     """
 
     tol: float
@@ -50,13 +53,13 @@ class Judge:
     marching: bool
     bent: bool
     cornered: bool
-    passes: list[CellsPass] = field(default_factory=list)
+    iterations: list[CellsIteration] = field(default_factory=list)
     residuals: list[float] = field(default_factory=list)
     vetoes: list[float] = field(default_factory=list)
 
-    def hear(self, one: CellsPass, residual: float) -> None:
-        """Of one more pass, and of its residual in the root mean square."""
-        self.passes.append(one)
+    def hear(self, one: CellsIteration, residual: float) -> None:
+        """Of one more iteration, and of its residual in the root mean square."""
+        self.iterations.append(one)
         self.residuals.append(residual)
 
     @property
@@ -64,22 +67,23 @@ class Judge:
         """The largest residual of a cell in what is called solved."""
         return max(self.tuning.lenient, 0.5 * self.tol)
 
-    def rounded(self, one: CellsPass) -> bool:
+    def rounded(self, one: CellsIteration) -> bool:
         """Whether a residual is rounding, of second derivatives say, which smaller cells only make larger."""
         return not self.marching and one.residual < float(np.finfo(float).eps) * one.degree**4
 
     def estimate(self) -> float:
-        """Of the error of the last pass, from what it differs by from the one before, whose residual may be larger."""
-        if len(self.passes) < 2:
+        """Of the error of the last iteration, from what it differs by from the one before, whose residual may be
+        larger."""
+        if len(self.iterations) < 2:
             return np.inf
-        change = self.passes[-1].difference
+        change = self.iterations[-1].difference
         if self.marching:
             return self.tuning.share * change * self._march_gain(change)
-        if self.bent:  # residuals do not tell how errors grow along a line; one more pass is cheap
+        if self.bent:  # residuals do not tell how errors grow along a line; one more iteration is cheap
             return change
-        if self.cornered:  # what the corner spoils everywhere, passes that resolve it alike have in common
+        if self.cornered:  # what the corner spoils everywhere, iterations that resolve it alike have in common
             return self.tuning.cornered * change
-        rounded = [one.difference for one in self.passes if self.rounded(one)]
+        rounded = [one.difference for one in self.iterations if self.rounded(one)]
         change = max([change, *(one for one in rounded if np.isfinite(one))])  # of which one may be small by chance
         gain = self.tuning.trust * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.least, 1.0))
@@ -88,9 +92,9 @@ class Judge:
     def _march_gain(self, change: float) -> float:
         """By how much the error of the last march is smaller than that of the one before, at least.
 
-        Residuals of space do not tell the error in time: what passes differ by must have fallen too.
+        Residuals of space do not tell the error in time: what iterations differ by must have fallen too.
         """
-        before = self.passes[-2].difference
+        before = self.iterations[-2].difference
         if not np.isfinite(before):
             return 1.0
         fallen = max(self.residuals[-1] / max(self.residuals[-2], 1e-300), change / max(before, 1e-300))
@@ -98,23 +102,24 @@ class Judge:
 
     def hopeless(self, agreed: bool) -> bool:
         """Whether many more cells have gained nothing: there is no solution, or what is left is rounding."""
-        if not agreed and sum(self.rounded(one) for one in self.passes) >= VAIN:
+        if not agreed and sum(self.rounded(one) for one in self.iterations) >= VAIN:
             return True
-        first, small = 0, self.passes[-1].residual <= self.lenient
-        if small:  # what passes differ by counts from the first two that leave little
-            large = [k for k, one in enumerate(self.passes) if one.residual > self.lenient]
+        first, small = 0, self.iterations[-1].residual <= self.lenient
+        if small:  # what iterations differ by counts from the first two that leave little
+            large = [k for k, one in enumerate(self.iterations) if one.residual > self.lenient]
             first = large[-1] + 2 if large else 1
-        cells = np.array([one.cells for one in self.passes[first:]])
-        told = np.array([one.difference for one in self.passes[first:]] if small else self.residuals)
+        cells = np.array([one.cells for one in self.iterations[first:]])
+        told = np.array([one.difference for one in self.iterations[first:]] if small else self.residuals)
         early = np.flatnonzero(cells * (4 if small else 16) <= cells[-1]) if len(cells) else cells
         later = len(cells) - early[-1] - 1 if len(early) else 0
-        if len(self.passes) < 4 or not (later >= 2 if small else 0 < later <= 2):
+        if len(self.iterations) < 4 or not (later >= 2 if small else 0 < later <= 2):
             return False
         gain = self.tuning.stall if small else self.tuning.stuck
         return bool(told[early[-1] + 1 :].min() > gain * told[early].min())
 
     def mendable(self, left: float) -> float:
-        """By how much residuals must fall where passes agree on what would be vetoed; 1 where nothing is to be done.
+        """By how much residuals must fall where iterations agree on what would be vetoed; 1 where nothing is to be
+        done.
 
         left : the largest relative residual on fresh points. At corners of coefficients beside a Laplacian, equations
         are far from satisfied when values are right; where smaller cells have not mended it, they will not.
@@ -125,6 +130,6 @@ class Judge:
         return 1.0 if left <= bound or vain else max(bound / left, self.tuning.boldest)
 
     def undetermined(self) -> bool:
-        """Whether passes that all satisfy the equations differ by far more than their residuals."""
-        told = [one for one in self.passes[-3:] if one.residual <= self.lenient]
+        """Whether iterations that all satisfy the equations differ by far more than their residuals."""
+        told = [one for one in self.iterations[-3:] if one.residual <= self.lenient]
         return len(told) == 3 and all(one.difference > max(CLOSE, FREE * one.residual) for one in told)

@@ -16,7 +16,7 @@ from rannpde.pde.cells.ladder import DEEPEST, Ladder, Tried
 from rannpde.pde.cells.space import SpaceSystem, StageFactor
 from rannpde.pde.cells.stages import Stages, decay, differentiation
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.watch import Ending
+from rannpde.pde.monitor import Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Marched:
     """
 
     path: SteppedPath
-    ending: Ending
+    status: Status
     inside: Array
     beside: Array
     worst: Array
@@ -64,7 +64,7 @@ class CellMarch:
     """One march of a system from its initial values.
 
     tol : of the error of a step, relative to the sizes of the fields; told : called with (step, time) after each
-    pause : called within steps, may raise; over : whether to stop after this step
+    checkpoint : called within steps, may raise; over : whether to stop after this step
     parts : of the time, each halved as often as is needed; marches with other parts share no step
     """
 
@@ -74,13 +74,13 @@ class CellMarch:
         stages: Stages,
         tol: float,
         tuning: CellsTuning,
-        pause: Callable[[], None] = lambda: None,
+        checkpoint: Callable[[], None] = lambda: None,
         told: Callable[[int, float], None] = lambda step, time: None,
         over: Callable[[], bool] = lambda: False,
         parts: int = 1,
     ) -> None:
         self.system, self.stages, self.tol, self.tuning = system, stages, tol, tuning
-        self.pause, self.told, self.over, self.parts = pause, told, over, parts
+        self.checkpoint, self.told, self.over, self.parts = checkpoint, told, over, parts
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
         self.known: dict[float, Frozen] = {}
@@ -106,11 +106,11 @@ class CellMarch:
         patience = self.tuning.worth if self.linear else 1  # factors of other problems are new ever again
         ladder = Ladder(self.span, self.parts, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience)
         first: tuple[int, float] | None = None
-        ending = Ending.CONVERGED
+        status = Status.CONVERGED
         try:
             while ladder.left and len(self.times) <= most:
                 if ladder.lost:
-                    ending = Ending.INTEGRATOR
+                    status = Status.INTEGRATOR
                     break
                 time, h = self.system.start + ladder.time, ladder.length
                 stages = self._stages(h, time, states)
@@ -131,13 +131,13 @@ class CellMarch:
                 ladder.taken(tried)
                 self.told(len(self.times) - 1, self.times[-1])
                 if self.over() and ladder.left:
-                    ending = Ending.BUDGET
+                    status = Status.BUDGET
                     break
         except KeyboardInterrupt:
             if len(self.times) == 1:
                 raise
-            ending = Ending.INTERRUPTED
-        return self._marched(rates, ending, *((level, 1.0) if first is None else first))
+            status = Status.INTERRUPTED
+        return self._marched(rates, status, *((level, 1.0) if first is None else first))
 
     def _ahead(self, h: float) -> Array:
         """The stages of the next step from the polynomial of the last one; of fields without ∂_t through its stages."""
@@ -151,7 +151,7 @@ class CellMarch:
         new[:, moving] = differentiation(nodes, at, 0) @ every[:, moving]
         return new
 
-    def _marched(self, rates: Array, ending: Ending, first: int, margin: float) -> Marched:
+    def _marched(self, rates: Array, status: Status, first: int, margin: float) -> Marched:
         passed = max(self.times[-1] - self.system.start, 1e-300)
         if len(self.times) == 1:  # not a single step: the start alone
             self.times.append(self.system.start + self.span / 2**DEEPEST)
@@ -164,7 +164,7 @@ class CellMarch:
         for name, total in self.squares.items():
             losses[name] = total / passed / max(1, sizes[name])
         inside, beside = np.hypot(self.inside / passed, self.missed), self.beside / passed
-        return Marched(path, ending, inside, beside, self.worst, losses, self.free, first, margin)
+        return Marched(path, status, inside, beside, self.worst, losses, self.free, first, margin)
 
     # ------------------------------------------------------------------------------------------------------ one step
 
@@ -199,7 +199,7 @@ class CellMarch:
         if not all(np.isfinite(part).all() for own in partials for part in own):
             return Frozen([], [])
         shifts = [self.stages.shift(k) / h for k in range(len(self.stages.values))]
-        factors = [self.system.factor(partials, shift, self.pause) for shift in shifts]
+        factors = [self.system.factor(partials, shift, self.checkpoint) for shift in shifts]
         self.free = self.free or any(factor.triangles.free for factor in factors)
         return Frozen(partials, factors)
 
@@ -209,7 +209,7 @@ class CellMarch:
             return None
         goal, tuning = self.tuning.correction * self.tol, self.tuning
         for step in range(tuning.corrections):
-            self.pause()
+            self.checkpoint()
             inside, between = self.system.residuals(times, self._orders(stages, states, h))
             if not all(np.isfinite(part).all() for part in inside):
                 return None

@@ -1,4 +1,4 @@
-"""Evolution with cells in space: what a march needs to begin, and one march as a pass of the method of cells."""
+"""Evolution with cells in space: what a march needs to begin, and one march as an iteration of the method of cells."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from rannpde.pde.cells.space import SpaceSystem
 from rannpde.pde.cells.stages import Stages
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
-from rannpde.pde.watch import Ending, Watch
 
 FEWEST_TIMES = 4
 """At which a place must be measured for a march to follow it."""
 GAP = 1e-9
 """Share of the time by which measurements may begin late or end early."""
 PILOT = 2
-"""A march of 2 to this many steps tells the sizes of the fields before the first pass."""
+"""A march of 2 to this many steps tells the sizes of the fields before the first iteration."""
 MOST_PILOT = 24
 """Steps of it, where corrections converge for short ones only."""
 ROUGH = 1.25
@@ -123,10 +123,10 @@ class Marching:
     """
 
     def __init__(
-        self, problem: Problem, tol: float, watch: Watch, tuning: CellsTuning, factors: Mapping[str, float]
+        self, problem: Problem, tol: float, monitor: Monitor, tuning: CellsTuning, factors: Mapping[str, float]
     ) -> None:
         assert isinstance(problem.domain, SpaceTime)
-        self.problem, self.tol, self.watch, self.tuning, self.factors = problem, tol, watch, tuning, factors
+        self.problem, self.tol, self.monitor, self.tuning, self.factors = problem, tol, monitor, tuning, factors
         self.space = problem.domain.space
         self.dim = self.space.dim
         self.start = Start.of(problem)
@@ -175,7 +175,7 @@ class Marching:
                 vector[system.spans[number]] = part.ravel()
         return vector, missed
 
-    # ---------------------------------------------------------------------------------------------------------- pass
+    # -------------------------------------------------------------------------------------------------------- iteration
 
     def solve(
         self,
@@ -185,7 +185,7 @@ class Marching:
         last: Solved | None,
         seed: int,
         number: int,
-        pause: Callable[[], None],
+        checkpoint: Callable[[], None],
     ) -> Solved:
         """One march on the leaves of a tree."""
         mesh = MeshBuilder(self.space, draw, self.interfaces).build(tree, self.periodic)
@@ -197,9 +197,9 @@ class Marching:
         cells = sum(cell is not None for cell in mesh.cells)
         thirds = number % 2 == 0
         march = CellMarch(
-            system, self._stages(tol), tol, self.tuning, pause,
-            told=lambda step, time: self.watch.tell(number, step, time=time, width=cells),
-            over=lambda: self.watch.over and last is None,
+            system, self._stages(tol), tol, self.tuning, checkpoint,
+            told=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
+            over=lambda: self.monitor.exhausted and last is None,
             parts=3 if thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)
@@ -209,14 +209,15 @@ class Marching:
         inside = np.hypot(marched.inside, self.tuning.condition_weight[self.dim - 1] * missed)
         return Solved(
             self._network(system, marched.path), mesh, self._worst(system, marched), inside, marched.beside,
-            marched.losses, len(marched.path.times) - 1, marched.ending, marched.free,
+            marched.losses, len(marched.path.times) - 1, marched.status, marched.free,
         )  # fmt: skip
 
     def _stages(self, tol: float) -> Stages:
         return Stages.radau(3 if tol > self.tuning.many_stages else 5)
 
     def _tolerance(self, residual: float | None) -> float:
-        """Of a step: loose while space is not resolved, then tighter from pass to pass, so that errors in time show."""
+        """Of a step: loose while space is not resolved, then tighter from iteration to iteration, so that errors in
+        time show."""
         tuning = self.tuning
         wanted = tuning.time_share * self.tol / tuning.tighter**self.tight
         allowed = np.inf if residual is None else tuning.loose_share * residual
@@ -233,7 +234,7 @@ class Marching:
         found = plain.norms(begin)
         march = CellMarch(plain, Stages.radau(1), self.tuning.loosest, self.tuning)
         marched = march.run(begin, rates, PILOT, fixed=True, most=MOST_PILOT)
-        if marched.ending is Ending.CONVERGED and np.isfinite(marched.path.vectors).all():
+        if marched.status is Status.CONVERGED and np.isfinite(marched.path.vectors).all():
             found = np.sqrt(np.mean(plain.norms(marched.path.vectors) ** 2, axis=0))
         return np.where(found > 0, found, found.max()) if found.max() > 0 else sizes
 
@@ -254,12 +255,12 @@ class Marching:
         """
         tol = self.tuning.time_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, SMALL * sizes.max()), self.factors, seed)
-        march = CellMarch(system, self._stages(tol), tol, self.tuning, over=lambda: self.watch.over)
+        march = CellMarch(system, self._stages(tol), tol, self.tuning, over=lambda: self.monitor.exhausted)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = march.run(start, rates, self.level).path
         changes = []
         for problem, size in near:
-            other, twin = Marching(problem, self.tol, self.watch, self.tuning, self.factors), system.like(problem)
+            other, twin = Marching(problem, self.tol, self.monitor, self.tuning, self.factors), system.like(problem)
             begin, faster = other._vector(twin, 0)[0], other._vector(twin, 1)[0]
             if len(march.lengths) == len(path.times) - 1:
                 vectors = march.along(twin, begin, faster)

@@ -73,8 +73,10 @@ class MeshBuilder:
         flat, curved = self.interfaces.flat, self.interfaces.curved
         self.jumping = any(flux for *_, flux in flat) or any(one.flux for one in curved)
 
-    def build(self, tree: CellNode, periodic: tuple[int, ...] = (), pause: Callable[[], None] = lambda: None) -> Mesh:
-        """periodic : axes whose two ends are joined; pause : called between cells, and between faces."""
+    def build(
+        self, tree: CellNode, periodic: tuple[int, ...] = (), checkpoint: Callable[[], None] = lambda: None
+    ) -> Mesh:
+        """periodic : axes whose two ends are joined; checkpoint : called between cells, and between faces."""
         sides: list[InterfaceSides] = []
         homes: list[int] = []
         if self.interfaces.curved:
@@ -83,7 +85,7 @@ class MeshBuilder:
             sides, homes = [()] * len(tree.leaves), list(range(len(tree.leaves)))
         found: list[Cell | None] = []
         for leaf, own in zip(tree.leaves, sides, strict=True):
-            pause()
+            checkpoint()
             found.append(self._cell(leaf, own))
         cells = tuple(found)
         joints: list[Joint] = []
@@ -94,7 +96,7 @@ class MeshBuilder:
             joints.extend(more)
 
         for node, face, shift in _all_faces(tree, periodic):
-            pause()
+            checkpoint()
             if all(cells[k] is not None for k in face.cells):
                 inner = all(cell is not None and cell.whole for cell in (cells[k] for k in face.cells))
                 leaves, both = [tree.leaves[k] for k in face.cells], (*sides[face.cells[0]], *sides[face.cells[1]])

@@ -11,17 +11,17 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.judging import CellsPass
+from rannpde.pde.cells.iterations import CellsFound, CellsIterations
+from rannpde.pde.cells.judging import CellsIteration
 from rannpde.pde.cells.marching import Marching, march_obstacles
-from rannpde.pde.cells.passes import CellsFound, CellsPasses
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess, linearises, membranes
-from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 LOOSE = 1e-2
@@ -88,24 +88,24 @@ class Cells:
         wanted = wanted and (self.march is True or problem.domain.dim > 2)
         return wanted and not march_obstacles(problem)
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
         if self.weights:
             check_weights(problem, self.weights)
         with one_thread(problem.domain.dim < 3):  # small matrices wait for threads longer than they take
-            found = self._found(problem, tol, rng, watch)
-        return self._solution(problem, found, tol, watch, why)
+            found = self._found(problem, tol, rng, monitor)
+        return self._solution(problem, found, tol, monitor, why)
 
-    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch) -> CellsFound:
+    def _found(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsFound:
         if self._marches(problem):
-            marching = Marching(problem, tol, watch, self.tuning, self.weights)
-            passes = CellsPasses(problem, tol, watch, rng, self.tuning, self.degree, self.weights, marching)
-            return passes.run(Zero(len(problem.fields)), marching.first_tree(passes.draw()))
-        passes = CellsPasses(problem, tol, watch, rng, self.tuning, self.degree, self.weights)
+            marching = Marching(problem, tol, monitor, self.tuning, self.weights)
+            iterations = CellsIterations(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, marching)
+            return iterations.run(Zero(len(problem.fields)), marching.first_tree(iterations.draw()))
+        iterations = CellsIterations(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
         plain = problem.linear and self.guess is None  # any state will do
-        return passes.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, watch))
+        return iterations.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor))
 
-    def _start(self, problem: Problem, rng: np.random.Generator, watch: Watch) -> State:
+    def _start(self, problem: Problem, rng: np.random.Generator, monitor: Monitor) -> State:
         """The user's guess, or an integrator's, or the first that fits the conditions.
 
         Where equations have no linearisation there, the membrane that leaves least of them.
@@ -119,7 +119,8 @@ class Cells:
             return guess
         if not isinstance(problem.domain, SpaceTime):
             tried = [
-                CellsPasses(one, LOOSE, watch, rng, self.tuning).run(guess).best.network for one in membranes(problem)
+                CellsIterations(one, LOOSE, monitor, rng, self.tuning).run(guess).best.network
+                for one in membranes(problem)
             ]
             usable = [network for network in tried if linearises(problem, network)]
             if usable:
@@ -129,24 +130,24 @@ class Cells:
             "all derivatives vanish); pass rp.Cells(guess={…}) with a formula for each field"
         )
 
-    def _solution(self, problem: Problem, found: CellsFound, tol: float, watch: Watch, why: str) -> Solution:
+    def _solution(self, problem: Problem, found: CellsFound, tol: float, monitor: Monitor, why: str) -> Solution:
         best, network = found.best, found.best.network
         held_out = held_out_residual(problem, network)
-        ending, detail = found.ending, found.detail
+        status, detail = found.status, found.detail
         worst = max(held_out.values())
         veto = self.tuning.veto_march if isinstance(network, MarchedNetwork) else self.tuning.veto
-        if ending is Ending.CONVERGED and worst > max(veto, 3 * tol):
-            ending, detail = Ending.VETOED, f"two passes agree, but leave a relative residual of {worst:.1e}"
+        if status is Status.CONVERGED and worst > max(veto, 3 * tol):
+            status, detail = Status.VETOED, f"two iterations agree, but leave a relative residual of {worst:.1e}"
         measures: dict[str, float] = {}
         for term in problem.terms:
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        label = f"{len(network.boxes)} cells of degree {found.passes[-1].degree}"
+        label = f"{len(network.boxes)} cells of degree {found.iterations[-1].degree}"
         label += f", {network.steps} steps in time" if isinstance(network, MarchedNetwork) else ""
         return Solution(
-            problem=problem, fields=problem.fields, function=network, ending=ending, detail=detail,
+            problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=found.estimate, held_out=held_out, losses=best.losses,
             integrals={name: loss * measures[name] for name, loss in best.losses.items()},
-            story=CellsStory(found.passes), method=Choice(self.name, label, why), seconds=watch.elapsed,
+            history=CellsHistory(found.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
@@ -156,21 +157,21 @@ def along_a_line(problem: Problem) -> State | None:
 
 
 @dataclass(frozen=True)
-class CellsStory:
-    """What only cells can tell: the passes, with cells, residuals and changes."""
+class CellsHistory:
+    """What only cells can tell: the iterations, with cells, residuals and changes."""
 
-    passes: tuple[CellsPass, ...]
+    iterations: tuple[CellsIteration, ...]
 
     advice = "more time, a higher degree or a better guess of rp.Cells may help"
 
     def lines(self) -> list[str]:
         """For the report."""
-        return [f"pass {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+        return [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
-        return {"passes": [list(vars(one).values()) for one in self.passes]}
+        return {"iterations": [list(vars(one).values()) for one in self.iterations]}
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> CellsStory:
-        return cls(tuple(CellsPass(*row) for row in table["passes"]))
+    def from_table(cls, table: Mapping[str, Any]) -> CellsHistory:
+        return cls(tuple(CellsIteration(*row) for row in table["iterations"]))

@@ -41,12 +41,14 @@ class Place:
     tables: Mapping[MultiIndex, Array]
 
 
-def places_of(problem: Problem, mesh: Mesh, rng: np.random.Generator, pause: Callable[[], None]) -> list[list[Place]]:
-    """The places of all terms, by cell; pause : called between cells."""
+def places_of(
+    problem: Problem, mesh: Mesh, rng: np.random.Generator, checkpoint: Callable[[], None]
+) -> list[list[Place]]:
+    """The places of all terms, by cell; checkpoint : called between cells."""
     found: list[list[Place]] = [[] for _ in mesh.cells]
     rims = Rims(mesh.tree, next(cell.draw.nodes for _, cell in mesh.present), rng)
     for number, cell in mesh.present:
-        pause()
+        checkpoint()
         found[number] = [*_inside(problem, cell), *_beside(problem, mesh, rims, number, cell)]
     return found
 

@@ -207,7 +207,7 @@ class SpaceSystem:
         return cell
 
     def factor(
-        self, partials: Sequence[Sequence[Array]], shift: float | complex, pause: Callable[[], None]
+        self, partials: Sequence[Sequence[Array]], shift: float | complex, checkpoint: Callable[[], None]
     ) -> StageFactor:
         """The rows with ∂_t^k replaced by shift^k, factorised along the tree."""
         roots, coefficients = [], []
@@ -229,7 +229,7 @@ class SpaceSystem:
         def leaf(number: int) -> tuple[Kept, Remainder] | None:
             if self.mesh.cells[number] is None:
                 return None
-            pause()
+            checkpoint()
             functions, blocks = self.functions[number], []
             for rows, table, stretch in homes[number]:
                 height = stretch.rows.stop - stretch.rows.start
@@ -248,11 +248,11 @@ class SpaceSystem:
         leaves = leaves_of()
         left = [None if one is None else one[1] for one in leaves]
         try:
-            order = along_products(self.mesh.tree, self.mesh.owners, self.ties.widths, left, pause)
+            order = along_products(self.mesh.tree, self.mesh.owners, self.ties.widths, left, checkpoint)
         except Delicate:
             eliminated = self.ties.eliminated
             leaves = leaves_of()
-            order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
+            order, _ = factorise(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, checkpoint)
         kept = [None if one is None else one[0] for one in leaves]
         return StageFactor(SeminormalFactor(kept, order, self.ties.widths), tuple(coefficients), tuple(roots))
 

@@ -54,7 +54,7 @@ class CellsSystem:
 
     sizes (fields,) : of the fields, as far as known; loose (leaves,) : where a value that is prescribed at an outflow
         may be missed (see ``places.entering``); factors : of the rows of a term, by name
-    given : unknowns beside the fields; pause : called between cells
+    given : unknowns beside the fields; checkpoint : called between cells
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class CellsSystem:
         factors: Mapping[str, float],
         seed: int,
         given: Given | None = None,
-        pause: Callable[[], None] = lambda: None,
+        checkpoint: Callable[[], None] = lambda: None,
     ) -> None:
         self.given = given
         self.problem, self.mesh, self.sizes, self.loose, self.factors = problem, mesh, sizes, loose, factors
@@ -82,7 +82,7 @@ class CellsSystem:
             self.streams = Streams(problem, mesh, self.ties, fluxes, self.tuning.strongest)
         mixed = len({max(problem.order(name, axis) for axis in axes) for _, name in fields}) > 1
         self.calm = calm(mesh.tree, problem.domain, self.tuning.corner) if mixed else np.ones(len(mesh.cells))
-        self.places = places_of(problem, mesh, np.random.default_rng(seed), pause)
+        self.places = places_of(problem, mesh, np.random.default_rng(seed), checkpoint)
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
 
     # -------------------------------------------------------------------------------------------------------- rows
@@ -213,24 +213,24 @@ class CellsSystem:
 
     # ---------------------------------------------------------------------------------------------------- solution
 
-    def solve(self, state: State | Weights, pause: Callable[[], None]) -> tuple[Weights, bool]:
+    def solve(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[Weights, bool]:
         """Weights of the problem linearised at a state, and whether something is left free."""
-        found, free = self.solve_all(state, pause)
+        found, free = self.solve_all(state, checkpoint)
         return found[0], free
 
-    def solve_all(self, state: State | Weights, pause: Callable[[], None]) -> tuple[list[Weights], bool]:
+    def solve_all(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[list[Weights], bool]:
         """The same, followed by how the weights change with each number of what is given."""
         around: Around | Weights = state if isinstance(state, Weights) else self._around(state)
         if self.streams is not None and self.streams.places:
             self.streams.rescale(self.places, lambda place, number: self._coefficients(place, number, around))
 
         def leaf(number: int) -> tuple[Kept, Remainder] | None:
-            pause()
+            checkpoint()
             return self._leaf(number, around)
 
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
             leaves = list(pool.map(leaf, range(len(self.mesh.cells))))
-        traces, free = eliminate(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, pause)
+        traces, free = eliminate(self.mesh.tree, self.mesh.owners, self.ties.widths, leaves, checkpoint)
         fields, sides = len(self.problem.fields), self.sides
         cells = []
         for found in leaves:

@@ -84,13 +84,16 @@ class CellNode:
         """All leaves cut across these axes."""
         return self.refined(dict.fromkeys(self.leaves, axes)) if axes else self
 
-    def cut_at(self, axis: int, at: float) -> CellNode:
-        """A tree whose leaves nowhere reach across the plane of that place."""
-        if not self.bounds[axis, 0] < at < self.bounds[axis, 1]:
+    def cut_at(self, axis: int, at: float, slack: float = 0.0) -> CellNode:
+        """A tree whose leaves nowhere reach across the plane of that coordinate by more than some slack.
+
+        A plane within the slack of a leaf's end is that end: rounding must not make a leaf of its own.
+        """
+        if not self.bounds[axis, 0] + slack < at < self.bounds[axis, 1] - slack:
             return self
         if self.children is None:
             return self.split(axis, at=at)
-        lower, upper = (child.cut_at(axis, at) for child in self.children)
+        lower, upper = (child.cut_at(axis, at, slack) for child in self.children)
         return replace(self, children=(lower, upper))
 
     def cut_near(self, point: Array, axis: int, slack: float) -> CellNode:

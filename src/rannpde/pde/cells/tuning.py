@@ -15,9 +15,10 @@ class CellsTuning:
     columns : cosines, sines and 1 per polynomial of the degree; fewer lose digits, more cost time
     frequency : largest frequency on [-1, 1] over the degree, by dimension; 0.2 to 0.25 gave most digits on a line and
         in the plane; in space degrees are low, and with 0.2 smooth solutions in a cube ended at 2e-8, with 0.14 at 2e-9
-    spread : each pass multiplies the frequency by a number between these: two passes share less of their error
-    shake : cuts are moved by up to this share of the cells beside them, by dimension, each pass elsewhere: likewise; in
-        the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at curved sides
+    spread : each iteration multiplies the frequency by a number between these: two iterations share less of their error
+    shake : cuts are moved by up to this share of the cells beside them, by dimension, each iteration elsewhere:
+        likewise; in the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at
+        curved sides
     first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
     more_nodes : nodes per axis beyond the degree
     cutoff : singular functions below it, relative to 1, are left out, and what they would add to a solution is lost, in
@@ -35,18 +36,18 @@ class CellsTuning:
     strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
     leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
         cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
-    degree, alike : polynomial degrees at tol = 1 and what each digit of tol adds; a pass with fewer than ``alike``
-        times the cells of the one before takes one more or less: of two with the same degree the functions differ, but
-        not what both lack, and the estimate is too low (17 times behind a backward step)
+    degree, alike : polynomial degrees at tol = 1 and what each digit of tol adds; an iteration with fewer than
+        ``alike`` times the cells of the one before takes one more or less: of two with the same degree the functions
+        differ, but not what both lack, and the estimate is too low (17 times behind a backward step)
     most_degree : largest, by dimension, beyond which rounding says more
     per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
     mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
-        falls when nothing is left to cut and passes still differ, by ``boldest`` of the largest residual at most
-    share : estimate over difference of two passes; two independent errors of a size differ by √2 of it
+        falls when nothing is left to cut and iterations still differ, by ``boldest`` of the largest residual at most
+    share : estimate over difference of two iterations; two independent errors of a size differ by √2 of it
     cornered : the same for flows and other systems round re-entrant corners, for re-entrant edges of solids, and where
-        interfaces cross: behind a step errors were three and four times the difference of the last two passes, at
+        interfaces cross: behind a step errors were three and four times the difference of the last two iterations, at
         an edge twice, at crossings up to seven times
-    trust, least : where the later pass leaves a smaller residual, the estimate of its error is smaller too, by
+    trust, least : where the later iteration leaves a smaller residual, the estimate of its error is smaller too, by
         ``trust`` times that ratio but by ``least`` at most, of a march by ``least_march``
     lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
     veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
@@ -63,9 +64,9 @@ class CellsTuning:
     worth : steps must be left for longer ones to be worth their new factors, which cost about eight steps
     many_stages : steps of a smaller tolerance have five stages, others three
     first_level : the first step of a first march is 2 to the minus this of the time
-    loosest, loose_share, time_share, tighter : tolerance of steps in the first pass; over the residual of the pass
-        before (at 0.03 passes round 17 discs differed by their steps in time, and one more was needed); over the wanted
-        error; and by how much each pass is tighter than the one before once space is resolved
+    loosest, loose_share, time_share, tighter : tolerance of steps in the first iteration; over the residual of the
+        iteration before (at 0.03 iterations round 17 discs differed by their steps in time, and one more was needed);
+        over the wanted error; and by how much each iteration is tighter than the one before once space is resolved
     """
 
     columns: float = 1.3

@@ -15,14 +15,14 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import Factor
-from rannpde.pde.collocation.newton import Descent, GaussNewton, Iteration
+from rannpde.pde.collocation.newton import Descent, GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.pieces import BoxFeatures, Density, Piece, PiecewiseNetwork, PointDraw, Scales
 from rannpde.pde.collocation.system import CollocationSystem, Matching, Rows, assemble
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.functions import State, Zero
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of
-from rannpde.pde.watch import Ending
 
 SMOOTH_CUTOFF = 1e-10
 """Rank cut of a projection: a guess is wanted with small coefficients, not with its last digits."""
@@ -58,7 +58,7 @@ class Recipe:
     weights: Mapping[str, float] = field(default_factory=dict)
     points_per_column: float = 3.0
     tuning: CollocationTuning = field(default_factory=CollocationTuning)
-    notice: Callable[[int, int], Ending | None] | None = None
+    notice: Callable[[int, int], Status | None] | None = None
     """Called with (columns, steps)."""
 
     def over(self, columns: int) -> bool:
@@ -102,9 +102,9 @@ def _iterate(system: CollocationSystem, state: State, recipe: Recipe) -> tuple[C
     step = Factor.of(jacobian, right).solve(newton.cutoff)
     seconds = perf_counter() - start
     norm = float(np.linalg.norm(system.residual(step.solution)))
-    first = Iteration(norm, 1.0, 0.0, step.rank, step.condition)
+    first = GaussNewtonStep(norm, 1.0, 0.0, step.rank, step.condition)
     if system.linear or newton.kept(norm, float(np.linalg.norm(jacobian @ step.solution - right))):
-        return system, Descent(step.solution, (first,), Ending.CONVERGED, "", seconds)
+        return system, Descent(step.solution, (first,), Status.CONVERGED, "", seconds)
     notice = None if recipe.notice is None else lambda number: recipe.notice(system.size, number)  # type: ignore[misc]
     if not np.isfinite(norm) or norm > 10 * _state_norm(system, state):
         start = perf_counter()
@@ -113,7 +113,7 @@ def _iterate(system: CollocationSystem, state: State, recipe: Recipe) -> tuple[C
         rest = newton.run(system, vector, notice)
     else:
         rest = newton.run(system, step.solution, notice)
-        rest = replace(rest, history=(first, *rest.history))
+        rest = replace(rest, steps=(first, *rest.steps))
     return system, replace(rest, solve_seconds=seconds + rest.solve_seconds)
 
 

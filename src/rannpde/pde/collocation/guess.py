@@ -145,7 +145,7 @@ class GrowingWindow:
 
     def solve(self, state: State, number: int) -> Attempt:
         """One solve on the whole interval with features placed for that state."""
-        label = f"width {self.width}, placed, pass {number}"
+        label = f"width {self.width}, placed, iteration {number}"
         return placed_attempt(self.problem, self.width, state, self.rng, self._recipe, label)
 
     @property

@@ -15,7 +15,7 @@ structure, or nobody could state them, and a rough solution shows it. Three kind
   σ_ik, make neurons Π_i Σ_k n_ik (σ_ik/σ_i0) v_ik(x_i).
 
 If the structure is there and the solution good to δ, then λ_0 ~ δ², σ_i1 ~ δ: the neurons of the next draw deviate by δ
-from what the solution seems to be, and one pass squares the error. If it is not there, the laws are broad, and the
+from what the solution seems to be, and one iteration squares the error. If it is not there, the laws are broad, and the
 held-out residual prefers ridges that nobody taught.
 """
 

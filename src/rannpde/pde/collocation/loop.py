@@ -1,4 +1,4 @@
-"""The story of passes: answers one after the other, how far they are apart, and what that says about the error."""
+"""The story of iterations: answers one after the other, how far they are apart, and what that says about the error."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from rannpde.pde.collocation.attempt import Attempt
 from rannpde.pde.collocation.layers import Curved
 from rannpde.pde.functions import State
+from rannpde.pde.monitor import Status
 from rannpde.pde.residual import distance
-from rannpde.pde.watch import Ending
 
 if TYPE_CHECKING:
-    from rannpde.pde.collocation.passes import CollocationPasses
+    from rannpde.pde.collocation.iterations import CollocationIterations
 
 CLOSE = 1e-2
 """Draws that differ by less are two approximations of one solution."""
@@ -24,8 +24,9 @@ SAME = 0.05
 
 
 @dataclass(frozen=True)
-class CollocationPass:
-    """One pass: neurons, the largest relative held-out residual, the difference to the pass before, seconds."""
+class CollocationIteration:
+    """One iteration: neurons, the largest relative held-out residual, the difference to the iteration before,
+    seconds."""
 
     width: int
     score: float
@@ -39,13 +40,13 @@ class CollocationPass:
 
 @dataclass(frozen=True, eq=False)
 class CollocationFound:
-    """What the passes found: the best attempt, all others, the estimate and how it ended."""
+    """What the iterations found: the best attempt, all others, the estimate and how it ended."""
 
     best: Attempt
     tried: tuple[Attempt, ...]
-    passes: tuple[CollocationPass, ...]
+    iterations: tuple[CollocationIteration, ...]
     estimate: float
-    ending: Ending
+    status: Status
     detail: str = ""
 
     @property
@@ -54,20 +55,20 @@ class CollocationFound:
 
 
 class Drawer(Protocol):
-    """One pass of some width from a state: the attempts it made, the answer first."""
+    """One iteration of some width from a state: the attempts it made, the answer first."""
 
     def __call__(self, width: int, state: State, number: int) -> list[Attempt]: ...
 
 
 class Loop:
-    """The story of passes: answers one after the other, their differences, and what they amount to."""
+    """The story of iterations: answers one after the other, their differences, and what they amount to."""
 
-    def __init__(self, owner: CollocationPasses) -> None:
+    def __init__(self, owner: CollocationIterations) -> None:
         self.owner = owner
         self.answers: list[Attempt] = []
         self.others: list[Attempt] = []
-        self.passes: list[CollocationPass] = []
-        self.ending: Ending | None = None
+        self.iterations: list[CollocationIteration] = []
+        self.status: Status | None = None
 
     @property
     def best(self) -> Attempt:
@@ -77,8 +78,8 @@ class Loop:
     @property
     def rivals(self) -> list[Attempt]:
         """The answers of the best one's width, the best first."""
-        width = self.passes[self.answers.index(self.best)].width
-        same = [one for one, told in zip(self.answers, self.passes, strict=True) if told.width == width]
+        width = self.iterations[self.answers.index(self.best)].width
+        same = [one for one, told in zip(self.answers, self.iterations, strict=True) if told.width == width]
         return sorted(same, key=lambda one: one.score)
 
     @property
@@ -87,7 +88,7 @@ class Loop:
         if self.best.score > self.owner.tuning.unsolved:
             return np.inf
         rivals = self.rivals
-        return self._distance(rivals[0], rivals[1]) if len(rivals) > 1 else self.passes[-1].difference
+        return self._distance(rivals[0], rivals[1]) if len(rivals) > 1 else self.iterations[-1].difference
 
     @property
     def agreed(self) -> bool:
@@ -111,10 +112,10 @@ class Loop:
     @property
     def stalled(self) -> bool:
         """Whether neither the difference nor the residual of the last pair is much smaller than of the one before."""
-        pairs = [k for k in range(1, len(self.passes)) if self.passes[k].width == self.passes[k - 1].width]
+        pairs = [k for k in range(1, len(self.iterations)) if self.iterations[k].width == self.iterations[k - 1].width]
         if len(pairs) < 2:
             return False
-        before, last = (self.passes[k] for k in pairs[-2:])
+        before, last = (self.iterations[k] for k in pairs[-2:])
         keep = self.owner.tuning.stall
         return last.difference > keep * before.difference and last.score > keep * before.score
 
@@ -124,57 +125,57 @@ class Loop:
         return len(self.answers) >= 4 and bool(self._undetermined())
 
     def step(self, draw: Drawer, width: int, state: State) -> bool:
-        """One pass; whether the clock or the keyboard says to end."""
+        """One iteration; whether the clock or the keyboard says to end."""
         owner, number = self.owner, len(self.answers) + 1
-        owner.number, begin = number, owner.watch.elapsed
+        owner.number, begin = number, owner.monitor.elapsed
         try:
             answer, *others = draw(width, state, number)
             difference = self._distance(self.answers[-1], answer) if self.answers else np.inf
             owner.estimate = difference
-            owner.watch.tell(number, len(answer.descent.history), width=width, estimate=difference)
+            owner.monitor.tell(number, len(answer.descent.steps), width=width, estimate=difference)
         except KeyboardInterrupt:
             if not self.answers:
                 raise
-            self.ending = Ending.INTERRUPTED
+            self.status = Status.INTERRUPTED
             return True
         self.answers.append(answer)
         self.others += others
-        self.passes.append(CollocationPass(width, answer.score, difference, owner.watch.elapsed - begin))
-        if owner.watch.over:
-            self.ending = Ending.BUDGET
-        return self.ending is not None
+        self.iterations.append(CollocationIteration(width, answer.score, difference, owner.monitor.elapsed - begin))
+        if owner.monitor.exhausted:
+            self.status = Status.BUDGET
+        return self.status is not None
 
     def _distance(self, one: Attempt, other: Attempt) -> float:
         return distance(one.network, other.network, self.owner.points)
 
     def found(self) -> CollocationFound:
-        """What the passes amount to."""
+        """What the iterations amount to."""
         tuning, difference = self.owner.tuning, self.difference
         ill = difference > tuning.ill_conditioned * self.best.score
         estimate = self.share * difference * (tuning.ill_share if ill else 1.0)
-        ending, detail = self._judged(estimate)
+        status, detail = self._judged(estimate)
         best = self.best
         tried = tuple(one for one in (*self.answers, *self.others) if one is not best)
-        return CollocationFound(best, tried, tuple(self.passes), estimate, ending, detail)
+        return CollocationFound(best, tried, tuple(self.iterations), estimate, status, detail)
 
-    def _judged(self, estimate: float) -> tuple[Ending, str]:
+    def _judged(self, estimate: float) -> tuple[Status, str]:
         owner, best = self.owner, self.best
         lenient = max(owner.tuning.lenient, 3 * owner.tol)
         free = self._undetermined() if estimate > owner.tol else ""
         if free:
-            return Ending.UNDETERMINED, free
-        if self.ending is not None and not (estimate <= owner.tol and best.score <= lenient):
-            return self.ending, ""
-        if not best.descent.ending.converged and best.descent.ending is Ending.NEWTON:
-            return Ending.NEWTON, best.descent.reason
+            return Status.UNDETERMINED, free
+        if self.status is not None and not (estimate <= owner.tol and best.score <= lenient):
+            return self.status, ""
+        if not best.descent.status.converged and best.descent.status is Status.NEWTON:
+            return Status.NEWTON, best.descent.reason
         if estimate <= owner.tol:
             if best.score <= lenient:
-                return Ending.CONVERGED, ""
-            return Ending.VETOED, f"two draws agree, but leave a relative residual of {best.score:.1e}"
+                return Status.CONVERGED, ""
+            return Status.VETOED, f"two draws agree, but leave a relative residual of {best.score:.1e}"
         told = f"two draws differ by {estimate:.1e}"
         if not np.isfinite(estimate):
             told = f"nothing is solved: the relative residual is {best.score:.1e}"
-        return (Ending.STALLED if self.stalled else Ending.DISAGREE), told
+        return (Status.STALLED if self.stalled else Status.DISAGREE), told
 
     def _undetermined(self) -> str:
         """What draws that all satisfy the equations do not share; empty where that is no more than their residuals."""

@@ -17,21 +17,21 @@ from rannpde.errors import choose, positive_integer, positive_number, reject, re
 from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
-from rannpde.pde.collocation.loop import CollocationFound, CollocationPass
-from rannpde.pde.collocation.newton import GaussNewton, Iteration
-from rannpde.pde.collocation.passes import CollocationPasses, by_slabs
+from rannpde.pde.collocation.iterations import CollocationIterations, by_slabs
+from rannpde.pde.collocation.loop import CollocationFound, CollocationIteration
+from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.tuning import CollocationTuning
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import check_weights
-from rannpde.pde.watch import Watch
 
 
 @dataclass(frozen=True)
 class Collocation:
     """Minimise the residuals of any stated problem at points by Gauss–Newton on the output weights.
 
-    width : neurons per piece; None doubles them until two passes agree
+    width : neurons per piece; None doubles them until two iterations agree
     scale : largest hidden weight on the domain mapped to [-1, 1]^n, one number or one per coordinate; None searches
     activation, law : of the hidden layer; not for periodic problems, whose features are cosines of whole frequencies
     placement : "uniform" draws neurons by the law, "placed" puts them where the solution varies, on a growing time
@@ -108,15 +108,15 @@ class Collocation:
         """Reasons to prefer another method that can solve the problem too: there are none."""
         return ()
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
         self._refuse_for(problem)
         found = (
-            by_slabs(problem, self, tol, watch, rng)
+            by_slabs(problem, self, tol, monitor, rng)
             if self.slabs > 1
-            else CollocationPasses(problem, self, tol, watch, rng).run()
+            else CollocationIterations(problem, self, tol, monitor, rng).run()
         )
-        return self._solution(problem, found, tol, watch, why)
+        return self._solution(problem, found, tol, monitor, why)
 
     def _refuse_for(self, problem: Problem) -> None:
         """Settings that this problem could not use, or that name what it does not have."""
@@ -130,33 +130,33 @@ class Collocation:
             require(same, "features of dim", self.features.dim, f"{problem.domain.dim}, as the domain")
         check_weights(problem, self.weights)
 
-    def _solution(self, problem: Problem, found: CollocationFound, tol: float, watch: Watch, why: str) -> Solution:
+    def _solution(self, problem: Problem, found: CollocationFound, tol: float, monitor: Monitor, why: str) -> Solution:
         best = found.best
         losses = {name: total / count for name, (total, count) in best.losses.items()}
         measures: dict[str, float] = {}
         for term in problem.terms:
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
         tried = tuple(dict.fromkeys((one.label, one.score) for one in found.tried))
-        story = CollocationStory(best.descent.history, found.passes, tried, found.linear_seconds)
+        history = CollocationHistory(best.descent.steps, found.iterations, tried, found.linear_seconds)
         return Solution(
-            problem=problem, fields=problem.fields, function=best.network, ending=found.ending, detail=found.detail,
+            problem=problem, fields=problem.fields, function=best.network, status=found.status, detail=found.detail,
             estimate=found.estimate, held_out=best.held_out, losses=losses,
             integrals={name: loss * measures.get(name, 1.0) for name, loss in losses.items()},
-            story=story, method=Choice(self.name, f"collocation, {best.label}", why), seconds=watch.elapsed,
+            history=history, method=Choice(self.name, f"collocation, {best.label}", why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class CollocationStory:
+class CollocationHistory:
     """What only collocation can tell.
 
-    history : residual norm, step, damping, rank and condition of every Gauss–Newton step of the answer
-    passes : widths, residuals and differences; tried : what the choice of scale compared, (label, residual)
+    newton_steps : residual norm, step, damping, rank and condition of every Gauss–Newton step of the answer
+    iterations : widths, residuals and differences; tried : what the choice of scale compared, (label, residual)
     linear_seconds : time inside orthogonal factorisations
     """
 
-    history: tuple[Iteration, ...]
-    passes: tuple[CollocationPass, ...]
+    newton_steps: tuple[GaussNewtonStep, ...]
+    iterations: tuple[CollocationIteration, ...]
     tried: tuple[tuple[str, float], ...]
     linear_seconds: float
 
@@ -164,27 +164,27 @@ class CollocationStory:
 
     def lines(self) -> list[str]:
         """For the report."""
-        told = [f"pass {number}: {one}" for number, one in enumerate(self.passes, start=1)]
-        if self.history:
-            last = self.history[-1]
-            told.append(f"{len(self.history)} step(s), rank {last.rank}, condition {last.condition:.1e}")
+        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        if self.newton_steps:
+            last = self.newton_steps[-1]
+            told.append(f"{len(self.newton_steps)} step(s), rank {last.rank}, condition {last.condition:.1e}")
         told += [f"tried {label}: {score:.2e}" for label, score in self.tried]
         return [*told, f"{self.linear_seconds:.2f} s in orthogonal factorisations"]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         return {
-            "history": [list(vars(one).values()) for one in self.history],
-            "passes": [list(vars(one).values()) for one in self.passes],
+            "newton_steps": [list(vars(one).values()) for one in self.newton_steps],
+            "iterations": [list(vars(one).values()) for one in self.iterations],
             "tried": [list(one) for one in self.tried],
             "linear_seconds": self.linear_seconds,
         }
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> CollocationStory:
+    def from_table(cls, table: Mapping[str, Any]) -> CollocationHistory:
         return cls(
-            tuple(Iteration(*row) for row in table["history"]),
-            tuple(CollocationPass(*row) for row in table["passes"]),
+            tuple(GaussNewtonStep(*row) for row in table["newton_steps"]),
+            tuple(CollocationIteration(*row) for row in table["iterations"]),
             tuple((str(label), float(score)) for label, score in table["tried"]),
             float(table["linear_seconds"]),
         )

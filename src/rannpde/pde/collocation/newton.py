@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.fitting.orthogonal import Factor, SolvedRows
-from rannpde.pde.watch import Ending
+from rannpde.pde.monitor import Status
 
 _ROUNDING = 100 * float(np.finfo(float).eps)
 """A residual below this share of its own summands |J| |c| is rounding."""
@@ -30,7 +30,7 @@ class NonlinearSystem(Protocol):
 
 
 @dataclass(frozen=True)
-class Iteration:
+class GaussNewtonStep:
     """One row of the convergence history: residual norm after the step, step length or damping, rank, condition."""
 
     norm: float
@@ -45,8 +45,8 @@ class Descent:
     """Where the iteration ended: ``vector`` is the best iterate, whatever the reason to stop."""
 
     vector: Array
-    history: tuple[Iteration, ...]
-    ending: Ending
+    steps: tuple[GaussNewtonStep, ...]
+    status: Status
     reason: str
     solve_seconds: float
     """Time inside orthogonal factorisations."""
@@ -74,29 +74,29 @@ class GaussNewton:
         require(0 < self.cutoff < 1, "cutoff", self.cutoff, "a number in (0, 1)")
 
     def run(
-        self, system: NonlinearSystem, vector: Array, notice: Callable[[int], Ending | None] | None = None
+        self, system: NonlinearSystem, vector: Array, notice: Callable[[int], Status | None] | None = None
     ) -> Descent:
         """Minimise |residual|² from that vector. A linear system takes one solve.
 
         A residual that is not finite at the start is an InputError; later it shortens the step, and if no step
         helps the last good iterate is returned with the reason. ``notice`` is called with the number of steps done; an
-        Ending that it returns ends the iteration.
+        Status that it returns ends the iteration.
         """
         norm = _norm(system.residual(vector))
         if not np.isfinite(norm):
             raise InputError(
                 "the residual is not finite at the first guess (a logarithm or root leaves its domain); pass guess=…"
             )
-        history: list[Iteration] = []
+        history: list[GaussNewtonStep] = []
         seconds = 0.0
 
-        def ended(ending: Ending, reason: str) -> Descent:
-            return Descent(vector, tuple(history), ending, reason, seconds)
+        def ended(status: Status, reason: str) -> Descent:
+            return Descent(vector, tuple(history), status, reason, seconds)
 
         for number in range(1, self.iterations + 1):
             residual, jacobian = system.linearise(vector)
             if not np.isfinite(jacobian).all():
-                return ended(Ending.NEWTON, "the Jacobian is not finite at the last iterate")
+                return ended(Status.NEWTON, "the Jacobian is not finite at the last iterate")
             start = perf_counter()
             factor = Factor.of(jacobian, -residual)
             step = factor.solve(self.cutoff)
@@ -111,8 +111,8 @@ class GaussNewton:
                 gain = _norm(jacobian @ step.solution + residual)
                 rounding = _ROUNDING * _norm(np.abs(jacobian) @ np.abs(vector))
                 if system.linear or gain > (1 - self.tolerance) * norm or norm <= rounding:
-                    return ended(Ending.CONVERGED, "no step lowers the residual further")
-                return ended(Ending.NEWTON, self._stuck(system, vector, step))
+                    return ended(Status.CONVERGED, "no step lowers the residual further")
+                return ended(Status.NEWTON, self._stuck(system, vector, step))
             promised = _norm(jacobian @ step.solution + residual)
             vector, iteration = found
             history.append(iteration)
@@ -121,11 +121,11 @@ class GaussNewton:
             reached = iteration.step == 1.0 and (stays or self.kept(iteration.norm, promised))
             norm = iteration.norm
             if system.linear or reached or norm == 0:
-                return ended(Ending.CONVERGED, "")
+                return ended(Status.CONVERGED, "")
             stop = notice(number) if notice is not None else None
             if stop is not None:
                 return ended(stop, str(stop))
-        return ended(Ending.NEWTON, f"Gauss–Newton stopped after {self.iterations} iterations")
+        return ended(Status.NEWTON, f"Gauss–Newton stopped after {self.iterations} iterations")
 
     def kept(self, norm: float, promised: float) -> bool:
         """Whether a full step did what the linear model promised: what it leaves out is then below the residual."""
@@ -133,24 +133,24 @@ class GaussNewton:
 
     def _search(
         self, system: NonlinearSystem, vector: Array, step: SolvedRows, norm: float
-    ) -> tuple[Array, Iteration] | None:
+    ) -> tuple[Array, GaussNewtonStep] | None:
         length = 1.0
         while length >= self.smallest_step:
             trial = vector + length * step.solution
             new = _norm(system.residual(trial))
             if np.isfinite(new) and new < norm * (1 - 1e-4 * length):
-                return trial, Iteration(new, length, 0.0, step.rank, step.condition)
+                return trial, GaussNewtonStep(new, length, 0.0, step.rank, step.condition)
             length /= 2
         return None
 
     def _damp(
         self, system: NonlinearSystem, vector: Array, factor: Factor, norm: float
-    ) -> tuple[Array, Iteration] | None:
+    ) -> tuple[Array, GaussNewtonStep] | None:
         for damping in self.dampings:
             step = factor.damped(damping)
             new = _norm(system.residual(vector + step.solution))
             if np.isfinite(new) and new < norm * (1 - 1e-4):
-                return vector + step.solution, Iteration(new, 0.0, damping, step.rank, step.condition)
+                return vector + step.solution, GaussNewtonStep(new, 0.0, damping, step.rank, step.condition)
         return None
 
     def _stuck(self, system: NonlinearSystem, vector: Array, step: SolvedRows) -> str:

@@ -37,7 +37,7 @@ class GrowingTuning:
 
     first, factor : the first window as a share of the time interval, and its growth from one solve to the next
     early_width : most neurons before the last window; more would resolve a kink of the guess too sharply
-    passes : solves on the last window, each with features placed for the one before
+    iterations : solves on the last window, each with features placed for the one before
     cutoff : rank cut; larger than elsewhere, since small coefficients extrapolate better
     points_per_column : more than elsewhere, as points gather at the front
     width : neurons unless given
@@ -46,7 +46,7 @@ class GrowingTuning:
     first: float = 0.02
     factor: float = 1.4
     early_width: int = 200
-    passes: int = 4
+    iterations: int = 4
     cutoff: float = 1e-10
     points_per_column: float = 6.0
     width: int = 400
@@ -54,17 +54,17 @@ class GrowingTuning:
 
 @dataclass(frozen=True)
 class LearningTuning:
-    """Laws learned from the pass before, in many coordinates. Poisson problems in 5-D and 10-D set them.
+    """Laws learned from the iteration before, in many coordinates. Poisson problems in 5-D and 10-D set them.
 
     dimensions : from this many coordinates on; below, ridges reach every tolerance
     scale : of the cosines' frequencies, for a gradient of length one on [-1, 1]^n; 0.5 to 1 is best throughout
-    step : other scales are this factor away, tried where a pass gains less than ``gain``
+    step : other scales are this factor away, tried where an iteration gains less than ``gain``
     free, freer : shares of ridges of any direction beside what was learned: few, or digits are lost where the structure
-        is exact; more where a pass gains little, as what the structure leaves out is theirs
+        is exact; more where an iteration gains little, as what the structure leaves out is theirs
     points, lines, degrees : where gradients are averaged; lines in each coordinate, and Legendre polynomials on each
-    first_width, rounds : neurons of the first pass, and solves of its search for a scale
-    gain : passes of one width go on while the residual falls to this share, and ``idle`` passes beyond
-    passes : most passes of one width
+    first_width, rounds : neurons of the first iteration, and solves of its search for a scale
+    gain : iterations of one width go on while the residual falls to this share, and ``idle`` iterations beyond
+    iterations : most iterations of one width
     common : estimates are so many times larger, as two draws of a learned law share what the structure leaves out: over
         sixty random problems, the error was up to 3.3 times the plain estimate (a product and 1e-4 of a ridge)
     hopeless : a residual above this shows nothing that could be learned
@@ -82,7 +82,7 @@ class LearningTuning:
     rounds: int = 4
     gain: float = 0.5
     idle: int = 2
-    passes: int = 10
+    iterations: int = 10
     common: float = 3.0
     hopeless: float = 0.9
 
@@ -91,15 +91,15 @@ class LearningTuning:
 class CollocationTuning:
     """Widths, scales, points and weights of collocation.
 
-    first_width, last_width : neurons of the first and of the widest pass; most_columns : of all fields together, since
-        an orthogonal factorisation costs the cube
+    first_width, last_width : neurons of the first and of the widest iteration; most_columns : of all fields together,
+        since an orthogonal factorisation costs the cube
     estimate_share : error of the better of two draws of one width over their difference: 0.7 if they are alike
     ill_conditioned, ill_share : draws that differ by so many times their residual share what a small residual does not
         see (Cauchy data for Laplace: error 11 times the plain estimate; a load of width 1e-4: 3 times); the estimate is
         then so many times larger
     unsolved : a residual above this is not worth a second draw, and no estimate is known
     alike : draws whose residuals differ by more are no measure of the better one: a third is made
-    stall : passes end when difference and residual both keep more than this share of those at half the width
+    stall : iterations end when difference and residual both keep more than this share of those at half the width
     undetermined : draws that differ by this many times their residuals differ by what the equations leave free
     lenient : the largest relative held-out residual of a solution that is called solved, or three times the tolerance
 

@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.method import Cells, CellsStory
+from rannpde.pde.cells.method import Cells, CellsHistory
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
@@ -26,9 +26,9 @@ from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.response.influence import Influence, weak_form
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
-from rannpde.pde.watch import Ending, Watch
 
 
 class Forward(Protocol):
@@ -60,17 +60,17 @@ def identify(
     forward: Forward,
     uncertainty: Uncertainty,
     rng: np.random.Generator,
-    watch: Watch,
+    monitor: Monitor,
 ) -> Identified:
     """The unknowns of one problem, or of several that share them."""
-    search = Rounds(problems, tol, forward, rng, watch)
+    search = Rounds(problems, tol, forward, rng, monitor)
     search.run()
     return search.result(uncertainty)
 
 
 def response_at_guess(problem: Problem, tol: float, forward: Forward, rng: np.random.Generator) -> Sensitivity:
     """The solution at the guesses with its derivatives by the unknowns."""
-    search = Rounds([problem], tol, forward, rng, Watch())
+    search = Rounds([problem], tol, forward, rng, Monitor())
     solution = forward(problem.at({}), tol, rng)
     response = search.model(problem, solution, tol).respond(search.vector)
     values = {n: float(search.unknowns.guess[search.unknowns.slices[n].start]) for n in search.unknowns.numbers}
@@ -81,9 +81,9 @@ class Rounds:
     """The rounds, and what they have found so far."""
 
     def __init__(
-        self, problems: Sequence[Problem], tol: float, forward: Forward, rng: np.random.Generator, watch: Watch
+        self, problems: Sequence[Problem], tol: float, forward: Forward, rng: np.random.Generator, monitor: Monitor
     ) -> None:
-        self.problems, self.tol, self.forward, self.rng, self.watch = problems, tol, forward, rng, watch
+        self.problems, self.tol, self.forward, self.rng, self.monitor = problems, tol, forward, rng, monitor
         self.unknowns = Unknowns(problems[0], rng)
         self.measured = [one for problem in problems for one in problem.measurements]
         self.vector, self.noise = self.unknowns.guess, Noise.of(self.measured)
@@ -109,11 +109,11 @@ class Rounds:
             moved = self.between = np.abs(self.vector - before)
             spread = np.sqrt(np.diag(self.fits[-1].covariance))
             near = moved <= np.maximum(NEAR * np.abs(self.vector), spread)
-            if self.watch.over or near[[self.unknowns.slices[n].start for n in self.unknowns.numbers]].all():
+            if self.monitor.exhausted or near[[self.unknowns.slices[n].start for n in self.unknowns.numbers]].all():
                 break
         tol = self._tolerance()
         for number in range(1 + FINAL_ROUNDS):
-            if self.watch.over:
+            if self.monitor.exhausted:
                 break
             self._solve(tol)
             if number > 0:
@@ -121,7 +121,7 @@ class Rounds:
                 self.agreed = self._agree(tol)
                 if self.agreed:
                     break
-            if self.watch.over or number == FINAL_ROUNDS:
+            if self.monitor.exhausted or number == FINAL_ROUNDS:
                 break
             self._fit(tol)
 
@@ -156,7 +156,7 @@ class Rounds:
     def _fit(self, tol: float) -> None:
         """The unknowns on the discretisations of the last solutions."""
         self.models = [self.model(p, s, tol) for p, s in zip(self.problems, self.solutions, strict=True)]
-        self.regression = Regression(self.problems, self.unknowns, self.models, over=lambda: self.watch.over)
+        self.regression = Regression(self.problems, self.unknowns, self.models, over=lambda: self.monitor.exhausted)
         damping = DAMPING if not self.fits else LEAST_DAMPING
         try:
             fit = self.regression.fit(
@@ -168,7 +168,7 @@ class Rounds:
             return  # what the round before found is what there is
         self.fits.append(fit)
         self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
-        self.watch.tell(len(self.fits), fit.steps, estimate=self.solutions[0].estimate)
+        self.monitor.tell(len(self.fits), fit.steps, estimate=self.solutions[0].estimate)
 
     def _shift(self) -> Array:
         """How far the last solutions, at the unknowns of the last fit, would move them (p,)."""
@@ -183,17 +183,17 @@ class Rounds:
     def model(self, problem: Problem, solution: Solution, tol: float) -> Model:
         function = solution.function
         if isinstance(function, CellNetwork):
-            assert isinstance(solution.story, CellsStory)
-            degree = solution.story.passes[-1].degree
-            return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.watch.over)
+            assert isinstance(solution.history, CellsHistory)
+            degree = solution.history.iterations[-1].degree
+            return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.monitor.exhausted)
         if isinstance(function, MarchedNetwork) and not self.unknowns.bases:
-            assert isinstance(solution.story, CellsStory)
-            degree = solution.story.passes[-1].degree
-            return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.watch)
+            assert isinstance(solution.history, CellsHistory)
+            degree = solution.history.iterations[-1].degree
+            return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.monitor)
         if isinstance(function, Evolved):
             influence = self._influence(problem, function)
             if influence.fits(function):
-                over = lambda: self.watch.over  # noqa: E731
+                over = lambda: self.monitor.exhausted  # noqa: E731
                 return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
             whole = self._at_once(problem, tol)
             if whole is not None:
@@ -214,9 +214,8 @@ class Rounds:
         method = Cells(march=False)
         if not self.by_cells or problem.domain.dim > 2 or method.obstacles(problem):
             return None
-        left = None if self.watch.seconds is None else max(self.watch.seconds - self.watch.elapsed, 0.1)
         own = problem.at(self.unknowns.values(self.vector))
-        found = method.solve(own, tol, self.rng, Watch(self.watch.progress, left), "sensitivities by cells")
+        found = method.solve(own, tol, self.rng, self.monitor.rest(), "sensitivities by cells")
         self.by_cells = found.converged
         return found if found.converged else None
 
@@ -259,11 +258,11 @@ class Rounds:
         between = np.where(np.isfinite(self.between), self.between, 0.0)
         spread = fit.covariance + np.diag(between**2)
         parameters = self._parameters(fit, spread, factor, uncertainty)
-        ending, detail = self._ending(fit, parameters)
+        status, detail = self._status(fit, parameters)
         chosen = [self.unknowns.slices[name].start for name in self.unknowns.numbers]
         problem = self.problems[0]
         own = {f.name: getattr(first, f.name) for f in fields(Solution)}
-        own |= {"problem": problem, "ending": ending, "detail": detail, "seconds": self.watch.elapsed}
+        own |= {"problem": problem, "status": status, "detail": detail, "seconds": self.monitor.elapsed}
         every = [(k, one.name) for k, p in enumerate(self.problems, start=1) for one in p.measurements]
         names = [f"{name} {k}" if len(self.problems) > 1 else name for k, name in every]
         sizes = [float(np.sqrt(np.mean(shape**2))) for shape in fit.noise.shapes]
@@ -316,36 +315,36 @@ class Rounds:
             )  # fmt: skip
         return found
 
-    def _ending(self, fit: Regressed, parameters: dict[str, Parameter]) -> tuple[Ending, str]:
+    def _status(self, fit: Regressed, parameters: dict[str, Parameter]) -> tuple[Status, str]:
         worst = next((s for s in self.solutions if not s.converged), self.solutions[0])
         free = [name for name, one in parameters.items() if not np.isfinite(one.std)]
-        if self.watch.over and not self.agreed:
-            return Ending.BUDGET, str(Ending.BUDGET)
+        if self.monitor.exhausted and not self.agreed:
+            return Status.BUDGET, str(Status.BUDGET)
         if len(fit.free) and free:
-            return Ending.UNDETERMINED, _valley(fit, self.unknowns, free)
+            return Status.UNDETERMINED, _valley(fit, self.unknowns, free)
         if not fit.settled:
-            return Ending.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
+            return Status.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
         if not worst.converged:
-            return worst.ending, worst.detail
+            return worst.status, worst.detail
         for one, scale in zip(self.measured, fit.noise.scales, strict=True):
             size = float(np.sqrt(np.mean(one.values**2))) or 1.0
             if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
                 missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
-                return Ending.VETOED, f"{missed}: give their noise, or mend the equations"
+                return Status.VETOED, f"{missed}: give their noise, or mend the equations"
         for k, one in enumerate(self.measured):
             if one.noise is not None and one.noise.any() and one.loss == "squares" and fit.misfit(k) > CONTRADICTED:
                 held = "".join(f"{n} is {p.note}, " for n, p in parameters.items() if p.note.startswith("held"))
                 missed = f"{held}the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
                 mend = "mend the equations or bounds" if held else "mend the equations"
                 degree = ", or a larger degree" if self.unknowns.bases else ""
-                return Ending.VETOED, f"{missed}: {mend}, give a larger noise{degree}"
+                return Status.VETOED, f"{missed}: {mend}, give a larger noise{degree}"
         unmet = float(np.sqrt(np.mean(np.square(fit.rows.pinned)))) if len(fit.rows.pinned) else 0.0
         if unmet > UNMET:
             lacking = f"the conditions on unknown functions alone are missed by {unmet * PIN:.1e} of their size"
-            return Ending.VETOED, f"{lacking}; give a larger degree, or conditions that agree"
+            return Status.VETOED, f"{lacking}; give a larger degree, or conditions that agree"
         if not self.agreed:
-            return Ending.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
-        return Ending.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
+            return Status.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
+        return Status.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
 
     def _told(self, fit: Regressed) -> tuple[str, ...]:
         known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"

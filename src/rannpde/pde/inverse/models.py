@@ -30,9 +30,9 @@ from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.response.again import march_again
 from rannpde.pde.lines.response.influence import Influence, weak_form
 from rannpde.pde.lines.response.sensitivities import sensitive
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
-from rannpde.pde.watch import Watch
 
 NEWTON_STEPS = 20
 SMOOTHLY = 0.1
@@ -251,10 +251,10 @@ class MarchedModel:
         degree: int,
         tol: float,
         rng: np.random.Generator,
-        watch: Watch,
+        monitor: Monitor,
     ) -> None:
         assert isinstance(problem.domain, SpaceTime)
-        self.problem, self.unknowns, self.tol, self.watch = problem, unknowns, tol, watch
+        self.problem, self.unknowns, self.tol, self.monitor = problem, unknowns, tol, monitor
         space, tuning = problem.domain.space, CellsTuning()
         draw, names = Draw.sample(space.dim, degree, tuning, rng), space.names
         self.mesh = MeshBuilder(space, draw).build(start.cells.tree, tuple(map(names.index, problem.periodic)))
@@ -278,7 +278,7 @@ class MarchedModel:
     def _march(self, vector: Array, near: list[tuple[Problem, float]]) -> State:
         """A march with those beside it: outputs are the fields, then their changes."""
         forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
-        marching = Marching(forward, self.tol, self.watch, self.tuning, {})
+        marching = Marching(forward, self.tol, self.monitor, self.tuning, {})
         found = marching.with_changes(self.mesh, self.sizes, self.seed, near)
         whole = len(found.orders) == outputs and found.times[-1] >= found.end * (1 - 1e-9)
         return found if whole else Unanswered(outputs)

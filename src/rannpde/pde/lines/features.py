@@ -3,8 +3,8 @@
     1/ℓ(x) = max over time and fields of  √( (2/L)² + |∇u|²/U² ) + √( |∇²u|/U ),
 
 with L the size of the domain and U half the range of the field. A layer of thickness δ has 1/ℓ ≈ 1/δ; a smooth function
-on the domain has 1/ℓ of a few over L. Features and quadrature cells are placed by ℓ; the first pass takes it from the
-data of the problem, later ones from the solution of the pass before, at every time.
+on the domain has 1/ℓ of a few over L. Features and quadrature cells are placed by ℓ; the first iteration takes it
+from the data of the problem, later ones from the solution of the iteration before, at every time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rannpde.network.adapted import Adapted, inverse_length
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import DEPENDENT, Basis, Galerkin, Rule, build_basis
-from rannpde.pde.lines.passes import Grown, Setting, check_points, first_scales
+from rannpde.pde.lines.iterations import Grown, Setting, check_points, first_scales
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form, space_side_rule
@@ -200,14 +200,14 @@ def smoothed(space: Domain, inverse: Array, tuning: LinesTuning) -> Resolution:
     return Resolution(space, gaussian_filter(shaped, 0.6 * reach, mode="nearest").ravel(), tuning)
 
 
-# ------------------------------------------------------------------------------------------------------- one pass
+# ------------------------------------------------------------------------------------------------------- one iteration
 
 
 class AdaptedFeatures:
-    """Passes with random features adapted to the solution.
+    """Iterations with random features adapted to the solution.
 
-    One static basis, good for all that the solution does, serves a whole pass: rebuilding it on the way costs an error
-    at every transfer.
+    One static basis, good for all that the solution does, serves a whole iteration: rebuilding it on the way costs an
+    error at every transfer.
     """
 
     def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator) -> None:
@@ -220,7 +220,7 @@ class AdaptedFeatures:
         self.grown: Grown | None = None
 
     def run(self, number: int, tol: float) -> Evolved:
-        """The march of one pass over the whole time."""
+        """The march of one iteration over the whole time."""
         weak = self.touching or (self._carried(tol) and self.space.dim == 1)
         system = self._system(self.weak if weak else self.strong, max(tol, self.setting.tol))
         march = self.setting.march(tol, number, system, self.grown)
@@ -228,7 +228,7 @@ class AdaptedFeatures:
         return Evolved(self.weak, (Stretch(system, path),))
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
-        """Look at the solution for the next pass; False where even the widest basis would be too narrow."""
+        """Look at the solution for the next iteration; False where even the widest basis would be too narrow."""
         tuning = self.setting.tuning
         self.boost *= tuning.finer if failed else 1.0
         seen, self.scales = look(solution, tuning)

@@ -27,9 +27,9 @@ from rannpde.pde.lines.products.incompressible import flow_of
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import Polynomial
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.evolution import Evolution, constraints_of, evolution_form
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.watch import Ending
 
 _BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 _AXIS_ARRAYS = ("nodes", "weights", "left", "mixing")
@@ -184,9 +184,9 @@ def _positive(value: Any) -> float:
 
 
 def _about_path(path: Trajectory) -> dict[str, Any]:
-    ending = None if path.ending is None else path.ending.name
+    status = None if path.status is None else path.status.name
     return {
-        "ending": ending,
+        "status": status,
         "detail": path.detail,
         "end": path.end,
         "found": {k: list(v) for k, v in path.found.items()},
@@ -249,5 +249,5 @@ def _unpack_path(about: Mapping[str, Any], arrays: Mapping[str, Array], steps: t
     if not ((np.diff(times) > 0).all() and times[-2] < end <= times[-1]):
         raise FileError("the times of the file are not in order")
     found = {str(name): tuple(float(t) for t in when) for name, when in about["found"].items()}
-    ending = None if about["ending"] is None else Ending[about["ending"]]
-    return Trajectory((*times[:-1].tolist(), end), steps, ending, str(about["detail"]), found)
+    status = None if about["status"] is None else Status[about["status"]]
+    return Trajectory((*times[:-1].tolist(), end), steps, status, str(about["detail"]), found)

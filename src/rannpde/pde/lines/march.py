@@ -15,8 +15,8 @@ from rannpde.pde.lines.periodic.exponential import ExponentialRungeKutta
 from rannpde.pde.lines.periodic.kept import KeptStep
 from rannpde.pde.lines.radau import Dense, Dynamics, Operator, Polynomial, RadauCollocation, TimeUp
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.data import Clock
-from rannpde.pde.watch import Ending
 
 SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
 INTEGRATORS = ("RadauIIA", "ETDRK4", *SCIPY)
@@ -29,13 +29,13 @@ Event = Callable[[float, Array], float]
 class Trajectory:
     """The state as a function of time, piecewise polynomial: ``trajectory(times)`` is (n, M).
 
-    ending : why it ended before the last time, or None when it did not; detail : the same with its time
+    status : why it ended before the last time, or None when it did not; detail : the same with its time
     found : event → times at which it vanished
     """
 
     times: tuple[float, ...]
     steps: tuple[MarchStep, ...]
-    ending: Ending | None = None
+    status: Status | None = None
     detail: str = ""
     found: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
@@ -45,13 +45,13 @@ class Trajectory:
 
     @property
     def reliable(self) -> float:
-        """The time up to which passes are compared: the end, or a tenth before it where a singularity ended it."""
+        """The time up to which iterations are compared: the end, or a tenth before it where a singularity ended it."""
         return self.end if not self.broken else self.times[0] + 0.9 * (self.end - self.times[0])
 
     @property
     def broken(self) -> bool:
         """Whether a singularity, not the caller, ended the march."""
-        return self.ending in (Ending.INTEGRATOR, Ending.BLOW_UP)
+        return self.status in (Status.INTEGRATOR, Status.BLOW_UP)
 
     @property
     def last(self) -> Array:
@@ -88,7 +88,7 @@ class March:
     integrator : "RadauIIA" (collocation of an order chosen from tol), "ETDRK4" (for Fourier modes), or SciPy's
         "Radau", "BDF", "DOP853"
     events : name → function of (time, state) whose zeros are recorded; one with attribute ``terminal`` ends the march
-    notice : called with (steps, time reached) after every step; an Ending that it returns ends the march
+    notice : called with (steps, time reached) after every step; an Status that it returns ends the march
     clock : the lengths of the data in time, which steps may not pass unseen
     caution : factor of the collocation's first step; another sequence of steps makes another error in time
     over : whether the time allowed is used up, asked in the middle of steps too
@@ -102,7 +102,7 @@ class March:
     clock: Clock = field(default_factory=Clock)
     integrator: str = "RadauIIA"
     events: Mapping[str, Event] = field(default_factory=dict)
-    notice: Callable[[int, float], Ending | None] | None = None
+    notice: Callable[[int, float], Status | None] | None = None
     caution: float = 1.0
     grown: Callable[[float], float] | None = None
     over: Callable[[], bool] = lambda: False
@@ -122,12 +122,12 @@ class March:
         times, steps = [time[0]], list[MarchStep]()
         found: dict[str, list[float]] = {name: [] for name in self.events}
         values = {name: event(time[0], state) for name, event in self.events.items()}
-        ending: Ending | None = None
+        status: Status | None = None
         detail = ""
         try:
             solver = self._solver(system, time, state, first_step)
             allowed = getattr(solver, "tol", self.tol)
-            while solver.status == "running" and ending is None:
+            while solver.status == "running" and status is None:
                 solver.max_step = self.clock.longest_step(solver.t)
                 own = isinstance(solver, RadauCollocation | ExponentialRungeKutta)
                 if self.grown is not None and own:
@@ -136,22 +136,22 @@ class March:
                     solver.over = self.over
                 message = solver.step()
                 if solver.status == "failed":
-                    ending, detail = Ending.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
+                    status, detail = Status.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
                     break
                 times.append(float(solver.t))
                 steps.append(self.keep(Polynomial.of(solver.dense_output())))
-                ending, detail = self._events(steps[-1], found, values)
-                if ending is Ending.EVENT:
+                status, detail = self._events(steps[-1], found, values)
+                if status is Status.EVENT:
                     times[-1] = max(when[-1] for when in found.values() if when)
-                if ending is None:
-                    ending, detail = self._trouble(system, solver, len(steps))
-                if ending is None and solver.status == "running" and stop is not None and stop(solver.y):
+                if status is None:
+                    status, detail = self._trouble(system, solver, len(steps))
+                if status is None and solver.status == "running" and stop is not None and stop(solver.y):
                     break
         except TimeUp:
-            ending, detail = Ending.BUDGET, f"{Ending.BUDGET} at t = {times[-1]:.6g}"
+            status, detail = Status.BUDGET, f"{Status.BUDGET} at t = {times[-1]:.6g}"
         except KeyboardInterrupt:
-            ending, detail = Ending.INTERRUPTED, f"interrupted at t = {times[-1]:.6g}"
-        return Trajectory(tuple(times), tuple(steps), ending, detail, {k: tuple(v) for k, v in found.items()})
+            status, detail = Status.INTERRUPTED, f"interrupted at t = {times[-1]:.6g}"
+        return Trajectory(tuple(times), tuple(steps), status, detail, {k: tuple(v) for k, v in found.items()})
 
     def _solver(self, system: Dynamics, time: tuple[float, float], state: Array, first_step: float | None) -> OdeSolver:
         def fun(t: float, y: Array) -> Array:
@@ -182,33 +182,33 @@ class March:
 
     def _events(
         self, step: MarchStep, found: dict[str, list[float]], values: dict[str, float]
-    ) -> tuple[Ending | None, str]:
+    ) -> tuple[Status | None, str]:
         """Zeros of the events in the last step; the reason to end, if one of them is terminal."""
-        ended: tuple[Ending | None, str] = (None, "")
+        ended: tuple[Status | None, str] = (None, "")
         for name, event in self.events.items():
             now = event(step.t, step(step.t))
             if values[name] * now < 0 or now == 0.0:
                 root = brentq(lambda t, event=event: event(t, step(t)), step.t_old, step.t) if now else step.t
                 found[name].append(float(root))
                 if getattr(event, "terminal", False):
-                    ended = Ending.EVENT, f"event {name!r} at t = {root:.6g}"
+                    ended = Status.EVENT, f"event {name!r} at t = {root:.6g}"
             values[name] = now
         return ended
 
-    def _trouble(self, system: Dynamics, solver: OdeSolver, steps: int) -> tuple[Ending | None, str]:
+    def _trouble(self, system: Dynamics, solver: OdeSolver, steps: int) -> tuple[Status | None, str]:
         control = self.tuning.steps
         creeping = solver.step_size is not None and solver.step_size < control.creeping * abs(solver.t_bound - solver.t)
         if creeping and system.size(solver.y) > control.blow_up:
             grown = f"the solution grew {control.blow_up:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
-            return Ending.BLOW_UP, grown
+            return Status.BLOW_UP, grown
         ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
         hopeless = steps >= control.sure_after and steps + ahead > control.most_steps
         share = solver.nfev / self.most_evaluations  # short steps at the start say nothing of later ones
         dear = share > 1.0 or (share > 0.3 and share * (1 + ahead / steps) > 3.0)
         if hopeless or dear or steps >= control.most_steps:
-            return Ending.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
-        ending = self.notice(steps, float(solver.t)) if self.notice is not None else None
-        return ending, f"{ending} at t = {solver.t:.6g}" if ending is not None else ""
+            return Status.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
+        status = self.notice(steps, float(solver.t)) if self.notice is not None else None
+        return status, f"{status} at t = {solver.t:.6g}" if status is not None else ""
 
 
 def stages_of(tol: float) -> int:

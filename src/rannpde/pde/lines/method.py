@@ -13,21 +13,29 @@ from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.lines.evolved import Evolved, ProjectedSystem
 from rannpde.pde.lines.features import AdaptedFeatures
+from rannpde.pde.lines.iterations import (
+    Discretisation,
+    FieldEvent,
+    LinesIteration,
+    Outcome,
+    Setting,
+    check_points,
+    solve_in_time,
+)
 from rannpde.pde.lines.march import INTEGRATORS
-from rannpde.pde.lines.passes import Discretisation, FieldEvent, Outcome, Pass, Setting, check_points, solve_in_time
 from rannpde.pde.lines.periodic.equations import Equations
-from rannpde.pde.lines.periodic.passes import FourierModes
+from rannpde.pde.lines.periodic.iterations import FourierModes
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.incompressible import flow_of
-from rannpde.pde.lines.products.passes import AdaptedProducts
+from rannpde.pde.lines.products.iterations import AdaptedProducts
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, evolution_form, faces_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.watch import Ending, Watch
 from rannpde.threads import one_thread
 
 MOST_DIMENSIONS = 3
@@ -38,10 +46,10 @@ KINDS: dict[Kind, str] = {
     AdaptedFeatures: "adapted random features",
     AdaptedProducts: "products of adapted random features",
 }
-UNRESOLVED = (Ending.DISAGREE, Ending.STALLED, Ending.INTEGRATOR)
+UNRESOLVED = (Status.DISAGREE, Status.STALLED, Status.INTEGRATOR)
 """Endings after which other functions of space may do better than modes between mirrors."""
 ALARMING = 30.0
-"""exp(30) is twelve digits lost: growth by this much within the time needs a word when passes do not agree."""
+"""exp(30) is twelve digits lost: growth by this much within the time needs a word when iterations do not agree."""
 
 
 class GrowthWarning(UserWarning):
@@ -56,8 +64,8 @@ class Lines:
     dimensions products of random features of each coordinate, all else random features of all coordinates. A blow-up,
     an interruption or a terminal event ends the march; what was computed until then is the result, with the reason.
 
-    width : features of every pass (of every axis, for products) instead of the choice from ``tol``; not for periodic
-        problems
+    width : features of every iteration (of every axis, for products) instead of the choice from ``tol``; not for
+        periodic problems
     windows : intervals of time with a basis of their own; None takes one unless the solution travels too far for it;
         not for periodic problems
     integrator : "RadauIIA" (collocation of an order chosen from ``tol``), "ETDRK4" (the linear part exactly, for
@@ -137,18 +145,18 @@ class Lines:
         problem: Problem,
         tol: float,
         rng: np.random.Generator,
-        watch: Watch,
+        monitor: Monitor,
         why: str,
         like: Evolved | None = None,
     ) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate.
 
-        like : a solution of a problem near by, which tells how fine this one is, so that no early passes are needed
+        like : a solution of a problem near by, which tells how fine this one is, so that no early iterations are needed
         """
         flow = flow_of(problem) if problem.obstacles else None
         evolution = evolution_form(problem) if flow is None else flow.evolution
         clock = Clock.of(evolution, self.tuning.steps.lengths_per_step)
-        setting = Setting(tol, self.tuning, watch, clock, self.integrator, self.events, self.width)
+        setting = Setting(tol, self.tuning, monitor, clock, self.integrator, self.events, self.width)
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
         with one_thread(evolution.domain.space.dim == 1):
             kind = self._kind(evolution)
@@ -162,10 +170,10 @@ class Lines:
 
             outcome = solve_in_time(evolution, setting, make, windows)
             in_modes = _kind_of(outcome.solution.stretches[0].system) is FourierModes
-            if evolution.mirrors is not None and in_modes and outcome.ending in UNRESOLVED:
+            if evolution.mirrors is not None and in_modes and outcome.status in UNRESOLVED:
                 kind = between_walls(evolution)
                 outcome = min(outcome, solve_in_time(evolution, setting, make, 1), key=lambda one: one.estimate)
-        return self._solution(problem, outcome, watch, why)
+        return self._solution(problem, outcome, monitor, why)
 
     def _kind(self, evolution: Evolution) -> Kind:
         """Settings that only features have are a wish for them."""
@@ -186,28 +194,28 @@ class Lines:
                 "'RadauIIA' or 'DOP853'"
             )
 
-    def _solution(self, problem: Problem, outcome: Outcome, watch: Watch, why: str) -> Solution:
+    def _solution(self, problem: Problem, outcome: Outcome, monitor: Monitor, why: str) -> Solution:
         found = outcome.solution
         system, path = found.stretches[0].system, found.stretches[0].path
         growth = float(system.fastest_growth(path.times[0], system.initial_state()))
-        story = LinesStory(outcome.passes, growth, found.events, None if found.whole else found.end)
+        history = LinesHistory(outcome.iterations, growth, found.events, None if found.whole else found.end)
         _warn_of_growth(outcome, growth)
         losses, held_out = _residuals(problem, found)
-        ending, detail = _judged(outcome, held_out, self.tuning)
+        status, detail = _judged(outcome, held_out, self.tuning)
         kind = f"method of lines, {_told(system)}"
         measures = {term.name: term.measure for term in problem.interior}
         return Solution(
-            problem=problem, fields=problem.fields, function=found, ending=ending, detail=detail,
+            problem=problem, fields=problem.fields, function=found, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out, losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            story=story, method=Choice(self.name, kind, why), seconds=watch.elapsed,
+            history=history, method=Choice(self.name, kind, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
 
 def _made(
     kind: Kind, evolution: Evolution, setting: Setting, rng: np.random.Generator, like: Evolved | None
 ) -> Discretisation:
-    """Ready for its first pass."""
+    """Ready for its first iteration."""
     made = kind(evolution, setting, rng)
     if isinstance(made, FourierModes) and evolution.mirrors is not None and (made.rough or made.equations.stiff):
         # what kinks is no matter of modes; diffusion that varies is stiff, which products have a Jacobian for
@@ -233,12 +241,15 @@ def _told(system: ProjectedSystem) -> str:
     return KINDS[_kind_of(system)]
 
 
-def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Ending, str]:
+def _judged(outcome: Outcome, held_out: Mapping[str, float], tuning: LinesTuning) -> tuple[Status, str]:
     """How it ended; agreement is not believed where something that was stated does not hold at all."""
     worst = max(held_out, key=lambda name: held_out[name], default="")
-    if outcome.ending.converged and worst and held_out[worst] > tuning.vetoed:
-        return Ending.VETOED, f"the passes agree, but leave a relative residual of {held_out[worst]:.1e} in {worst!r}"
-    return outcome.ending, outcome.detail
+    if outcome.status.converged and worst and held_out[worst] > tuning.vetoed:
+        return (
+            Status.VETOED,
+            f"the iterations agree, but leave a relative residual of {held_out[worst]:.1e} in {worst!r}",
+        )
+    return outcome.status, outcome.detail
 
 
 def discretisation(evolution: Evolution) -> Kind:
@@ -279,9 +290,9 @@ def _residuals(problem: Problem, found: Evolved) -> tuple[dict[str, float], dict
 
 
 def _warn_of_growth(outcome: Outcome, growth: float) -> None:
-    """Growth is honest where the solution itself grows; it is suspect where passes do not agree, or end early."""
+    """Growth is honest where the solution itself grows; it is suspect where iterations do not agree, or end early."""
     duration = outcome.solution.end - outcome.solution.start  # up to a blow-up, which no mode explains by then
-    suspect = outcome.ending in (Ending.DISAGREE, Ending.STALLED, Ending.BLOW_UP, Ending.INTEGRATOR)
+    suspect = outcome.status in (Status.DISAGREE, Status.STALLED, Status.BLOW_UP, Status.INTEGRATOR)
     if suspect and growth * duration > ALARMING:
         message = (
             f"modes of the semi-discrete system grow like exp({growth:.3g} t) and may spoil the result; if they grow "
@@ -291,14 +302,15 @@ def _warn_of_growth(outcome: Outcome, growth: float) -> None:
 
 
 @dataclass(frozen=True)
-class LinesStory:
+class LinesHistory:
     """What only the method of lines can tell.
 
-    passes : what each used and how far it lay from the one before; fastest_growth : of a mode at the start, per time
+    iterations : what each used and how far it lay from the one before; fastest_growth : of a mode at the start, per
+        time
     events : name → times; known_until : the last time reached, None where that is the end
     """
 
-    passes: tuple[Pass, ...]
+    iterations: tuple[LinesIteration, ...]
     fastest_growth: float
     events: Mapping[str, tuple[float, ...]]
     known_until: float | None = None
@@ -307,7 +319,7 @@ class LinesStory:
 
     def lines(self) -> list[str]:
         """For the report."""
-        told = [f"pass {number}: {one}" for number, one in enumerate(self.passes, start=1)]
+        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         told.append(f"fastest growth of a mode at the start: exp({self.fastest_growth:.2g} t)")
         for name, times in self.events.items():
             told.append(f"event {name!r} at t = " + (", ".join(f"{t:.8g}" for t in times) or "never"))
@@ -318,14 +330,14 @@ class LinesStory:
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         return {
-            "passes": [list(vars(one).values()) for one in self.passes],
+            "iterations": [list(vars(one).values()) for one in self.iterations],
             "fastest_growth": self.fastest_growth,
             "events": {name: list(times) for name, times in self.events.items()},
             "known_until": self.known_until,
         }
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> LinesStory:
-        passes = tuple(Pass(*row) for row in table["passes"])
+    def from_table(cls, table: Mapping[str, Any]) -> LinesHistory:
+        iterations = tuple(LinesIteration(*row) for row in table["iterations"])
         events = {str(name): tuple(map(float, times)) for name, times in table["events"].items()}
-        return cls(passes, float(table["fastest_growth"]), events, table["known_until"])
+        return cls(iterations, float(table["fastest_growth"]), events, table["known_until"])

@@ -42,26 +42,26 @@ class StepControl:
 
 @dataclass(frozen=True)
 class LinesTuning:
-    """Passes, features and quadrature of the method of lines.
+    """Iterations, features and quadrature of the method of lines.
 
-    early : tolerances of the first passes, which only find out how fine the solution is; skipped near the wanted one
-        (without them Burgers' shock of width 0.003 takes three times as long)
-    most_passes : after which passes that do not agree are given up, as they are when ``patience`` comparable ones in a
-        row each keep more than ``gain`` of the disagreement
-    tighter : every pass after the first of the wanted tolerance marches with one this much smaller than the last, so
-        that errors in time show, and fall
-    growth_looks : times and places at which a pass looks how large its solution was so far
+    early : tolerances of the first iterations, which only find out how fine the solution is; skipped near the wanted
+        one (without them Burgers' shock of width 0.003 takes three times as long)
+    most_passes : after which iterations that do not agree are given up, as they are when ``patience`` comparable ones
+        in a row each keep more than ``gain`` of the disagreement
+    tighter : every iteration after the first of the wanted tolerance marches with one this much smaller than the
+        last, so that errors in time show, and fall
+    growth_looks : times and places at which an iteration looks how large its solution was so far
     least_share : a march is never held to a smaller share of its tolerance because the solution has yet to grow: a
         million, as exp(60 (t - t²)), costs five times the steps of order 8 in the beginning
-    march_share : share of a pass's tolerance that the march in time may use
+    march_share : share of an iteration's tolerance that the march in time may use
     foreign_share : of that for integrators of SciPy's, whose errors add up (measured on heat and transport)
-    vetoed : passes that agree are not believed when an equation or condition is left with this relative residual on
+    vetoed : iterations that agree are not believed when an equation or condition is left with this relative residual on
         fresh points (1: nothing is solved): honest solutions leave at most 0.02 over the zoo and the random problems of
         tests/honesty, steps and kinks of data among them; value and slope at both ends of a rod leave 0.9 and more
-    estimate_share : error of the last pass over its difference to the one before (0.7 for equally good passes, 0.3 for
-        one three times better; measured 0.4 to 2.8 times the true error over the zoo)
-    finer : lengths shrink by this factor with every pass that should have been the last: kinks have no length, and
-        passes over Barenblatt's solution do not come together without it
+    estimate_share : error of the last iteration over its difference to the one before (0.7 for equally good
+        iterations, 0.3 for one three times better; measured 0.4 to 2.8 times the true error over the zoo)
+    finer : lengths shrink by this factor with every iteration that should have been the last: kinks have no length, and
+        iterations over Barenblatt's solution do not come together without it
 
     features_first, features_digit : features per length and per digit, 8 + 2 digits in 1-D (Burgers: 32 for twelve
         digits) and (4 + digits)²/12 per square of a length in 2-D (heat)
@@ -76,20 +76,20 @@ class LinesTuning:
     loose_nodes : share of the quadrature cells that suffices for the weak form, where the error is larger anyway
     boundary_points, boundary_nodes : per side in 2-D, for the conditions and for the integrals of fluxes
     ball_points : along a radius per shortest length: a disc has one rule, without cells
-    grid : places per axis at which lengths are kept; looks : times at which a pass looks for the shortest length
+    grid : places per axis at which lengths are kept; looks : times at which an iteration looks for the shortest length
 
     weak_cutoff, strong_cutoff : relative singular values kept. Test functions that are differentiated lose eps/cutoff,
         so the weak form is taken where eps/weak_cutoff is below the tolerance
 
-    stretches : products take lengths that many times longer, the longest that carry the profiles of the last pass to
-        profile_share of its tolerance. Ranks multiply: a sine to nine digits needs 16 functions at 0.2, 29 at 0.5, 53
-        at 1; a tanh front has 3 digits at 0.2, 10 at 0.5. first_stretch : where nothing has been seen yet
+    stretches : products take lengths that many times longer, the longest that carry the profiles of the last
+        iteration to profile_share of its tolerance. Ranks multiply: a sine to nine digits needs 16 functions at 0.2,
+        29 at 0.5, 53 at 1; a tanh front has 3 digits at 0.2, 10 at 0.5. first_stretch : where nothing has been seen yet
     product_density : share of the quadrature cells for products: ten points on 0.8 lengths leave 6^-20
     nodes_per_function : of the rule of an axis: 4.4 nodes a wavelength of the last function, where Gauss needs π
-    unresolved : a first or early pass stops where the last quarter of an axis' functions holds this share of the
+    unresolved : a first or early iteration stops where the last quarter of an axis' functions holds this share of the
         solution, and goes on from there with axes for what it saw, ``much_finer``, at most ``refinements`` times:
         fronts that 23 functions could not carry made Heat 2d-LT (bench/pinnacle) take 460 steps that showed nothing
-    product_looks : values at nodes and times, at most, when a pass looks at products
+    product_looks : values at nodes and times, at most, when an iteration looks at products
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
     most_flow : unknowns of each field of an incompressible flow, whose modes are a dense matrix
     felt : pressures whose part of the Schur complement is less are not felt
@@ -98,17 +98,17 @@ class LinesTuning:
 
     first_modes, most_modes : highest Fourier mode per axis; rough_modes : of data that no grid resolves
     tail_share : of the tolerance that the highest eighth of the modes may hold; mode_growth : factor where that is more
-    mode_step : factor from one pass to the next
-    mode_tighter : every pass with Fourier modes marches with a tolerance this much smaller than the one before: two of
-        one tolerance take the same steps, and of kinks carried around, whose error in time falls like √tol, a factor
-        of 2 hid nine tenths
-    scouting : in several dimensions, the first pass has mode_tighter to this power times the tolerance wanted
+    mode_step : factor from one iteration to the next
+    mode_tighter : every iteration with Fourier modes marches with a tolerance this much smaller than the one before:
+        two of one tolerance take the same steps, and of kinks carried around, whose error in time falls like √tol, a
+        factor of 2 hid nine tenths
+    scouting : in several dimensions, the first iteration has mode_tighter to this power times the tolerance wanted
     exponential_from : tolerance from which on periodic boxes of two and three dimensions are marched by ETDRK4, below
         it by collocation of high order, whose iterations do not converge only where what is not linear is stiff
     resolved_padding : points of the grid over highest modes, in several dimensions, while the modes resolve it: 3
         would leave no aliases of quadratic terms; with 2.25 they are below what the modes leave out anyway
-    kept_share : of the tolerance of a pass that is left out of what is kept of it
-    most_work : values on grids that a pass in Fourier modes may transform, some 25 ns each: it is given up beyond
+    kept_share : of the tolerance of an iteration that is left out of what is kept of it
+    most_work : values on grids that an iteration in Fourier modes may transform, some 25 ns each: it is given up beyond
     growth_work : no modes are added in several dimensions where that would take more to the end: fronts that no number
         of modes resolves end in a minute or two, with an estimate that says so
     window_counts : numbers of windows in time that are tried where one basis for all times is too wide

@@ -96,7 +96,7 @@ class Clock:
         return cls(times, passed, tuple(_breaks(parts, evolution, times)), lengths_per_step)
 
     def longest_step(self, now: float) -> float:
-        """The longest step from that time that passes no more lengths than allowed, and no break."""
+        """The longest step from that time that iterations no more lengths than allowed, and no break."""
         if not len(self.times):
             return np.inf
         margin = JUST_BEFORE * (self.times[-1] - self.times[0])

@@ -4,7 +4,7 @@ Each equation of a linear system is brought into the form
 
     -∂_i (A^{kf}_{ij} ∂_j u_f) + b^{kf}_j ∂_j u_f + c^{kf} u_f = load_k ,
 
-whether it was stated with ``div``, ``d`` and ``laplace`` or written out in u_xx, v_xy. Coefficients that multiply second
+whether it was stated with ``div``, ``d`` and ``laplace`` or written out in u_xx, v_xy. Coefficients of second
 derivatives are moved inside, c u_xy = ∂_y (c u_x) - c_y u_x; those that jump must stand inside a divergence already.
 The split of mixed derivatives is not unique: ∂_i (S_ij ∂_j u) = 0 for every constant antisymmetric S. Which split is
 meant is for the boundary conditions to say (``rannpde.pde.weak.form``).
@@ -37,8 +37,8 @@ class NoDivergenceForm(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Coefficients:
-    """The coefficients at points: diffusion (M, K, F, d, d), advection (M, K, F, d), reaction (M, K, F), load (M, K)."""
+class EllipticCoefficients:
+    """At points: diffusion (M, K, F, d, d), advection (M, K, F, d), reaction (M, K, F), load (M, K)."""
 
     diffusion: Array
     advection: Array
@@ -70,7 +70,7 @@ class DivergenceSystem:
 
     @property
     def constant(self) -> bool:
-        """Whether diffusion, advection and reaction are the same everywhere, so that equal cells have equal matrices."""
+        """Whether diffusion, advection and reaction are the same everywhere."""
         expressions = [one for row in self.fluxes for one in row] + list(self.rests)
         return all(not partial.free_symbols for one in expressions for partial in one.partials)
 
@@ -80,7 +80,7 @@ class DivergenceSystem:
         expressions = [one for row in self.fluxes for one in row] + list(self.rests)
         return any(one.formula.has(*KINKED) for one in expressions)
 
-    def at(self, points: Array) -> Coefficients:
+    def at(self, points: Array) -> EllipticCoefficients:
         """The coefficients at points (M, d)."""
         count, fields, dim = len(points), len(self.fields), self.dim
         known = dict(zip(self.vocabulary.symbols, points.T, strict=True))
@@ -99,15 +99,13 @@ class DivergenceSystem:
                     reaction[:, k, f] -= sign * partial
             still = {jet: np.zeros(count) for jet in rest.jets}
             load[:, k] += sign * rest.value(known, still)
-        return Coefficients(diffusion, advection, reaction, load)
+        return EllipticCoefficients(diffusion, advection, reaction, load)
 
     def _partials(self, expression: Expression, known: Mapping[sympy.Symbol, Array]) -> list[Array]:
         return evaluate(expression.partials, known, expression.functions)
 
 
-def divergence_system(
-    expressions: Mapping[str, Expression], vocabulary: Vocabulary, bounds: Array
-) -> DivergenceSystem:
+def divergence_system(expressions: Mapping[str, Expression], vocabulary: Vocabulary, bounds: Array) -> DivergenceSystem:
     """The system in divergence form; NoDivergenceForm, with the reason, where it has none.
 
     bounds (d, 2) : of the domain, in which coefficients are looked at
@@ -179,7 +177,7 @@ def _without_second(expression: Expression) -> Expression:
 
 
 def _first_order(name: str, flux: Expression, vocabulary: Vocabulary) -> tuple[Expression, sympy.Expr]:
-    """The terms of a flux with first derivatives, and the others as SymPy; those must be smooth to be differentiated."""
+    """The terms of a flux with first derivatives, and the others as SymPy, which must be smooth."""
     if any(jet.order > 1 for jet in flux.jets):
         raise NoDivergenceForm(f"a flux of equation {name!r} has second derivatives")
     first = {symbol: sympy.Integer(0) for symbol, jet in flux.symbols.items() if jet.order == 1}

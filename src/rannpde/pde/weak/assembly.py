@@ -222,8 +222,10 @@ class HybridSystem:
         stiff = np.matmul((slopes * weights[:, None]).transpose(0, 2, 1)[:, None], slopes[None])  # (d, d, k, k)
         drift = np.matmul(values.T * weights, slopes)  # (d, k, k)
         mass = (values.T * weights) @ values
-        factor = scale[:, None, None, None, None] * diffusion[:, 0] / (
-            half[:, None, None, :, None] * half[:, None, None, None, :]
+        factor = (
+            scale[:, None, None, None, None]
+            * diffusion[:, 0]
+            / (half[:, None, None, :, None] * half[:, None, None, None, :])
         )
         matrix = np.einsum("bpfij,ijkl->bpkfl", factor, stiff, optimize=True)
         if advection.any():
@@ -254,7 +256,7 @@ class HybridSystem:
         return flux, penalty, drift
 
     def _local(self, batch: _Batch) -> tuple[Array, Array, Array, Array, Array]:
-        """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace, load."""
+        """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace; loads."""
         cells, pairs, t = batch.cells, batch.pairs, batch.faces
         b, s, fields = len(cells), pairs.shape[1], self.fields
         flat = pairs.ravel()
@@ -270,7 +272,9 @@ class HybridSystem:
         prescribed[outer] = self.projection[patch]
         held = np.einsum("pqkl,pqlfa->pqkfa", prescribed, normal, optimize=True) if len(outer) else normal
         total = penalty.copy()
-        total[outer] = np.einsum("pqlk,pqlm,pqmf->pqkf", prescribed[outer], penalty[outer], prescribed[outer], optimize=True)
+        total[outer] = np.einsum(
+            "pqlk,pqlm,pqmf->pqkf", prescribed[outer], penalty[outer], prescribed[outer], optimize=True
+        )
         inflow, outflow = np.maximum(-drift, 0.0), np.maximum(drift, 0.0)
         if drift.any():
             total += np.einsum("pqk,pqkf->pqkf", inflow, prescribed)

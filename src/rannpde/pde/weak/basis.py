@@ -195,7 +195,7 @@ class HiddenLayer:
 
 @lru_cache(maxsize=64)
 def gauss_cube(count: int, dim: int) -> tuple[Array, Array]:
-    """Points (count^dim, dim) and weights of the Gauss–Legendre rule on [-1, 1]^dim; one point of weight 1 for dim 0."""
+    """Points (count^dim, dim) and weights of the Gauss–Legendre rule on [-1, 1]^dim; for dim 0 one point."""
     if dim == 0:
         return np.zeros((1, 0)), np.ones(1)
     nodes, shares = leggauss(count)

@@ -24,12 +24,12 @@ from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.divergence import Coefficients, DivergenceSystem, NoDivergenceForm, divergence_system
+from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm, divergence_system
 
 SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
 AGREE = 1e-9
-"""Relative difference at which two computed coefficients are the same: rounding of formulas, far below any digit stated."""
+"""Relative difference at which two computed coefficients are the same: rounding of formulas, below digits stated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +70,10 @@ class WeakForm:
         """The conditions."""
         return self.problem.constraints
 
-    def at(self, points: Array) -> Coefficients:
-        """Coefficients at points (M, d), those of the diffusion with the split that makes the conditions natural."""
+    def at(self, points: Array) -> EllipticCoefficients:
+        """Coefficients at points (M, d), of the diffusion with the split that makes the conditions natural."""
         found = self.system.at(points)
-        return Coefficients(found.diffusion + self.twist, found.advection, found.reaction, found.load)
+        return EllipticCoefficients(found.diffusion + self.twist, found.advection, found.reaction, found.load)
 
     def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
         """The conditions of these numbers at boundary points (M, d) with outward normals (M, d)."""
@@ -207,10 +207,9 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
             worst = names[int(left.argmax())]
             raise NoDivergenceForm(f"condition {worst!r} is no combination of the normal fluxes of the equations")
         free = null_space(matrix, rcond=1e-10)
-    uneven = lambda one: (one - one.transpose(0, 2, 1, 4, 3)).ravel()  # noqa: E731
     if free.shape[1]:
-        skew = np.stack([uneven(one[None]) for one in np.tensordot(free.T, directions, axes=1)], axis=1)
-        start = uneven(diffusion[:1] + np.tensordot(found, directions, axes=1))
+        skew = np.stack([_uneven(one[None]) for one in np.tensordot(free.T, directions, axes=1)], axis=1)
+        start = _uneven(diffusion[:1] + np.tensordot(found, directions, axes=1))
         step = np.linalg.lstsq(skew, -start, rcond=1e-10)[0]
         found, free = found + free @ step, free @ null_space(skew, rcond=1e-10)
     if free.shape[1]:
@@ -219,8 +218,13 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
     return np.where(np.abs(twist) > AGREE * scale, twist, 0.0)
 
 
+def _uneven(diffusion: Array) -> Array:
+    """What keeps a diffusion (M, K, F, d, d) from being symmetric, as one row."""
+    return np.asarray((diffusion - diffusion.transpose(0, 2, 1, 4, 3)).ravel())
+
+
 def _natural_equations(form: WeakForm, directions: Array) -> tuple[Array, Array, list[str]]:
-    """matrix · s = wanted, such that the conditions with derivatives are natural; the name of each equation's condition.
+    """matrix · s = wanted, such that the conditions with derivatives are natural; the condition of each equation.
 
     Scaled such that a difference is one of diffusion coefficients.
     """

@@ -1,7 +1,7 @@
 """Where solutions are not smooth, as far as a problem tells, and trees of cells that follow.
 
-In the plane the points are corners, changes of the kind of condition along a side, and crossings of interfaces. Near one
-of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two kinds. The
+In the plane the points are corners, changes of the kind of condition along a side, and crossings of interfaces. Near
+one of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two kinds. The
 error that a cell of size h at the point leaves everywhere else is like h^(2λ), which says how often it must be halved.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import ceil, log2, pi
 
 import numpy as np
+from numpy.polynomial.legendre import Legendre, leggauss
+from scipy.linalg import eigh
 
 from rannpde.arrays import Array
 from rannpde.domains.pieces import Curves, CutSide
@@ -24,9 +26,11 @@ from rannpde.pde.weak.mesh import ConditionFinder
 BESIDE = 1e-6
 """How far beside a corner conditions are looked at, as a share of the size of the domain."""
 SYSTEM_EXPONENT = 0.5
-"""λ at corners of systems: that of a crack, the least of all corners and changes between one and another of the plane."""
-CROSSING_EXPONENT = 0.25
-"""λ where interfaces cross, at first: it depends on the contrast, and indicators tell the rest."""
+"""λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""
+SECTOR_DEGREE = 8
+"""Of the polynomials in each of the four sectors round a crossing of interfaces, which find λ to four digits."""
+LEAST_EXPONENT = 0.05
+"""λ below which a geometric mesh that ends at rounding cannot resolve a point; the estimate tells what is left."""
 LEVELS = 30
 """Halvings towards a point at most: beyond, coordinates of cells are rounding."""
 FIRST = 0.6
@@ -67,11 +71,11 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
         changes = _changes(form, finder, np.stack([before, after]), normals)
         if changes or abs(vertex.angle - pi) > 1e-6:
             add(vertex.point, _exponent(form.fields, vertex.angle, changes))
-    for point in _ends_of_parts(form):
+    for point in ends_of_parts(form):
         if not any(np.allclose(point, key, atol=1e-9 * size) for key in found):
             add(point, _exponent(form.fields, pi, True))
     for crossing in interfaces.corners:
-        add(np.array(crossing), CROSSING_EXPONENT)
+        add(np.array(crossing), _crossing_exponent(form, np.array(crossing), BESIDE * size))
     return tuple(SingularPoint(point, exponent) for point, exponent in found.items())
 
 
@@ -96,7 +100,43 @@ def _exponent(fields: int, angle: float, changes: bool) -> float:
     return 1.0 if abs(exponent - round(exponent)) < 1e-6 else exponent
 
 
-def _ends_of_parts(form: WeakForm) -> list[Array]:
+def _crossing_exponent(form: WeakForm, point: Array, step: float) -> float:
+    """λ where two interfaces along the axes cross, of one field; for systems that of a crack."""
+    if form.fields > 1:
+        return SYSTEM_EXPONENT
+    around = point + step * np.array([(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)])
+    diffusion = form.at(around).diffusion[:, 0, 0]
+    return max(sector_exponent(np.trace(diffusion, axis1=1, axis2=2) / 2), LEAST_EXPONENT)
+
+
+def sector_exponent(factors: Array) -> float:
+    """The least λ > 0 of r^λ Φ(θ) with ∇·(k ∇u) = 0, k constant (4,) in the quadrants: -(k Φ')' = λ² k Φ, periodic.
+
+    >>> round(sector_exponent(np.ones(4)), 6), round(sector_exponent(np.array([1.0, 9.0, 1.0, 9.0])), 4)
+    (1.0, 0.4097)
+    """
+    n = SECTOR_DEGREE
+    nodes, weights = leggauss(n + 2)
+    # hat functions of the ends, and integrated Legendre polynomials that vanish there
+    values, slopes = [0.5 * (1 - nodes), 0.5 * (1 + nodes)], [0 * nodes - 0.5, 0 * nodes + 0.5]
+    for k in range(2, n + 1):
+        one = Legendre.basis(k - 1).integ(lbnd=-1)
+        values.append(one(nodes))
+        slopes.append(one.deriv()(nodes))
+    half = pi / 4
+    mass = (np.array(values) * weights) @ np.array(values).T * half
+    stiff = (np.array(slopes) * weights) @ np.array(slopes).T / half
+    size = 4 * n
+    left, right = np.zeros((size, size)), np.zeros((size, size))
+    for sector, factor in enumerate(factors):
+        own = [sector, (sector + 1) % 4, *range(4 + sector * (n - 1), 4 + (sector + 1) * (n - 1))]
+        left[np.ix_(own, own)] += factor * stiff
+        right[np.ix_(own, own)] += factor * mass
+    found = eigh(left, right, eigvals_only=True)
+    return float(np.sqrt(found[1]))
+
+
+def ends_of_parts(form: WeakForm) -> list[Array]:
     """Ends of the parts of the boundary to which conditions are restricted."""
     found = []
     for term in form.terms:

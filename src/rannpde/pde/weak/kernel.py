@@ -13,7 +13,7 @@ from scipy.linalg import null_space
 
 from rannpde.arrays import Array
 from rannpde.pde.weak.form import WeakForm
-from rannpde.pde.weak.mesh import Patches, WeakMesh
+from rannpde.pde.weak.mesh import BoundaryPatches, WeakMesh
 
 FREE = 1e-9
 """Forces on a motion, relative to the largest of any affine motion, that are rounding."""
@@ -87,7 +87,7 @@ def imbalance(motions: FreeMotions, form: WeakForm, mesh: WeakMesh, points: Arra
     """The largest work of load and boundary data on a free motion, over the sum of its absolute parts."""
     work = np.einsum("m,mk,rmk->r", weights, form.at(points).load, motions.at(points))
     total = np.einsum("m,mk,rmk->r", weights, np.abs(form.at(points).load), np.abs(motions.at(points)))
-    patches: Patches = mesh.patches
+    patches: BoundaryPatches = mesh.patches
     dim = points.shape[1]
     for group, numbers in enumerate(mesh.conditions):
         mine = np.flatnonzero(patches.group == group)

@@ -1,7 +1,7 @@
 """Cells, faces between them and patches of the boundary, as arrays.
 
-A cell is a leaf of a tree of boxes that lies in the domain, or what the domain leaves of it. Every face has one space of
-traces; a cell beside smaller ones has several faces on a side.
+A cell is a leaf of a tree of boxes that lies in the domain, or what the domain leaves of it. Every face has one space
+of traces; a cell beside smaller ones has several faces on a side.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ALONG = 0.99
 
 
 @dataclass(frozen=True, eq=False)
-class Patches:
-    """Pieces of the boundary: cell (B,), points (B, q, d), weights (B, q), outward normals (B, q, d), and the number (B,)
-    of the set of conditions that holds there."""
+class BoundaryPatches:
+    """Pieces of the boundary: cell (B,), points (B, q, d), weights (B, q), outward normals (B, q, d), and the number
+    (B,) of the set of conditions that holds there."""
 
     cell: Array
     points: Array
@@ -64,7 +64,7 @@ class WeakMesh:
     beside: Array
     axis: Array
     spans: Array
-    patches: Patches
+    patches: BoundaryPatches
     conditions: tuple[tuple[int, ...], ...]
 
     @property
@@ -165,8 +165,8 @@ def _on(region: Side, points: Array, normals: Array) -> Array:
     """Which points (B, d) of the boundary lie on a region of it; normals tell apart the sides of a corner."""
     if isinstance(region, FlatSide):  # up to rounding, in the middle of patches: no need of the face's own ends
         slack = 1e-9 * float(np.diff(region.domain.bounds[region.axis])[0])
-        near = np.abs(points[:, region.axis] - region.value) <= slack
-        return np.asarray(near & (normals[:, region.axis] * region.outward > ALONG))
+        close = np.abs(points[:, region.axis] - region.value) <= slack
+        return np.asarray(close & (normals[:, region.axis] * region.outward > ALONG))
     found = region.contains(points)
     near = np.flatnonzero(found)
     if len(near):
@@ -197,7 +197,7 @@ def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int
             normals.append(normal)
     middle = np.concatenate([place.mean(axis=1) for place in points])
     outward = np.concatenate([normal[:, 0] for normal in normals])
-    patches = Patches(
+    patches = BoundaryPatches(
         np.concatenate(owners), np.concatenate(points), np.concatenate(weights), np.concatenate(normals),
         finder.groups(middle, outward),
     )  # fmt: skip

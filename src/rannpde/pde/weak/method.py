@@ -10,12 +10,12 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfTime, StopReason
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, BudgetExhausted, StopReason
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
-from rannpde.pde.watch import Ending, Watch
 from rannpde.pde.weak.form import WeakForm, weak_form
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
@@ -30,8 +30,8 @@ class WeakCells:
     """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
 
     For linear stationary equations of second order in divergence form, Σ ∂_i F_i + f = 0, scalar or systems, in two and
-    three coordinates. Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity.
-    docs/weak.md has the mathematics.
+    three coordinates. Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity
+    (docs/weak.md).
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
     settings : the numbers behind all this
@@ -89,12 +89,12 @@ class WeakCells:
             return ()
         return ("its solution is smooth, where least squares of the strong form give more digits",)
 
-    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, watch: Watch, why: str) -> Solution:
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
 
         def pause() -> None:
-            if watch.over and iterations:
-                raise OutOfTime
+            if monitor.exhausted and iterations:
+                raise BudgetExhausted
 
         form = weak_form(problem)
         iterations: list[WeakIteration] = []
@@ -104,22 +104,22 @@ class WeakCells:
             iterations.append(
                 WeakIteration(
                     state.mesh.count, state.system.layer.degree, state.unknowns, state.relative_indicator,
-                    float(estimate), watch.elapsed,
+                    float(estimate), monitor.elapsed,
                 )
             )  # fmt: skip
-            watch.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
 
         loop = AdaptiveLoop(theta=self.settings.theta)
         with one_thread(problem.domain.dim < 3):
             try:
-                outcome = loop.run(discretisation, discretisation.first(), tol, lambda: watch.over, tell)
+                outcome = loop.run(discretisation, discretisation.first(), tol, lambda: monitor.exhausted, tell)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
                 known = iterations[-1].estimate
                 outcome = AdaptiveOutcome(discretisation.last, known, (known,), StopReason.TIME)
-                return self._solution(form, discretisation, outcome, iterations, watch, why, Ending.INTERRUPTED)
-        return self._solution(form, discretisation, outcome, iterations, watch, why)
+                return self._solution(form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED)
+        return self._solution(form, discretisation, outcome, iterations, monitor, why)
 
     def _solution(
         self,
@@ -127,17 +127,17 @@ class WeakCells:
         discretisation: WeakDiscretisation,
         outcome: AdaptiveOutcome[WeakState],
         iterations: list[WeakIteration],
-        watch: Watch,
+        monitor: Monitor,
         why: str,
-        ended: Ending | None = None,
+        ended: Status | None = None,
     ) -> Solution:
         state, problem = outcome.state, form.problem
-        ending, detail = self._verdict(discretisation, outcome)
-        ending = ended or ending
+        status, detail = self._verdict(discretisation, outcome)
+        status = ended or status
         network = state.network
         sample = problem.domain.sample(LOSS_POINTS, rng=11)
         losses = mean_squares(problem, network, sample)
-        measures = {name: problem.domain.measure for name in losses}
+        measures = dict.fromkeys(losses, problem.domain.measure)
         for term in problem.constraints:
             assert term.region is not None
             points = term.region.sample(LOSS_POINTS // 10, rng=11)
@@ -146,31 +146,29 @@ class WeakCells:
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
         label = f"{state.mesh.count} cells of degree {state.system.layer.degree} in weak form"
         return Solution(
-            problem=problem, fields=problem.fields, function=network, ending=ending, detail=detail,
+            problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            story=WeakStory(tuple(iterations), tuple(form.described())), method=Choice(self.name, label, why),
-            seconds=watch.elapsed,
+            history=WeakHistory(tuple(iterations), tuple(form.described())), method=Choice(self.name, label, why),
+            seconds=monitor.elapsed,
         )  # fmt: skip
 
-    def _verdict(
-        self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState]
-    ) -> tuple[Ending, str]:
+    def _verdict(self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState]) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
         if len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
-            return Ending.UNDETERMINED, (
+            return Status.UNDETERMINED, (
                 f"the equations and conditions leave {free} free; add a condition that fixes it "
                 "(what comes back has the mean zero there)"
             )
         if outcome.reason is StopReason.REACHED:
             if left > self.settings.residual_limit:
-                return Ending.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
-            return Ending.CONVERGED, "two solutions of different resolution agree to the tolerance"
+                return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+            return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
         if outcome.reason is StopReason.TIME:
-            return Ending.BUDGET, ""
-        return Ending.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+            return Status.BUDGET, ""
+        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
 
 
 @dataclass(frozen=True)
@@ -193,7 +191,7 @@ class WeakIteration:
 
 
 @dataclass(frozen=True)
-class WeakStory:
+class WeakHistory:
     """What only the weak form can tell: its iterations, and which form was used."""
 
     iterations: tuple[WeakIteration, ...]
@@ -212,6 +210,6 @@ class WeakStory:
         return {"iterations": rows, "form": list(self.form)}
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> WeakStory:
-        rows = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
+    def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
+        rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
         return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])))

@@ -10,7 +10,7 @@ class WeakSettings:
     """Functions of a cell, penalty, and refinement.
 
     columns : cosines, sines and 1 per polynomial of the degree
-    frequency : largest frequency on [-1, 1] over the degree: more spans what polynomials do not, less is ill-conditioned
+    frequency : largest on [-1, 1] over the degree: more spans other functions than polynomials, less is ill-conditioned
     cutoff : singular values in H¹ below it, relative to the largest, are rounding of the columns
     derivative_cutoff : the same in the span of the derivatives, where only the largest trace is wanted
     more_nodes : Gauss nodes along an axis beyond the degree

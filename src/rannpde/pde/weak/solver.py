@@ -24,7 +24,15 @@ from rannpde.pde.residual import apart, term_residual
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
-from rannpde.pde.weak.grading import SingularPoint, first_tree, singular_points, touches, towards_points, until_none
+from rannpde.pde.weak.grading import (
+    SingularPoint,
+    ends_of_parts,
+    first_tree,
+    singular_points,
+    touches,
+    towards_points,
+    until_none,
+)
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
 from rannpde.pde.weak.settings import WeakSettings
@@ -103,6 +111,7 @@ class WeakDiscretisation:
         """Where the loop begins."""
         bounds = np.asarray(self.problem.domain.bounds, dtype=float)
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
+        places += [(axis, float(value)) for point in ends_of_parts(self.form) for axis, value in enumerate(point)]
         tree = first_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
         data, degree = self.problem.variation, self.first_degree
         if data is not None:

@@ -21,7 +21,7 @@ PLAIN_INTERVAL = 15.0
 
 
 class Display:
-    """Pass ``notice`` to run_cells, inside the context.
+    """LinesIteration ``notice`` to run_cells, inside the context.
 
     The time left is the time so far, times the ratio of the guessed costs of what is left and what is done.
     """

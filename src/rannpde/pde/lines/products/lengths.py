@@ -18,7 +18,7 @@ from rannpde.domains.domain import Box
 from rannpde.network.adapted import inverse_length
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.features import Resolution, grid_places, smoothed
-from rannpde.pde.lines.passes import Setting
+from rannpde.pde.lines.iterations import Setting
 from rannpde.pde.lines.products.axis import Axis
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.tuning import LinesTuning

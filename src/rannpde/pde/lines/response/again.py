@@ -11,8 +11,8 @@ from rannpde.pde.lines.evolved import Evolved, ProjectedSystem, Stretch
 from rannpde.pde.lines.galerkin import Galerkin, build_basis
 from rannpde.pde.lines.march import March
 from rannpde.pde.lines.periodic.equations import Equations
+from rannpde.pde.lines.periodic.iterations import whole_period
 from rannpde.pde.lines.periodic.modes import EXACT, Modes
-from rannpde.pde.lines.periodic.passes import whole_period
 from rannpde.pde.lines.periodic.spectral import Spectral
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.response.influence import weak_form

@@ -1,4 +1,4 @@
-"""How a solve goes on and how it ends: progress, a budget of time, and endings that methods share."""
+"""How a solve is observed and how it ends: progress, the budget, and the status that all methods share."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from math import isfinite
-from time import perf_counter
+
+from rannpde.pde.budget import Budget
 
 
-class Ending(Enum):
-    """Why a solve ended. ``str(ending)`` is a sentence, ``ending.converged`` whether the wanted error was reached."""
+class Status(Enum):
+    """Why a solve ended. ``str(status)`` is a sentence, ``status.converged`` whether the wanted error was reached."""
 
-    CONVERGED = "two passes agree to the tolerance"
-    EVENT = "a terminal event ended the march, and two passes agree up to it"
-    DISAGREE = "the last two passes do not agree to the tolerance"
-    STALLED = "more features do not bring the passes together"
-    VETOED = "the passes agree, but the solution does not satisfy its equations"
+    CONVERGED = "two adaptive iterations agree to the tolerance"
+    EVENT = "a terminal event ended the integration in time, and two adaptive iterations agree up to it"
+    DISAGREE = "the last two adaptive iterations do not agree to the tolerance"
+    STALLED = "more features do not bring the adaptive iterations together"
+    VETOED = "the adaptive iterations agree, but the solution does not satisfy its equations"
     UNDETERMINED = "the equations and conditions do not determine the solution"
     NEWTON = "the Gauss–Newton iteration did not converge"
     INTEGRATOR = "the integrator could not go on"
@@ -26,12 +27,12 @@ class Ending(Enum):
 
     @property
     def converged(self) -> bool:
-        return self in (Ending.CONVERGED, Ending.EVENT)
+        return self in (Status.CONVERGED, Status.EVENT)
 
     @property
     def by_caller(self) -> bool:
         """Whether the clock or the keyboard, not the problem, ended it."""
-        return self in (Ending.BUDGET, Ending.INTERRUPTED)
+        return self in (Status.BUDGET, Status.INTERRUPTED)
 
     def __str__(self) -> str:
         return self.value
@@ -39,7 +40,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solve is: pass and step (from 1), time reached by a march, neurons, the present estimate, seconds."""
+    """Where a solve is: iteration and step (from 1), time reached, number of features, present estimate, seconds."""
 
     number: int
     step: int
@@ -49,7 +50,7 @@ class Progress:
     estimate: float | None = None
 
     def __str__(self) -> str:
-        parts = [f"pass {self.number}"]
+        parts = [f"iteration {self.number}"]
         parts += [f"{self.width} features"] if self.width is not None else []
         parts.append(f"step {self.step}")
         parts += [f"t = {self.time:.4g}"] if self.time is not None else []
@@ -58,24 +59,30 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Watch:
-    """Tells progress and knows when the time is used up.
+class Monitor:
+    """What observes a solve from outside: it reports progress and holds the budget.
 
     progress : called with a Progress after every step
-    seconds : time allowed from the first moment, None for no limit
+    budget : the time that the solve may take
     """
 
     progress: Callable[[Progress], None] | None = None
-    seconds: float | None = None
-    begin: float = field(default_factory=perf_counter)
+    budget: Budget = field(default_factory=Budget)
 
     @property
     def elapsed(self) -> float:
-        return perf_counter() - self.begin
+        """Seconds since the solve began."""
+        return self.budget.elapsed
 
     @property
-    def over(self) -> bool:
-        return self.seconds is not None and self.elapsed > self.seconds
+    def exhausted(self) -> bool:
+        """Whether the budget is used up."""
+        return self.budget.exhausted
+
+    def rest(self) -> Monitor:
+        """A monitor for a solve within this one, with the time that is left, but at least a tenth of a second."""
+        limited = self.budget.seconds is not None
+        return Monitor(self.progress, Budget(max(self.budget.remaining, 0.1) if limited else None))
 
     def tell(
         self,
@@ -86,7 +93,7 @@ class Watch:
         width: int | None = None,
         estimate: float | None = None,
     ) -> None:
-        """Progress to the caller; an estimate that is not finite is none."""
+        """Report progress to the caller; an estimate that is not finite is left out."""
         if self.progress is not None:
             known = float(estimate) if estimate is not None and isfinite(estimate) else None
             self.progress(Progress(number, step, self.elapsed, time, width, known))

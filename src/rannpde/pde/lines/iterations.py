@@ -1,8 +1,9 @@
-"""Passes over the whole time interval, until two of them agree; and windows in time, each with passes of its own.
+"""Iterations over the whole time interval, until two of them agree; and windows in time, each with iterations of its
+own.
 
-Every pass looks how fine its solution is and makes the next one fit. The difference of the last two passes, which draw
-different features (or take more modes) and march with different tolerances, is the error estimate. What both could miss
-in the same way, the initial values between their nodes, is compared with the data itself.
+Every iteration looks how fine its solution is and makes the next one fit. The difference of the last two iterations,
+which draw different features (or take more modes) and march with different tolerances, is the error estimate. What
+both could miss in the same way, the initial values between their nodes, is compared with the data itself.
 """
 
 from __future__ import annotations
@@ -20,22 +21,24 @@ from rannpde.errors import InputError
 from rannpde.pde.lines.evolved import Evolved, ProjectedSystem, Stretch, fields_at
 from rannpde.pde.lines.march import Event, March
 from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock, source_size
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.residual import field_sizes, root_mean_square
-from rannpde.pde.watch import Ending, Watch
 
 LIKE_THE_GAP = 0.1
-"""Two passes that differ at the first time by this share of their gap to the data show what becomes of such a gap."""
+"""Two iterations that differ at the first time by this share of their gap to the data show what becomes of such a
+gap."""
 
 SpaceFunction = Callable[[Array], Array]
 FieldEvent = Callable[[float, SpaceFunction], float]
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One pass: what it used, and how far it lies from the one before (relative L², the largest over the fields)."""
+class LinesIteration:
+    """One iteration: what it used, and how far it lies from the one before (relative L², the largest over the
+    fields)."""
 
     tolerance: float
     width: int
@@ -55,46 +58,47 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The solution, the story of the passes, the estimated relative L² error, and how it ended."""
+    """The solution, the story of the iterations, the estimated relative L² error, and how it ended."""
 
     solution: Evolved
-    passes: tuple[Pass, ...]
+    iterations: tuple[LinesIteration, ...]
     estimate: float
-    ending: Ending
+    status: Status
     detail: str = ""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all passes of a solve share.
+    """What all iterations of a solve share.
 
     tol : wanted relative L² error over space-time
     events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
         values (M, fields); one with attribute ``terminal`` ends the march
-    width : features of every pass, or None to choose them from tol
+    width : features of every iteration, or None to choose them from tol
     integrator : None for the one that the discretisation does best with
     """
 
     tol: float
     tuning: LinesTuning
-    watch: Watch
+    monitor: Monitor
     clock: Clock
     integrator: str | None = None
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
 
     def staged(self) -> tuple[float, ...]:
-        """Tolerances of the passes: loose, medium, the wanted one; then ever tighter, so that errors in time show."""
+        """Tolerances of the iterations: loose, medium, the wanted one; then ever tighter, so that errors in time
+        show."""
         early = [t for t in self.tuning.early if t > 3 * self.tol]
         after = range(self.tuning.most_passes - len(early))
         return (*early, *(self.tol / self.tuning.tighter**k for k in after))
 
     def march(self, tol: float, number: int, system: ProjectedSystem, grown: Grown | None = None) -> March:
-        """The march of one pass. Its dense output is held a little below the tolerance of the pass."""
+        """The march of one iteration. Its dense output is held a little below the tolerance of the iteration."""
 
-        def notice(steps: int, time: float) -> Ending | None:
-            self.watch.tell(number, steps, time=time, width=system.columns)
-            return Ending.BUDGET if self.watch.over else None
+        def notice(steps: int, time: float) -> Status | None:
+            self.monitor.tell(number, steps, time=time, width=system.columns)
+            return Status.BUDGET if self.monitor.exhausted else None
 
         events = {name: _on_states(event, system) for name, event in self.events.items()}
         caution = 1.0 if tol >= self.tol else 1.0 / self.tuning.tighter
@@ -108,7 +112,7 @@ class Setting:
             notice,
             caution,
             grown,
-            lambda: self.watch.over,
+            lambda: self.monitor.exhausted,
         )
 
 
@@ -128,7 +132,8 @@ def first_scales(evolution: Evolution) -> dict[Component, float]:
 
 
 def with_speeds(scales: Mapping[Component, float], pulls: Mapping[Component, float]) -> dict[Component, float]:
-    """Scales for the first pass: a field that begins at rest will move as fast as its acceleration and size allow."""
+    """Scales for the first iteration: a field that begins at rest will move as fast as its acceleration and size
+    allow."""
     found = dict(scales)
     for component, pull in pulls.items():
         if component.level:
@@ -173,99 +178,102 @@ def _on_states(event: FieldEvent, system: ProjectedSystem) -> Event:
 
 
 class Discretisation(Protocol):
-    """How a pass is made: random features, products of them, or Fourier modes."""
+    """How an iteration is made: random features, products of them, or Fourier modes."""
 
     tolerances: tuple[float, ...]
-    """Of the passes, as many as there may be."""
+    """Of the iterations, as many as there may be."""
 
     def run(self, number: int, tol: float) -> Evolved:
-        """The march of one pass, counted from 1, over the whole time."""
+        """The march of one iteration, counted from 1, over the whole time."""
         ...
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
-        """Look at a solution for the next pass; ``failed`` if it should have been the last. False: none can help."""
+        """Look at a solution for the next iteration; ``failed`` if it should have been the last. False: none can
+        help."""
         ...
 
 
 def run_passes(kind: Discretisation, setting: Setting) -> Outcome:
-    """One pass after the other until two with the wanted tolerance agree, or something ends them."""
-    passes: list[Pass] = []
+    """One iteration after the other until two with the wanted tolerance agree, or something ends them."""
+    iterations: list[LinesIteration] = []
     solutions: list[Evolved] = []
     changes: list[float] = []
-    ending, detail = Ending.DISAGREE, ""
+    status, detail = Status.DISAGREE, ""
     for number, tol in enumerate(kind.tolerances, start=1):
         begin = perf_counter()
         try:
             solution = kind.run(number, tol)
             if not solution.stretches[0].path.steps:
-                if solution.path.ending is Ending.INTERRUPTED:
+                if solution.path.status is Status.INTERRUPTED:
                     raise KeyboardInterrupt
                 if not solutions:
                     raise InputError(f"no step in time leads away from the initial values: {solution.path.detail}")
-                ending, detail = solution.path.ending or Ending.INTEGRATOR, solution.path.detail
+                status, detail = solution.path.status or Status.INTEGRATOR, solution.path.detail
                 break
             change = _change(solutions[-1], solution) if solutions else np.inf
             told = _record(tol, solution, change, perf_counter() - begin)
-            setting.watch.tell(number, told.steps, width=told.width, estimate=change)
+            setting.monitor.tell(number, told.steps, width=told.width, estimate=change)
         except KeyboardInterrupt:
             if not solutions:
                 raise
-            ending = Ending.INTERRUPTED
+            status = Status.INTERRUPTED
             break
         solutions.append(solution)
-        passes.append(told)
-        comparable = len(passes) > 1 and passes[-2].tolerance <= setting.tol
-        ended = solution.path.ending
+        iterations.append(told)
+        comparable = len(iterations) > 1 and iterations[-2].tolerance <= setting.tol
+        ended = solution.path.status
         if ended is not None and ended.by_caller:
-            ending, detail = ended, solution.path.detail
+            status, detail = ended, solution.path.detail
             break
         if comparable:
             changes.append(change)
             if solution.path.broken:
-                ending, detail = ended or Ending.INTEGRATOR, solution.path.detail
+                status, detail = ended or Status.INTEGRATOR, solution.path.detail
                 break
             if change <= setting.tol:
-                ending, detail = ended or Ending.CONVERGED, solution.path.detail
+                status, detail = ended or Status.CONVERGED, solution.path.detail
                 break
             if _stalled(changes, setting.tuning):
-                ending = Ending.STALLED
+                status = Status.STALLED
                 break
-        if not kind.learn(solution, comparable) and len(passes) > 1:
-            ending, detail = (ended, solution.path.detail) if ended and solution.path.broken else (Ending.STALLED, "")
+        if not kind.learn(solution, comparable) and len(iterations) > 1:
+            status, detail = (ended, solution.path.detail) if ended and solution.path.broken else (Status.STALLED, "")
             break
-        if setting.watch.over:
-            ending = Ending.BUDGET
+        if setting.monitor.exhausted:
+            status = Status.BUDGET
             break
     best = _best(solutions)
-    last = passes[-1] if best is solutions[-1] else passes[-2]
+    last = iterations[-1] if best is solutions[-1] else iterations[-2]
     estimate = setting.tuning.estimate_share * last.difference
     if best is not solutions[-1]:
-        detail = f"{ending} in pass {len(passes)}; the one before is the answer"
-    if best.whole and estimate <= setting.tol and not ending.converged:  # no further pass, but what there is will do
-        ending, detail = Ending.CONVERGED, ""
-    return Outcome(best, tuple(passes), estimate, ending, detail)
+        detail = f"{status} in iteration {len(iterations)}; the one before is the answer"
+    if (
+        best.whole and estimate <= setting.tol and not status.converged
+    ):  # no further iteration, but what there is will do
+        status, detail = Status.CONVERGED, ""
+    return Outcome(best, tuple(iterations), estimate, status, detail)
 
 
 def _best(solutions: list[Evolved]) -> Evolved:
     """The last one; the one before where the last was cut short."""
     cut = len(solutions) > 1 and solutions[-1].end < solutions[-2].end
-    ended = solutions[-1].path.ending
+    ended = solutions[-1].path.status
     return solutions[-2] if cut and ended is not None and ended.by_caller else solutions[-1]
 
 
 def _stalled(changes: list[float], tuning: LinesTuning) -> bool:
-    """Whether the last passes hardly came closer to each other: kinks and jumps never do."""
+    """Whether the last iterations hardly came closer to each other: kinks and jumps never do."""
     recent = changes[-tuning.patience - 1 :]
     return len(recent) > tuning.patience and all(b > tuning.gain * a for a, b in pairwise(recent))
 
 
-def _record(tol: float, solution: Evolved, change: float, seconds: float) -> Pass:
+def _record(tol: float, solution: Evolved, change: float, seconds: float) -> LinesIteration:
     system, steps = solution.stretches[-1].system, sum(len(stretch.path.steps) for stretch in solution.stretches)
-    return Pass(tol, system.columns, system.rank, len(system.nodes), steps, change, seconds)
+    return LinesIteration(tol, system.columns, system.rank, len(system.nodes), steps, change, seconds)
 
 
 def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
-    """Fresh points in space-time up to the time reached, where passes are compared."""
+    """Fresh points in space-time up to the time reached, where iterations are compared."""
     points = evolution.domain.sample(count, rng=20_071)
     if evolution.waves:  # modes are summed once for all at a time
         points[:, 0] = np.resize(points[: count // 10, 0], count)
@@ -275,7 +283,7 @@ def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
 
 
 def _change(before: Evolved, after: Evolved) -> float:
-    """How far two passes lie apart, or what the gap at the first time means for all times, whichever is more."""
+    """How far two iterations lie apart, or what the gap at the first time means for all times, whichever is more."""
     if before.path.broken and not after.path.broken:
         return np.inf  # a march that was cut short says nothing of what came later
     apart = _distance(before, after, check_points(after.evolution, min(before.path.reliable, after.path.reliable)))
@@ -283,7 +291,8 @@ def _change(before: Evolved, after: Evolved) -> float:
 
 
 def _lasting(gap: float, apart: float, apart_at_first: float) -> float:
-    """How much of a gap at the first time lasts: as much as of what passes differ by there, if that is like the gap.
+    """How much of a gap at the first time lasts: as much as of what iterations differ by there, if that is like the
+    gap.
 
     Diffusion forgets what a jump leaves between two features; transport keeps it.
     """
@@ -292,7 +301,7 @@ def _lasting(gap: float, apart: float, apart_at_first: float) -> float:
 
 
 def _apart_at_first(before: Evolved, after: Evolved, count: int = 4000) -> float:
-    """How far two passes lie apart at the first time."""
+    """How far two iterations lie apart at the first time."""
     places = after.evolution.domain.space.sample(count, rng=31)
     return _distance(before, after, np.column_stack([np.full(count, after.start), places]))
 
@@ -327,14 +336,15 @@ Maker = Callable[[Evolution, Setting], Discretisation]
 
 
 def by_windows(evolution: Evolution, setting: Setting, make: Maker, count: int) -> Outcome:
-    """Passes on each of ``count`` equal windows, one after the other; ends early where one does not reach its end.
+    """Iterations on each of ``count`` equal windows, one after the other; ends early where one does not reach its end.
 
-    A window starts from the solution of the one before, projected on its own features. Two passes draw different ones
-    and start from different projections of the same values, so their difference holds the error of the transfer too.
+    A window starts from the solution of the one before, projected on its own features. Two iterations draw different
+    ones and start from different projections of the same values, so their difference holds the error of the transfer
+    too.
     """
     stretches: list[Stretch] = []
-    passes: list[Pass] = []
-    estimate, ending, detail = 0.0, Ending.CONVERGED, ""
+    iterations: list[LinesIteration] = []
+    estimate, status, detail = 0.0, Status.CONVERGED, ""
     before: Evolved | None = None
     shared = replace(setting, tol=setting.tol / count)
     for start, end in pairwise(np.linspace(*evolution.domain.time, count + 1).tolist()):
@@ -342,17 +352,17 @@ def by_windows(evolution: Evolution, setting: Setting, make: Maker, count: int) 
         found = run_passes(make(form, shared), shared)
         before = found.solution
         stretches += before.stretches
-        passes += found.passes
+        iterations += found.iterations
         estimate += found.estimate
-        if not found.ending.converged or ending.converged:
-            ending, detail = found.ending, found.detail
-        if not before.whole or found.ending.by_caller:
+        if not found.status.converged or status.converged:
+            status, detail = found.status, found.detail
+        if not before.whole or found.status.by_caller:
             break
     solution = Evolved(evolution, tuple(stretches))
     # disagreement within a window counts only if the sum of all estimates is too large
-    if solution.whole and estimate <= setting.tol and not ending.by_caller:
-        ending, detail = Ending.CONVERGED, ""
-    return Outcome(solution, tuple(passes), estimate, ending, detail)
+    if solution.whole and estimate <= setting.tol and not status.by_caller:
+        status, detail = Status.CONVERGED, ""
+    return Outcome(solution, tuple(iterations), estimate, status, detail)
 
 
 def solve_in_time(evolution: Evolution, setting: Setting, make: Maker, windows: int | None) -> Outcome:
@@ -368,7 +378,7 @@ def solve_in_time(evolution: Evolution, setting: Setting, make: Maker, windows: 
 
 
 def _too_wide(outcome: Outcome, setting: Setting) -> bool:
-    """Whether a pass filled the widest static basis, and the passes did not agree."""
+    """Whether an iteration filled the widest static basis, and the iterations did not agree."""
     widest = setting.tuning.widest[outcome.solution.evolution.domain.space.dim - 1]
-    full = any(one.width >= widest for one in outcome.passes)
-    return setting.width is None and full and outcome.ending in (Ending.DISAGREE, Ending.STALLED)
+    full = any(one.width >= widest for one in outcome.iterations)
+    return setting.width is None and full and outcome.status in (Status.DISAGREE, Status.STALLED)

@@ -1,7 +1,7 @@
-"""Passes over ever finer cells: draw, solve, compare with the pass before, cut the cells that need it.
+"""Iterations over ever finer cells: draw, solve, compare with the iteration before, cut the cells that need it.
 
-Every pass draws its functions anew, so that two passes share no error of the draw; and every pass cuts the cells with
-the largest residuals, so that they share none of the mesh where it matters.
+Every iteration draws its functions anew, so that two iterations share no error of the draw; and every iteration cuts
+the cells with the largest residuals, so that they share none of the mesh where it matters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rannpde.pde.cells.cuts import (
     towards_corners,
 )
 from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
-from rannpde.pde.cells.judging import CellsPass, Judge
+from rannpde.pde.cells.judging import CellsIteration, Judge
 from rannpde.pde.cells.mesh import MeshBuilder
 from rannpde.pde.cells.network import cell_network
 from rannpde.pde.cells.newton import Newton
@@ -33,27 +33,27 @@ from rannpde.pde.cells.system import CellsSystem
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import apart, field_sizes, held_out_residual
-from rannpde.pde.watch import Ending, Watch
 
 CHECK_POINTS = 4000
-"""Fresh points at which two passes are compared."""
+"""Fresh points at which two iterations are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellsFound:
-    """What the passes amount to."""
+    """What the iterations amount to."""
 
     best: Solved
-    passes: tuple[CellsPass, ...]
+    iterations: tuple[CellsIteration, ...]
     estimate: float
-    ending: Ending
+    status: Status
     detail: str
 
 
 class Solver(Protocol):
-    """What solves in the place of ``CellsPasses.solve``, in coordinates of its own."""
+    """What solves in the place of ``CellsIterations.solve``, in coordinates of its own."""
 
     @property
     def dim(self) -> int: ...
@@ -66,7 +66,7 @@ class Solver(Protocol):
         last: Solved | None,
         seed: int,
         number: int,
-        pause: Callable[[], None],
+        checkpoint: Callable[[], None],
     ) -> Solved: ...
 
 
@@ -74,21 +74,21 @@ class _TimeIsUp(Exception):
     """The time allowed was used up in the middle of a solve."""
 
 
-class CellsPasses:
+class CellsIterations:
     """Draw, solve, compare, cut."""
 
     def __init__(
         self,
         problem: Problem,
         tol: float,
-        watch: Watch,
+        monitor: Monitor,
         rng: np.random.Generator,
         tuning: CellsTuning,
         degree: int | None = None,
         factors: Mapping[str, float] | None = None,
         solver: Solver | None = None,
     ) -> None:
-        self.problem, self.tol, self.watch, self.rng, self.tuning = problem, tol, watch, rng, tuning
+        self.problem, self.tol, self.monitor, self.rng, self.tuning = problem, tol, monitor, rng, tuning
         self.solver = solver
         self.dim = problem.domain.dim if solver is None else solver.dim
         self.degree = degree or self._degree()
@@ -96,7 +96,7 @@ class CellsPasses:
         self.degrees = (self.degree, min(self.degree + 1, highest))
         self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
-        self.newton = None if problem.linear else Newton(tol, watch, tuning, self.points)
+        self.newton = None if problem.linear else Newton(tol, monitor, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.creases = problem.domain.creases
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
@@ -119,25 +119,25 @@ class CellsPasses:
     # ------------------------------------------------------------------------------------------------------- loop
 
     def run(self, state: State, tree: CellNode | None = None) -> CellsFound:
-        """Passes until two of them agree, or time, cells or hope are used up."""
+        """Iterations until two of them agree, or time, cells or hope are used up."""
         graded = self.problem.linear or tree is not None  # Newton's first steps need no fine cells at corners
         tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
             tree = following(tree, state, self.degree, self.tuning.most_cells[0] // 4)
-        ending: Ending | None = None
-        while ending is None:
+        status: Status | None = None
+        while status is None:
             try:
-                ending = self._pass(tree, self.last.network if self.last is not None else state)
+                status = self._pass(tree, self.last.network if self.last is not None else state)
             except _TimeIsUp:
-                ending = Ending.BUDGET
+                status = Status.BUDGET
                 if self.last is None:  # something to look at, from one cell
                     self.rushed = True
                     self._pass(CellNode(tree.bounds), state)
             except KeyboardInterrupt:
                 if self.last is None:
                     raise
-                ending = Ending.INTERRUPTED
-            if ending is None:
+                status = Status.INTERRUPTED
+            if status is None:
                 assert self.last is not None
                 before = tree
                 tree = refined(before, self.last, self.mark, self.sizes, self.tuning, self.creases)
@@ -145,23 +145,23 @@ class CellsPasses:
                     self.pointed, tree = False, towards(tree, self.interfaces.crossings)
                 if (
                     len(tree.leaves) > self.tuning.most_cells[self.dim - 1]
-                    or len(self.judge.passes) >= self.tuning.most_passes
+                    or len(self.judge.iterations) >= self.tuning.most_passes
                 ):
-                    ending = Ending.STALLED
+                    status = Status.STALLED
                 elif not graded:
                     graded, tree = True, self._graded(tree)
                 else:
                     tree = self._unlike(before, tree)
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
-        if ending is Ending.STALLED and best.ending is Ending.NEWTON:
-            ending = Ending.NEWTON
-        elif ending is Ending.STALLED and self.judge.undetermined():
-            ending = Ending.UNDETERMINED
-        return CellsFound(best, tuple(self.judge.passes), estimate, ending, self._detail(ending, estimate))
+        if status is Status.STALLED and best.status is Status.NEWTON:
+            status = Status.NEWTON
+        elif status is Status.STALLED and self.judge.undetermined():
+            status = Status.UNDETERMINED
+        return CellsFound(best, tuple(self.judge.iterations), estimate, status, self._detail(status, estimate))
 
-    def _pass(self, tree: CellNode, state: State) -> Ending | None:
-        number, begin = len(self.judge.passes) + 1, self.watch.elapsed
+    def _pass(self, tree: CellNode, state: State) -> Status | None:
+        number, begin = len(self.judge.iterations) + 1, self.monitor.elapsed
         solved = self.solve(tree, state, number)
         values = solved.network(self.points)
         change = np.inf if self.last is None else apart(self.last.network(self.points), values)
@@ -169,35 +169,38 @@ class CellsPasses:
         cells = sum(cell is not None for cell in solved.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in solved.mesh.tree.leaves])
         whole = float(np.sqrt(volumes @ solved.marks**2 / volumes.sum()))
-        seconds = self.watch.elapsed - begin
-        self.judge.hear(CellsPass(cells, self.degree, solved.steps, residual, change, seconds), whole)
-        short = solved.ending.by_caller or solved.ending is Ending.INTEGRATOR
-        again = self.last is not None and self.last.ending is solved.ending
+        seconds = self.monitor.elapsed - begin
+        self.judge.hear(CellsIteration(cells, self.degree, solved.steps, residual, change, seconds), whole)
+        short = solved.status.by_caller or solved.status is Status.INTEGRATOR
+        again = self.last is not None and self.last.status is solved.status
         self.last = solved
         self.sizes = self._sizes_of(values)
         estimate = self.judge.estimate()
         if self.best is None or residual > self.judge.lenient or estimate <= self.best[1]:
             self.best = (solved, estimate)
-        self.watch.tell(number, solved.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
-        if short and (again or solved.ending.by_caller):  # a march that did not come to its end
-            return solved.ending
+        self.monitor.tell(number, solved.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
+        if short and (again or solved.status.by_caller):  # a march that did not come to its end
+            return solved.status
         small = residual <= self.judge.lenient
         if solved.free and small and number > 1:
-            return Ending.UNDETERMINED
-        alike = self.dim > 1 or cells == self.judge.passes[-2 if number > 1 else -1].cells  # on a line a look is cheap
-        agree = estimate <= self.tol and small and alike and solved.ending is Ending.CONVERGED
+            return Status.UNDETERMINED
+        alike = (
+            self.dim > 1 or cells == self.judge.iterations[-2 if number > 1 else -1].cells
+        )  # on a line a look is cheap
+        agree = estimate <= self.tol and small and alike and solved.status is Status.CONVERGED
         if agree and not self._must_mend(solved):
             if len(self.judge.vetoes) > 1:  # those before would be vetoed, or no better
                 self.best = (solved, estimate)
-            return Ending.CONVERGED
-        if self.watch.over:
-            return Ending.BUDGET
+            return Status.CONVERGED
+        if self.monitor.exhausted:
+            return Status.BUDGET
         if estimate <= self.tol:  # what was left alone so far stands in the way of the end
             self.mark = min(self.mark, self.judge.lenient)
-        return Ending.STALLED if self.judge.hopeless(self.best[1] <= self.tol) else None
+        return Status.STALLED if self.judge.hopeless(self.best[1] <= self.tol) else None
 
     def _must_mend(self, solved: Solved) -> bool:
-        """Whether passes agree on what would be vetoed, and the next shall have smaller cells, at crossings first."""
+        """Whether iterations agree on what would be vetoed, and the next shall have smaller cells, at crossings
+        first."""
         if self.solver is not None:
             return False
         share = self.judge.mendable(max(held_out_residual(self.problem, solved.network).values()))
@@ -205,14 +208,15 @@ class CellsPasses:
         return share < 1
 
     def _unlike(self, before: CellNode, tree: CellNode) -> CellNode:
-        """The next cells: where they would be nearly those of the pass before, something else has to differ.
+        """The next cells: where they would be nearly those of the iteration before, something else has to differ.
 
-        What both passes lack does not show in their difference: so the degree is another, and at corners, where the
-        degree matters little, cells are smaller. Where two passes did not agree on such cells, more of them are cut.
+        What both iterations lack does not show in their difference: so the degree is another, and at corners, where the
+        degree matters little, cells are smaller. Where two iterations did not agree on such cells, more of them are
+        cut.
         """
         assert self.last is not None
         residual = float(self.last.marks.max())
-        if self._few(before, tree) and not self.judge.rounded(self.judge.passes[-1]):
+        if self._few(before, tree) and not self.judge.rounded(self.judge.iterations[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
             # of a march steps may differ, in space cells are dear, at corners others help
             more = differ and self.solver is None and self.dim < 3 and not self._singular
@@ -243,17 +247,19 @@ class CellsPasses:
         known = self.best[1] if self.best is not None else np.inf
         return float(np.clip(self.tol / known, self.tuning.boldest, 0.5))
 
-    def _detail(self, ending: Ending, estimate: float) -> str:
-        residual = self.judge.passes[-1].residual
-        if ending is Ending.STALLED:
-            known = f"two passes differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
-            return f"{known}the largest residual of a cell is {residual:.1e} after {len(self.judge.passes)} passes"
-        if ending is Ending.UNDETERMINED:
+    def _detail(self, status: Status, estimate: float) -> str:
+        residual = self.judge.iterations[-1].residual
+        if status is Status.STALLED:
+            known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
+            return (
+                f"{known}the largest residual of a cell is {residual:.1e} after {len(self.judge.iterations)} iterations"
+            )
+        if status is Status.UNDETERMINED:
             named = self.problem.free_constants
             what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
             return f"the equations and conditions leave {what} free; add a condition that fixes it"
-        if ending.by_caller and estimate <= self.tol and residual > self.judge.lenient:
-            return f"{ending}; passes agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
+        if status.by_caller and estimate <= self.tol and residual > self.judge.lenient:
+            return f"{status}; iterations agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
         return ""
 
     # ------------------------------------------------------------------------------------------------- one solve
@@ -264,24 +270,24 @@ class CellsPasses:
         draw = self.draw()
         if self.solver is not None:
             seed = int(self.rng.integers(2**31))
-            return self.solver.solve(tree, draw, self.sizes, self.last, seed, number, self._pause)
+            return self.solver.solve(tree, draw, self.sizes, self.last, seed, number, self._checkpoint)
         names = self.problem.domain.names
         builder = MeshBuilder(self.problem.domain, draw, self.interfaces)
-        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._pause)
+        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._checkpoint)
         loose = self._loose(mesh.tree)
         seed = int(self.rng.integers(2**31))
-        system = CellsSystem(self.problem, mesh, self.sizes, loose, self.factors, seed, pause=self._pause)
+        system = CellsSystem(self.problem, mesh, self.sizes, loose, self.factors, seed, checkpoint=self._checkpoint)
         if self.newton is None:
-            weights, free = system.solve(state, self._pause)
-            steps, ending = 1, Ending.CONVERGED
+            weights, free = system.solve(state, self._checkpoint)
+            steps, status = 1, Status.CONVERGED
         else:
             first = self.last is None
-            weights, steps, ending, free = self.newton.solve(system, state, number, first, self._pause)
+            weights, steps, status, free = self.newton.solve(system, state, number, first, self._checkpoint)
         network = cell_network(mesh, weights)
         if self.last is None:  # residuals are relative to the sizes of fields, which are known now
             system.sizes = self._sizes_of(network(self.points))
         inside, beside = system.residuals(weights)
-        return Solved(network, mesh, weights, inside, beside, system.losses(weights), steps, ending, free)
+        return Solved(network, mesh, weights, inside, beside, system.losses(weights), steps, status, free)
 
     def _sizes_of(self, values: Array) -> Array:
         """Of the fields (fields,), from values (M, fields) at the points; as they were where nothing is known."""
@@ -293,14 +299,14 @@ class CellsPasses:
         return Draw.sample(self.dim, self.degree, self.tuning, self.rng)
 
     def _loose(self, tree: CellNode) -> Array:
-        """Leaves in which the pass before missed the values prescribed there, or all."""
+        """Leaves in which the iteration before missed the values prescribed there, or all."""
         if self.last is None:
             return np.ones(len(tree.leaves), dtype=bool)
         centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
         home = self.last.mesh.tree.locate(centres)
         return np.linalg.norm(self.last.beside, axis=1)[home] > self.tuning.loose
 
-    def _pause(self) -> None:
+    def _checkpoint(self) -> None:
         first_march = self.solver is not None and self.last is None  # it looks at the clock itself
-        if self.watch.over and not (self.rushed or first_march):
+        if self.monitor.exhausted and not (self.rushed or first_march):
             raise _TimeIsUp

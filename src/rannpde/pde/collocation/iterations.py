@@ -1,4 +1,4 @@
-"""Passes of collocation: draw, solve, compare, widen.
+"""Iterations of collocation: draw, solve, compare, widen.
 
 Every width is drawn twice; the difference of the two is the estimate of the error, and what differs from draw to draw
 although the equations hold is what they do not determine. Widths double until two draws agree.
@@ -24,10 +24,10 @@ from rannpde.pde.collocation.loop import CollocationFound, Drawer, Loop
 from rannpde.pde.collocation.newton import GaussNewton
 from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales, scales_of
 from rannpde.pde.functions import State
+from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time
 from rannpde.pde.start import as_state, first_guess
-from rannpde.pde.watch import Ending, Watch
 
 if TYPE_CHECKING:
     from rannpde.pde.collocation.method import Collocation
@@ -36,13 +36,13 @@ CHECK_POINTS = 2000
 """Fresh points at which two draws are compared."""
 
 
-class CollocationPasses:
+class CollocationIterations:
     """Draw, solve, compare, widen."""
 
     def __init__(
-        self, problem: Problem, method: Collocation, tol: float, watch: Watch, rng: np.random.Generator
+        self, problem: Problem, method: Collocation, tol: float, monitor: Monitor, rng: np.random.Generator
     ) -> None:
-        self.problem, self.method, self.tol, self.watch, self.rng = problem, method, tol, watch, rng
+        self.problem, self.method, self.tol, self.monitor, self.rng = problem, method, tol, monitor, rng
         self.tuning = method.tuning
         self.number, self.estimate = 1, np.inf
         newton, per_column = method.newton or GaussNewton(), method.points_per_column or self.tuning.points_per_column
@@ -54,9 +54,9 @@ class CollocationPasses:
         self.lesson: Lesson | None = None
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
 
-    def _notice(self, columns: int, step: int) -> Ending | None:
-        self.watch.tell(self.number, step, width=columns, estimate=self.estimate)
-        return Ending.BUDGET if self.watch.over else None
+    def _notice(self, columns: int, step: int) -> Status | None:
+        self.monitor.tell(self.number, step, width=columns, estimate=self.estimate)
+        return Status.BUDGET if self.monitor.exhausted else None
 
     def run(self) -> CollocationFound:
         method = self.method
@@ -68,7 +68,7 @@ class CollocationPasses:
         widen = self._learn if self._may_learn() else self._widen
         found = self._pair(state, method.width) if method.width else widen(state)
         sharp = found.best.score > self.tuning.rough and self._may_place()
-        if sharp and not found.ending.by_caller:
+        if sharp and not found.status.by_caller:
             with suppress(InputError):  # the window could not grow: what there is stays the answer
                 placed = self._placed(None)
                 better, worse = (placed, found) if placed.best.score < found.best.score else (found, placed)
@@ -94,10 +94,10 @@ class CollocationPasses:
         fast = 0.0 if variation is None else tuning.lengths_to_scale * float(variation.rates.max())
         return max(tuning.learning.scale, fast)
 
-    # ---------------------------------------------------------------------------------------------- kinds of passes
+    # ---------------------------------------------------------------------------------------------- kinds of iterations
 
     def _uniform(self, width: int, state: State, number: int) -> list[Attempt]:
-        """Neurons drawn by the law, at the best scales found; each pass draws anew."""
+        """Neurons drawn by the law, at the best scales found; each iteration draws anew."""
         seed, method, dim = int(self.rng.integers(2**31)), self.method, self.problem.domain.dim
         if method.law is not None or method.scale is not None:
             given = scales_of(1.0 if method.scale is None else method.scale, dim)
@@ -112,7 +112,7 @@ class CollocationPasses:
             return tried
         final = self.search.solve(width, self.scales, tried[0].network, seed)
         # attempts of the search are cut short after two steps: prefer the full solve unless it is clearly worse
-        if final.score <= 2 * tried[0].score or not tried[0].descent.ending.converged:
+        if final.score <= 2 * tried[0].score or not tried[0].descent.status.converged:
             return [final, *tried]
         return [*tried, final]
 
@@ -140,7 +140,7 @@ class CollocationPasses:
         return [best, *(one for one, _ in tried if one is not best)]
 
     def _of_given(self, width: int, state: State, number: int) -> list[Attempt]:
-        """The user's own layer; the pass before it, for comparison, has three quarters of it."""
+        """The user's own layer; the iteration before it, for comparison, has three quarters of it."""
         features = self.method.features
         assert features is not None
         if number == 1:
@@ -154,7 +154,7 @@ class CollocationPasses:
         width = self.method.width or growing.width
         window = GrowingWindow(self.problem, width, self.rng, self.recipe)
         state = state or window.start()
-        return self._repeat(lambda w, s, k: [window.solve(s, k)], state, width, growing.passes)
+        return self._repeat(lambda w, s, k: [window.solve(s, k)], state, width, growing.iterations)
 
     # ------------------------------------------------------------------------------------------------------- loops
 
@@ -167,7 +167,7 @@ class CollocationPasses:
         return loop.found()
 
     def _repeat(self, draw: Drawer, state: State, width: int, most: int = 2) -> CollocationFound:
-        """Passes of one kind and width, at least two, until they agree."""
+        """Iterations of one kind and width, at least two, until they agree."""
         loop = Loop(self)
         for _ in range(most):
             if loop.step(draw, width, state) or loop.agreed:
@@ -219,9 +219,9 @@ class CollocationPasses:
         return loop.found()
 
     def _refine(self, loop: Loop, width: int) -> bool:
-        """Passes of one width, each with laws learned from the best before; whether the clock says to end."""
+        """Iterations of one width, each with laws learned from the best before; whether the clock says to end."""
         learning, idle = self.tuning.learning, 0
-        for _ in range(learning.passes):
+        for _ in range(learning.iterations):
             before = loop.best.score
             if loop.step(partial(self._taught, before), width, loop.best.network):
                 return True
@@ -234,13 +234,13 @@ class CollocationPasses:
 
     @property
     def _most(self) -> int:
-        """Neurons of the widest pass."""
+        """Neurons of the widest iteration."""
         tuning = self.tuning
         return min(tuning.last_width, max(tuning.first_width, tuning.most_columns // len(self.problem.fields)))
 
 
 def by_slabs(
-    problem: Problem, method: Collocation, tol: float, watch: Watch, rng: np.random.Generator
+    problem: Problem, method: Collocation, tol: float, monitor: Monitor, rng: np.random.Generator
 ) -> CollocationFound:
     """Slabs one after the other; the pieces of all of them make one solution, judged by the sum of the estimates."""
     assert isinstance(problem.domain, SpaceTime)
@@ -249,10 +249,10 @@ def by_slabs(
     for start, end in pairwise(cuts):
         before = found[-1].best.network if found else None
         part = restrict_time(problem, (start, end), before)
-        found.append(CollocationPasses(part, one, tol / method.slabs, watch, rng).run())
-        if found[-1].ending.by_caller:
+        found.append(CollocationIterations(part, one, tol / method.slabs, monitor, rng).run())
+        if found[-1].status.by_caller:
             break
-    worst = max(found, key=lambda one: (not one.ending.converged, one.best.score))
+    worst = max(found, key=lambda one: (not one.status.converged, one.best.score))
     network = PiecewiseNetwork(
         tuple(piece for one in found for piece in one.best.network.pieces),
         tuple(c for one in found for c in one.best.network.coefficients),
@@ -260,9 +260,9 @@ def by_slabs(
     best = replace(worst.best, network=network, label=f"{method.slabs} slabs, worst is {worst.best.label}")
     estimate = sum(one.estimate for one in found)
     tried = tuple(attempt for one in found for attempt in one.tried)
-    told = tuple(row for one in found for row in one.passes)
-    ending = worst.ending if not worst.ending.converged and estimate > tol else Ending.CONVERGED
-    return CollocationFound(best, tried, told, estimate, ending, "" if ending.converged else worst.detail)
+    told = tuple(row for one in found for row in one.iterations)
+    status = worst.status if not worst.status.converged and estimate > tol else Status.CONVERGED
+    return CollocationFound(best, tried, told, estimate, status, "" if status.converged else worst.detail)
 
 
 def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generator) -> RandomFeatures | FourierFeatures:

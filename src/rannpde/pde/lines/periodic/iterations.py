@@ -1,9 +1,10 @@
-"""Passes in Fourier modes: as many of them as the solution needs at every time, along every axis.
+"""Iterations in Fourier modes: as many of them as the solution needs at every time, along every axis.
 
 Modes are added on the way, whenever the highest eighth of them is more than a small share of the solution: a function
-keeps its coefficients exactly when zeros are appended, so that the change of basis costs nothing. The next pass has
-more modes than that from its beginning, for what is cut off while modes are added may grow, and a tighter tolerance; it
-gives the error estimate and the answer. In several dimensions a first one with a loose tolerance finds out how many.
+keeps its coefficients exactly when zeros are appended, so that the change of basis costs nothing. The next iteration
+has more modes than that from its beginning, for what is cut off while modes are added may grow, and a tighter
+tolerance; it gives the error estimate and the answer. In several dimensions a first one with a loose tolerance finds
+out how many.
 
 Data that repeat themselves g times along an axis keep doing so, and are solved on the g-th part of it.
 """
@@ -19,8 +20,8 @@ from scipy import fft
 
 from rannpde.arrays import Array
 from rannpde.pde.lines.evolved import Evolved, Stretch
+from rannpde.pde.lines.iterations import Grown, Setting, first_scales, with_speeds
 from rannpde.pde.lines.march import March, stages_of
-from rannpde.pde.lines.passes import Grown, Setting, first_scales, with_speeds
 from rannpde.pde.lines.periodic.equations import Equations
 from rannpde.pde.lines.periodic.kept import KeptStep
 from rannpde.pde.lines.periodic.modes import EXACT, AxisBounds, Modes, periodic_grid
@@ -61,7 +62,7 @@ class Work:
 
 
 class FourierModes:
-    """Passes with as many Fourier modes as the solution needs at every time."""
+    """Iterations with as many Fourier modes as the solution needs at every time."""
 
     def __init__(self, evolution: Evolution, setting: Setting, rng: np.random.Generator | None = None) -> None:
         """Nothing is drawn: ``rng`` is there for the other kinds' sake."""
@@ -107,7 +108,7 @@ class FourierModes:
             )
             if path.steps or not stretches:
                 stretches.append(Stretch(system, path))
-            if path.ending is not None or path.end >= end:
+            if path.status is not None or path.end >= end:
                 return Evolved(self.evolution, tuple(stretches))
             before, system = system.modes, self._system(larger)
             state = system.modes.fitted(last.reshape(-1, *before.shape), before.highest).ravel()
@@ -119,7 +120,7 @@ class FourierModes:
         short = system.tails(state) > tuning.tail_share * self.tol
         if self.rough or not short.any():
             return highest
-        # a pass of the tolerance wanted must leave room for a finer one
+        # an iteration of the tolerance wanted must leave room for a finer one
         most = int(self.most / (1.0 if self.tol < self.setting.tol else tuning.mode_step))
         wanted = [
             int(np.ceil(tuning.mode_growth * high)) if few else high for high, few in zip(highest, short, strict=True)
@@ -158,7 +159,8 @@ class FourierModes:
         return replace(march, keep=keep, most_evaluations=np.inf if self.dim == 1 else tuning.most_work / points)
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
-        """More modes for the next pass; False where there cannot be more, or where more do not resolve the solution."""
+        """More modes for the next iteration; False where there cannot be more, or where more do not resolve the
+        solution."""
         last = solution.stretches[-1].system
         assert isinstance(last, Spectral)
         self.scales, self.grown = _scales(solution), Grown.of(solution, self.setting.tuning)

@@ -1,4 +1,5 @@
-"""Passes with products of one-dimensional bases: axes that follow what the last pass looked like along them."""
+"""Iterations with products of one-dimensional bases: axes that follow what the last iteration looked like along
+them."""
 
 from __future__ import annotations
 
@@ -11,20 +12,20 @@ from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.evolved import Evolved, Stretch
 from rannpde.pde.lines.galerkin import Rule
+from rannpde.pde.lines.iterations import Grown, Setting, first_scales, with_speeds
 from rannpde.pde.lines.march import March, Trajectory
-from rannpde.pde.lines.passes import Grown, Setting, first_scales, with_speeds
 from rannpde.pde.lines.products.axis import Axis, along, periodic_axis, random_axis
 from rannpde.pde.lines.products.flow import StokesModes
 from rannpde.pde.lines.products.incompressible import IncompressibleFlow
 from rannpde.pde.lines.products.lengths import Line, Profile, lines_of_data, look, profiles, tail
 from rannpde.pde.lines.products.tensor import Products
 from rannpde.pde.lines.radau import TimeUp
+from rannpde.pde.monitor import Status
 from rannpde.pde.problem.evolution import Component, Evolution, WallRow, evolution_form, faces_of
-from rannpde.pde.watch import Ending
 
 
 class AdaptedProducts:
-    """Passes with products of bases that are adapted axis by axis; of an incompressible flow in Stokes modes."""
+    """Iterations with products of bases that are adapted axis by axis; of an incompressible flow in Stokes modes."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class AdaptedProducts:
         self.least, self.used, self.met = ([start] * len(self.lines) for start in (0, 0, True))
 
     def run(self, number: int, tol: float) -> Evolved:
-        """The march of one pass; where little is known yet, on axes that become finer where it needs them."""
+        """The march of one iteration; where little is known yet, on axes that become finer where it needs them."""
         self.seen = tol
         left = self.setting.tuning.refinements if tol > self.setting.tol or number == 1 else 0
         stretches: list[Stretch] = []
@@ -57,10 +58,10 @@ class AdaptedProducts:
                 stretches.append(self._marched(march, system, stretches, left > 0, number == 1 and not stretches))
             except TimeUp:
                 ended = stretches[-1] if stretches else Stretch(system, Trajectory((self.form.domain.time[0],), ()))
-                path = replace(ended.path, ending=Ending.BUDGET, detail=str(Ending.BUDGET))
+                path = replace(ended.path, status=Status.BUDGET, detail=str(Status.BUDGET))
                 return Evolved(self.form, (*stretches[:-1], replace(ended, path=path)))
             path, found = stretches[-1].path, Evolved(self.form, tuple(stretches))
-            if path.ending is not None or found.whole or not path.steps:
+            if path.status is not None or found.whole or not path.steps:
                 return found
             self.lines, self.scales = look(found, self.lines, self.setting)
             self.boost *= self.setting.tuning.much_finer
@@ -76,7 +77,7 @@ class AdaptedProducts:
         modes = None if self.flow is None else StokesModes(self.flow, system, (lambda: False) if needed else march.over)
         now = [time[0]]
 
-        def notice(steps: int, moment: float) -> Ending | None:
+        def notice(steps: int, moment: float) -> Status | None:
             now[0] = moment
             return march.notice(steps, moment) if march.notice is not None else None
 
@@ -92,7 +93,7 @@ class AdaptedProducts:
         return Stretch(system, modes.shown(followed.run(modes, time, modes.projected(state), stop=stop)))
 
     def learn(self, solution: Evolved, failed: bool) -> bool:
-        """Look at the solution for the next pass; False where there is no room for a finer one."""
+        """Look at the solution for the next iteration; False where there is no room for a finer one."""
         tuning = self.setting.tuning
         system = solution.stretches[-1].system
         assert isinstance(system, Products)
@@ -114,7 +115,7 @@ class AdaptedProducts:
         return tuning.most_unknowns[len(self.lines) - 2] if self.flow is None else tuning.most_flow
 
     def system(self, tol: float) -> Products:
-        """The products of a pass, their ranks cut where they would hold too many unknowns."""
+        """The products of an iteration, their ranks cut where they would hold too many unknowns."""
         drawn = [self._axis(k, line, tol) for k, line in enumerate(self.lines)]
         axes = {name: tuple(one[name] for one in drawn) for name in self.form.orders}
         tuning, dim = self.setting.tuning, len(self.lines)
@@ -129,7 +130,7 @@ class AdaptedProducts:
         return Products(self.form, axes, self.scales, tuning, weak=self.flow is not None)
 
     def _axis(self, number: int, line: Line, tol: float) -> dict[str, Axis]:
-        """field → its axis, of the smoothest features that can carry what the last pass looked like along it."""
+        """field → its axis, of the smoothest features that can carry what the last iteration looked like along it."""
         tuning = self.setting.tuning
         if line.highest:
             highest = int(np.ceil(self.boost * line.highest))
@@ -151,7 +152,9 @@ class AdaptedProducts:
             self.used[number], self.met[number] = place, gap <= goal
             if self.met[number]:
                 return axes
-            if before is not None and 0.5 * before[0] < gap <= max(tol, self.seen):  # noise of the last pass is left
+            if before is not None and 0.5 * before[0] < gap <= max(
+                tol, self.seen
+            ):  # noise of the last iteration is left
                 self.used[number] = place - 1
                 return before[1]
             before = gap, axes
