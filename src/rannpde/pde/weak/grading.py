@@ -8,7 +8,7 @@ error that a cell of size h at the point leaves everywhere else is like h^(2λ),
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2, pi
 
 import numpy as np
@@ -33,7 +33,7 @@ LEAST_EXPONENT = 0.05
 """λ below which a geometric mesh that ends at rounding cannot resolve a point; the estimate tells what is left."""
 LEVELS = 30
 """Halvings towards a point at most: beyond, coordinates of cells are rounding."""
-FIRST = 0.6
+FIRST = 0.8
 """Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
 WIDEST = 2.0
 """Longest over shortest side of a first cell."""
@@ -41,10 +41,14 @@ WIDEST = 2.0
 
 @dataclass(frozen=True)
 class SingularPoint:
-    """A point near which a solution is like r^exponent; infinite where nothing is to be expected."""
+    """A point near which a solution is like r^exponent, 1 where it may be smooth.
+
+    split : whether cells must end there in any case, as where a condition ends within a side
+    """
 
     point: tuple[float, ...]
     exponent: float
+    split: bool = False
 
     def levels(self, tol: float) -> int:
         """How often cells at the point are halved for an error of ``tol``."""
@@ -71,12 +75,21 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
         changes = _changes(form, finder, np.stack([before, after]), normals)
         if changes or abs(vertex.angle - pi) > 1e-6:
             add(vertex.point, _exponent(form.fields, vertex.angle, changes))
-    for point in ends_of_parts(form):
-        if not any(np.allclose(point, key, atol=1e-9 * size) for key in found):
-            add(point, _exponent(form.fields, pi, True))
+    inner: set[tuple[float, float]] = set()
+    for point, along in _ends_of_parts(form):
+        if any(np.allclose(point, key, atol=1e-9 * size) for key in found):
+            continue
+        beside = np.stack([point - BESIDE * size * along, point + BESIDE * size * along])
+        normals = np.stack([_right(along)] * 2)
+        if not finder.holds(beside, normals).any():
+            normals = -normals
+        groups = finder.groups(beside, normals)
+        if groups[0] != groups[1]:
+            add(point, _exponent(form.fields, pi, _changes(form, finder, beside, normals)))
+            inner.add((float(point[0]), float(point[1])))
     for crossing in interfaces.corners:
         add(np.array(crossing), _crossing_exponent(form, np.array(crossing), BESIDE * size))
-    return tuple(SingularPoint(point, exponent) for point, exponent in found.items())
+    return tuple(SingularPoint(point, exponent, point in inner) for point, exponent in found.items())
 
 
 def _right(direction: Array) -> Array:
@@ -136,14 +149,19 @@ def sector_exponent(factors: Array) -> float:
     return float(np.sqrt(found[1]))
 
 
-def ends_of_parts(form: WeakForm) -> list[Array]:
-    """Ends of the parts of the boundary to which conditions are restricted."""
+def _ends_of_parts(form: WeakForm) -> list[tuple[Array, Array]]:
+    """Ends of the parts of the boundary to which conditions are restricted, and unit tangents there."""
     found = []
     for term in form.terms:
-        if isinstance(term.region, CutSide) and isinstance(term.region.border, Curves):
-            for arcs in term.region.border.families:
+        region = term.region
+        if isinstance(region, CutSide) and region.condition is not None and isinstance(region.border, Curves):
+            for arcs in region.border.families:
                 every = np.arange(len(arcs))
-                found += [*arcs.place(every, np.zeros(len(arcs))), *arcs.place(every, np.ones(len(arcs)))]
+                for end in (0.0, 1.0):
+                    share = np.full(len(arcs), end)
+                    slopes = arcs.slopes(every, share)
+                    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
+                    found += list(zip(arcs.place(every, share), slopes, strict=True))
     return found
 
 
@@ -159,7 +177,7 @@ def first_tree(
     """
     tree = CellNode(bounds)
     slack = 1e-9 * tree.lengths
-    corners = [(axis, value) for one in points for axis, value in enumerate(one.point) if one.exponent < 1]
+    corners = [(axis, value) for one in points for axis, value in enumerate(one.point) if one.exponent < 1 or one.split]
     for axis, value in [*places, *corners]:
         if tree.bounds[axis, 0] + slack[axis] < value < tree.bounds[axis, 1] - slack[axis]:
             tree = _cut_at(tree, axis, value, slack[axis])
@@ -191,13 +209,18 @@ def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]
     """Leaves at points halved along all axes, so many times for each point: a geometric mesh."""
     slack = 1e-9 * tree.lengths
     for place, levels in wanted:
-        point = np.array(place)
-        for _ in range(levels):
-            leaves = [leaf for leaf in tree.leaves if touches(leaf, point, slack)]
-            lengths = np.max([leaf.lengths for leaf in leaves], axis=0)
-            coarse = [leaf for leaf in leaves if (leaf.lengths > 0.75 * lengths).any()]
-            tree = tree.refined(dict.fromkeys(coarse, tuple(range(len(point)))))
+        tree = _towards(tree, np.array(place), levels, slack)
     return tree
+
+
+def _towards(node: CellNode, point: Array, levels: int, slack: Array) -> CellNode:
+    if levels <= 0 or not touches(node, point, slack):
+        return node
+    if node.children is not None:
+        lower, upper = (_towards(child, point, levels, slack) for child in node.children)
+        return replace(node, children=(lower, upper))
+    finer = node.refined({node: tuple(range(len(point)))})
+    return _towards(finer, point, levels - 1, slack)
 
 
 def touches(leaf: CellNode, point: Array, slack: Array) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.cutcells import THIN, BoxClipper
 from rannpde.domains.domain import Domain
 from rannpde.domains.sides import FlatSide, Side
 from rannpde.pde.cells.tree import CellNode
@@ -21,6 +22,8 @@ from rannpde.pde.weak.basis import gauss_cube
 
 BLOCK = 2000
 """Cells that are compared with all others at once, to bound memory."""
+MARGIN = 0.02
+"""Of the box around the nodes of a cut cell, over its lengths: nodes do not reach to its ends."""
 ALONG = 0.99
 """Cosine of the angle between the normal of a patch and that of a side it lies on, at least."""
 
@@ -138,7 +141,7 @@ class ConditionFinder:
 
     def groups(self, points: Array, normals: Array) -> Array:
         """Number (B,) of the set of conditions at each of the points (B, d) of the boundary with outward normals."""
-        holds = np.stack([_on(region, points, normals) for region in self._regions], axis=1)
+        holds = self.holds(points, normals)
         found = np.empty(len(points), dtype=int)
         for row, held in enumerate(holds):
             numbers = tuple(np.flatnonzero(held).tolist())
@@ -147,6 +150,10 @@ class ConditionFinder:
                 self._known[numbers] = len(self._known)
             found[row] = self._known[numbers]
         return found
+
+    def holds(self, points: Array, normals: Array) -> Array:
+        """Which conditions hold at which points, (B, terms)."""
+        return np.stack([_on(region, points, normals) for region in self._regions], axis=1)
 
     def _require_enough(self, numbers: tuple[int, ...], point: Array) -> None:
         if len(numbers) != self.fields:
@@ -203,3 +210,62 @@ def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int
     )  # fmt: skip
     count = len(boxes)
     return WeakMesh(tree, np.arange(count), boxes, {}, cells, axis, spans, patches, finder.conditions)
+
+
+def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nodes: int) -> WeakMesh:
+    """The mesh of a shape in the plane: boxes that its boundary cuts hold what is left of them."""
+    every = np.array([leaf.bounds for leaf in tree.leaves])
+    clipped = clipper.clip(every, tree.locate, nodes)
+    leaves = np.flatnonzero(clipped.whole | clipped.cut)
+    number = np.full(len(every), -1)
+    number[leaves] = np.arange(len(leaves))
+    boxes = every[leaves].copy()
+    parts = {}
+    for leaf, rule in clipped.rules.items():
+        cell = int(number[leaf])
+        parts[cell] = CutPart(rule.points, rule.weights)
+        lower, upper = rule.points.min(axis=0), rule.points.max(axis=0)
+        margin = MARGIN * (upper - lower)
+        boxes[cell, :, 0] = np.maximum(every[leaf, :, 0], lower - margin)
+        boxes[cell, :, 1] = np.minimum(every[leaf, :, 1], upper + margin)
+    pairs, axis, spans = touching_pairs(every[leaves])
+    cut = clipped.cut[leaves]
+    plain = ~cut[pairs].any(axis=1)
+    kept, broken, owner = _open_parts(clipper, spans[~plain], axis[~plain], clipped.breaks)
+    beside = np.concatenate([pairs[plain], pairs[~plain][owner]])
+    pieces = clipped.pieces
+    owners = number[pieces.box]
+    good = owners >= 0
+    middle = nodes // 2
+    patches = BoundaryPatches(
+        owners[good], pieces.points[good], pieces.weights[good], pieces.normals[good],
+        finder.groups(pieces.points[good][:, middle], pieces.normals[good][:, middle]),
+    )  # fmt: skip
+    return WeakMesh(
+        tree, leaves, boxes, parts, beside, np.concatenate([axis[plain], kept]), np.concatenate([spans[plain], broken]),
+        patches, finder.conditions,
+    )  # fmt: skip
+
+
+def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -> tuple[Array, Array, Array]:
+    """Parts of faces that lie inside the domain: their axes, their flat boxes, and the faces they are parts of."""
+    slack = THIN * clipper.size
+    found_axes, found, owners = [], [], []
+    for face, (span, axis) in enumerate(zip(spans, axes, strict=True)):
+        along = 1 - int(axis)
+        low, high = span[along]
+        near = np.abs(breaks[:, axis] - span[axis, 0]) <= 10 * slack
+        places = breaks[near, along]
+        ends = np.unique(np.concatenate([[low, high], places[(places > low) & (places < high)]]))
+        ends = ends[np.concatenate([[True], np.diff(ends) > slack])]
+        for start, end in zip(ends[:-1], ends[1:], strict=True):
+            part = span.copy()
+            part[along] = start, end
+            found_axes.append(int(axis))
+            found.append(part)
+            owners.append(face)
+    if not found:
+        return np.empty(0, dtype=int), np.empty((0, 2, 2)), np.empty(0, dtype=int)
+    parts = np.array(found)
+    inside = clipper.domain.level(parts.mean(axis=2)) < -slack
+    return np.array(found_axes)[inside], parts[inside], np.array(owners)[inside]

@@ -20,10 +20,11 @@ class WeakSettings:
         the cutoff leaves no further functions
     first_cells : along the shortest side, by dimension
     per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
+    turn : angle, in radians, by which curved sides turn in a first cell at most: somewhat more than a right one
     most_cells : where refinement ends, by dimension
     smooth_decay : logarithm of the factor by which Legendre coefficients fall from one degree to the next above which a
         cell is smooth: a cell beside a geometrically graded one has log 2 and more
-    more_levels : halvings towards a singular point whose cells are marked
+    more_levels : halvings towards a singular point whose cells are marked, least and most
     trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
         the indicators, but at least ``least_gain`` and at most all of it
     residual_limit : energy of the indicators over that of the solution above which nothing is called solved
@@ -40,9 +41,10 @@ class WeakSettings:
     most_degree: tuple[int, int, int] = (16, 13, 8)
     first_cells: tuple[int, int, int] = (2, 2, 1)
     per_cell: float = 0.5
+    turn: float = 1.7
     most_cells: tuple[int, int, int] = (4000, 3000, 1500)
     smooth_decay: float = 0.6
-    more_levels: int = 3
+    more_levels: tuple[int, int] = (2, 8)
     trust: float = 2.0
     least_gain: float = 0.1
     residual_limit: float = 0.5

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log10
+from math import log2, log10
 
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.cutcells import BoxClipper
 from rannpde.domains.domain import is_box
 from rannpde.errors import InputError
 from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
@@ -26,7 +27,6 @@ from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     SingularPoint,
-    ends_of_parts,
     first_tree,
     singular_points,
     touches,
@@ -34,7 +34,7 @@ from rannpde.pde.weak.grading import (
     until_none,
 )
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
 from rannpde.pde.weak.settings import WeakSettings
 
 CHECK_POINTS = 4000
@@ -43,8 +43,8 @@ CHECK_POINTS = 4000
 
 def shape_obstacle(problem: Problem) -> str:
     """Why the cells of a domain cannot be integrated over; empty where they can."""
-    if not is_box(problem.domain):
-        return "the domain is no box"
+    if not is_box(problem.domain) and problem.domain.dim != 2:
+        return "the domain is a shape in space that is no box"
     if problem.kinked and interfaces_of(problem).curved:
         return "coefficients jump along curves"
     return ""
@@ -100,8 +100,10 @@ class WeakDiscretisation:
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
         self.check_points = self.problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.first_degree = degree or self._degree()
+        self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
+        self.known = np.inf
 
     def _degree(self) -> int:
         start, per_digit = self.settings.degree
@@ -111,17 +113,31 @@ class WeakDiscretisation:
         """Where the loop begins."""
         bounds = np.asarray(self.problem.domain.bounds, dtype=float)
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
-        places += [(axis, float(value)) for point in ends_of_parts(self.form) for axis, value in enumerate(point)]
+        if self.clipper is not None:
+            places += self.clipper.flat_places()
         tree = first_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
+        tree = self._round_curves(tree)
         data, degree = self.problem.variation, self.first_degree
         if data is not None:
             most = self.settings.most_cells[self.dim - 1] // 4
             tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
         return WeakResolution(tree, degree)
 
+    def _round_curves(self, tree: CellNode) -> CellNode:
+        """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
+        while self.clipper is not None:
+            boxes = np.array([leaf.bounds for leaf in tree.leaves])
+            turning = self.clipper.clip(boxes, tree.locate, 2, rules=False).turning
+            sharp = [leaf for leaf, angle in zip(tree.leaves, turning, strict=True) if angle > self.settings.turn]
+            if not sharp or len(boxes) > self.settings.most_cells[self.dim - 1] // 2:
+                break
+            tree = tree.refined(dict.fromkeys(sharp, tuple(range(self.dim))))
+        return tree
+
     def mesh(self, tree: CellNode, nodes: int) -> WeakMesh:
         """The cells of a tree that the domain holds."""
-        assert is_box(self.problem.domain)
+        if self.clipper is not None:
+            return shape_mesh(self.clipper, tree, self.finder, nodes)
         return box_mesh(self.problem.domain, tree, self.finder, nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
@@ -183,7 +199,8 @@ class WeakDiscretisation:
             return np.inf
         change = apart(before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
-        return change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
+        self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
+        return self.known
 
     def indicators(self, now: WeakState) -> Array:
         return now.indicators
@@ -202,7 +219,7 @@ class WeakDiscretisation:
             leaf = leaves[now.mesh.leaves[cell]]
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
             if own:
-                levels[own[0]] = settings.more_levels
+                levels[own[0]] = self._more_levels(own[0])
             elif top or not smooth[cell]:
                 cut.append(leaf)
         tree = tree.refined(dict.fromkeys(cut, tuple(range(self.dim))))
@@ -212,6 +229,14 @@ class WeakDiscretisation:
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:
             return None
         return WeakResolution(tree, degree)
+
+    def _more_levels(self, point: SingularPoint) -> int:
+        """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""
+        least, most = self.settings.more_levels
+        if not np.isfinite(self.known):
+            return least
+        wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
+        return int(np.clip(np.ceil(wanted), least, most))
 
     def _smooth(self, now: WeakState) -> Array:
         """Cells (bool) in which Legendre coefficients fall fast enough for a higher degree to pay."""
