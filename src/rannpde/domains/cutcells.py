@@ -123,6 +123,11 @@ class BoxClipper:
         self.size = outline.size
         self.arcs = [arcs for arcs in outline.monotone_in_both() if len(arcs)]
 
+    @property
+    def curved(self) -> bool:
+        """Whether any part of the boundary is no segment."""
+        return any(bool((_turning(arcs) > FLAT).any()) for arcs in self.arcs)
+
     def flat_places(self) -> list[tuple[int, float]]:
         """Axis and value of straight parts of the boundary across an axis, where boxes had better end."""
         found: dict[tuple[int, float], None] = {}
@@ -136,8 +141,13 @@ class BoxClipper:
                         found[axis, float(value)] = None
         return list(found)
 
-    def clip(self, boxes: Array, locate: Callable[[Array], Array], count: int, rules: bool = True) -> ClippedBoxes:
-        """Boxes (L, 2, 2) that tile the bounding box; ``locate`` tells the box of points; ``count`` Gauss nodes."""
+    def clip(
+        self, boxes: Array, locate: Callable[[Array], Array], count: int, across: int = 0, rules: bool = True
+    ) -> ClippedBoxes:
+        """Boxes (L, 2, 2) that tile the bounding box; ``locate`` tells the box of points.
+
+        count : Gauss nodes along pieces of the boundary and of the heights of strips; across : of lines, or as many
+        """
         lines = [np.unique(boxes[:, axis]) for axis in (0, 1)]
         parts = [self._split(arcs, lines) for arcs in self.arcs]
         homes = [self._homes(arcs, locate) for arcs in parts]
@@ -153,7 +163,7 @@ class BoxClipper:
         free = np.flatnonzero(~touched)
         inside[free] = self.domain.level(boxes[free].mean(axis=2)) < 0
         whole = (inside | touched) & ~cut
-        found = self._rules(boxes, np.flatnonzero(cut), parts, homes, count) if rules else {}
+        found = self._rules(boxes, np.flatnonzero(cut), parts, homes, count, across or count) if rules else {}
         for box in np.flatnonzero(cut):
             if rules and int(box) not in found:
                 cut[box] = False
@@ -214,10 +224,11 @@ class BoxClipper:
         return BoundaryPieces(*(np.concatenate(part) for part in (owners, points, weights, normals)))
 
     def _rules(
-        self, boxes: Array, cut: Array, parts: list[Arcs], homes: list[Array], count: int
+        self, boxes: Array, cut: Array, parts: list[Arcs], homes: list[Array], count: int, across: int
     ) -> dict[int, CutRule]:
         """Rules on cut boxes, by strips between the heights of the ends of pieces."""
         nodes, weights = composite_gauss(np.array([0.0, 1.0]), count)
+        places, lengths = composite_gauss(np.array([0.0, 1.0]), across)
         slack = THIN * self.size
         spans = [_heights(arcs) for arcs in parts]
         turns = [_turning(arcs) for arcs in parts]
@@ -261,9 +272,9 @@ class BoxClipper:
         gathered: dict[int, list[tuple[Array, Array]]] = {}
         for (box, heights, one, wide, shares), good in zip(stretches, kept, strict=True):
             if good:
-                x = one[:, None] + wide[:, None] * nodes
+                x = one[:, None] + wide[:, None] * places
                 y = np.broadcast_to(heights[:, None], x.shape)
-                weight = (shares * wide)[:, None] * weights
+                weight = (shares * wide)[:, None] * lengths
                 gathered.setdefault(box, []).append((np.stack([x.ravel(), y.ravel()], axis=1), weight.ravel()))
         return {
             box: CutRule(np.concatenate([p for p, _ in parts_]), np.concatenate([w for _, w in parts_]))

@@ -12,15 +12,15 @@ coercive for every choice of functions and traces: |A∇u|_n is bounded by the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.linalg import splu
 
-from rannpde.arrays import Array
-from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.weak.basis import HiddenLayer, gauss_cube
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.mesh import WeakMesh
@@ -29,6 +29,8 @@ MEMORY = 2**27
 """Bytes of the matrices of one batch of cells."""
 UNEVEN = 1e-14
 """Relative change of coefficients within a cell below which they are constant there."""
+THINNED = 4
+"""Of the points of a cut cell one in this many is looked at for indicators."""
 INSIDE = 1e-12
 """How far face points are moved into a cell, as a share of the way to its middle, to see its side of a jump."""
 
@@ -71,25 +73,22 @@ class HybridSystem:
         self.size = layer.size
         self.penalty = 2 * mesh.boxes.shape[1] * layer.side_constant / mesh.halfwidths  # (C, d), by the axis of a face
         self.combinations: dict[int, Array] = {}
+        self.part_tables: dict[int, Array] = {}
         self.used = np.full(mesh.count, self.size)
         borders = self._borders() if mesh.parts else {}
         for cell, part in mesh.parts.items():
-            one = np.array([cell])
-            scaled = mesh.scaled(one, part.points[None])[0]
-            own = layer.orthonormal(scaled, part.weights)
+            one, scale = np.array([cell]), np.concatenate([[1.0], 1 / mesh.halfwidths[cell]])[None, :, None]
+            table = layer.tables(mesh.scaled(one, part.points[None])[0])
+            own = layer.orthonormal(table, part.weights)
             padded = np.zeros((self.size, self.size))
             padded[:, : own.shape[1]] = own
             self.combinations[cell], self.used[cell] = padded, own.shape[1]
+            self.part_tables[cell] = table @ padded * scale
             points, lengths = borders[cell]
-            inside = self._slopes(cell, scaled)
-            border = self._slopes(cell, mesh.scaled(one, points[None])[0])
+            border = layer.tables(mesh.scaled(one, points[None])[0])[:, 1:] @ own * scale[:, 1:]
+            inside = self.part_tables[cell][:, 1:, : own.shape[1]]
             self.penalty[cell] = layer.trace_constant(inside, part.weights, border, lengths)
             self.pause()
-
-    def _slopes(self, cell: int, scaled: Array) -> Array:
-        """Derivatives (M, d, k) of the functions of a cut cell at scaled points."""
-        found = self.layer.tables(scaled)[:, 1:] @ self.combinations[cell][:, : self.used[cell]]
-        return np.asarray(found / self.mesh.halfwidths[cell][None, :, None])
 
     def _borders(self) -> dict[int, tuple[Array, Array]]:
         """Points and weights of faces and patches around each cut cell."""
@@ -188,7 +187,8 @@ class HybridSystem:
             matrix[~cut], load[~cut] = found, right
         for row in np.flatnonzero(cut):
             part = parts[int(cells[row])]
-            values, slopes = self.tables(cells[row : row + 1], part.points[None])
+            table = self.part_tables[int(cells[row])][None]
+            values, slopes = table[:, :, 0], np.moveaxis(table[:, :, 1:], 2, 0)
             one = self.form.at(part.points)
             matrix[row], load[row] = _integrated(
                 one.diffusion[None], one.advection[None], one.reaction[None], one.load[None],
@@ -393,7 +393,7 @@ class HybridSystem:
         """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d)."""
         part, (grid, shares) = self.mesh.parts.get(cell), self.layer.grid
         if part is not None:
-            return self.tables(np.array([cell]), part.points[None])[0][0], part.weights, part.points
+            return self.part_tables[cell][:, 0], part.weights, part.points
         half = self.mesh.halfwidths[cell]
         points = self.mesh.boxes[cell].mean(axis=1) + half * grid
         return self.layer.reference[0], float(half.prod()) * shares, points
@@ -463,6 +463,37 @@ class HybridSystem:
             np.concatenate([weights.ravel(), *(part.weights for _, part in parts)]),
             np.concatenate([np.repeat(whole, len(grid)), *(np.full(len(p.points), c) for c, p in parts)]).astype(int),
         )
+
+    def sampled(
+        self, solution: HybridSolution, indices: Sequence[MultiIndex]
+    ) -> tuple[Array, Array, Array, dict[MultiIndex, Array]]:
+        """Points (M, d) of all cells, weights (M,), their cells (M,), and derivatives of the fields, each (M, F).
+
+        Whole boxes are looked at in about half as many nodes as they are integrated with: for indicators.
+        """
+        mesh, layer = self.mesh, self.layer
+        grid, shares = gauss_cube(layer.degree // 2 + 3, layer.dim)
+        whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
+        half = mesh.halfwidths
+        points = [(mesh.boxes[whole].mean(axis=2)[:, None] + half[whole][:, None] * grid).reshape(-1, layer.dim)]
+        weights, owners = [(half[whole].prod(axis=1)[:, None] * shares).ravel()], [np.repeat(whole, len(grid))]
+        table = layer.derivative_tables(grid, indices)
+        factors = np.stack([np.prod(half ** -np.array(index, dtype=float), axis=1) for index in indices])  # (I, C)
+        found = np.einsum("qik,cfk->icqf", table, solution.weights[whole], optimize=True)
+        found *= factors[:, whole, None, None]
+        values = [found.reshape(len(indices), -1, self.fields)]
+        for cell, part in mesh.parts.items():
+            some = slice(None, None, THINNED)
+            scaled = mesh.scaled(np.array([cell]), part.points[None, some])[0]
+            own = self.combinations[cell] @ solution.weights[cell].T
+            one = np.einsum("qik,kf->iqf", layer.derivative_tables(scaled, indices), own)
+            values.append(one * factors[:, cell, None, None])
+            points.append(part.points[some])
+            weights.append(part.weights[some] * part.weights.sum() / part.weights[some].sum())
+            owners.append(np.full(len(scaled), cell))
+        together = np.concatenate(values, axis=1)
+        tables = {index: together[k] for k, index in enumerate(indices)}
+        return np.concatenate(points), np.concatenate(weights), np.concatenate(owners), tables
 
     def decay(self, solution: HybridSolution) -> Array:
         """Logarithm of the factor by which Legendre coefficients fall from degree to degree, the least of all fields.

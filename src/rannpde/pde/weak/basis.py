@@ -18,6 +18,7 @@ whose sharp constant is an eigenvalue, computed here once for whole boxes and fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb, pi, sqrt
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 from scipy.special import spherical_jn
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.network.features import FourierFeatures
 from rannpde.pde.weak.settings import WeakSettings
 
@@ -41,14 +42,17 @@ class HiddenLayer:
     features: FourierFeatures
     degree: int
     settings: WeakSettings
+    curved: bool = False
 
     @classmethod
-    def sample(cls, dim: int, degree: int, settings: WeakSettings, rng: np.random.Generator) -> HiddenLayer:
-        """Frequencies uniform in a cube, phases uniform."""
+    def sample(
+        cls, dim: int, degree: int, settings: WeakSettings, rng: np.random.Generator, curved: bool = False
+    ) -> HiddenLayer:
+        """Frequencies uniform in a cube, phases uniform; ``curved`` : whether cells have curved sides."""
         count = round(0.5 * settings.columns * comb(degree + dim, dim)) + 1
         scale = settings.frequency * degree
         weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
-        return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, settings)
+        return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, settings, curved)
 
     @property
     def dim(self) -> int:
@@ -57,7 +61,7 @@ class HiddenLayer:
     @property
     def nodes(self) -> int:
         """Gauss nodes along an axis of a cell or face: products of two functions are about of twice the degree."""
-        return self.degree + self.settings.more_nodes
+        return self.degree + (self.settings.curved_nodes if self.curved else self.settings.more_nodes)
 
     @cached_property
     def grid(self) -> tuple[Array, Array]:
@@ -134,11 +138,27 @@ class HiddenLayer:
 
     def tables(self, scaled: Array) -> Array:
         """The functions of a whole box and their derivatives at points (M, d) of [-1, 1]^d: (M, 1 + d, k)."""
+        return np.asarray((self._legendre(scaled) @ self._jet).reshape(len(scaled), 1 + self.dim, -1))
+
+    def _legendre(self, scaled: Array) -> Array:
+        """All products of Legendre polynomials at points (M, d), (M, R)."""
         scale = np.sqrt(np.arange(self.highest + 1) + 0.5)
         product = np.ones((len(scaled), len(self.modes)))
         for axis in range(self.dim):
             product *= (legvander(scaled[:, axis], self.highest) * scale)[:, self.modes[:, axis]]
-        return np.asarray((product @ self._jet).reshape(len(scaled), 1 + self.dim, -1))
+        return product
+
+    def derivative_tables(self, scaled: Array, indices: Sequence[MultiIndex]) -> Array:
+        """∂^index of the functions of a whole box at points (M, d) of [-1, 1]^d: (M, indices, k)."""
+        columns = []
+        for index in indices:
+            own = self._whole[0]
+            for axis, order in enumerate(index):
+                for _ in range(order):
+                    own = self._derivatives[axis] @ own
+            columns.append(own)
+        found = self._legendre(scaled) @ np.concatenate(columns, axis=1)
+        return np.asarray(found.reshape(len(scaled), len(columns), -1))
 
     @cached_property
     def reference(self) -> tuple[Array, Array]:
@@ -153,12 +173,15 @@ class HiddenLayer:
         select = (degrees[:, None] == np.arange(self.highest + 1)).astype(float)
         return np.sqrt(squares @ select)
 
-    def orthonormal(self, points: Array, weights: Array) -> Array:
-        """Combinations (k, r) of these functions that are orthonormal in H¹ on scaled points (Q, d), weights (Q,)."""
-        table = self.tables(points) * np.sqrt(weights / weights.sum())[:, None, None]
+    def orthonormal(self, tables: Array, weights: Array) -> Array:
+        """Combinations (k, r) of these functions that are orthonormal in H¹ at points of weights (Q,).
+
+        tables (Q, 1 + d, k) : of values and derivatives there
+        """
+        table = tables * np.sqrt(weights / weights.sum())[:, None, None]
         triangle = np.linalg.qr(table.reshape(-1, table.shape[2]), mode="r")
         _, values, rows = np.linalg.svd(triangle, full_matrices=False)
-        kept = int((values > self.settings.cutoff * values[0]).sum())
+        kept = int((values > self.settings.cut_cutoff * values[0]).sum())
         return np.asarray(rows[:kept].T / values[:kept])
 
     @cached_property
@@ -175,10 +198,12 @@ class HiddenLayer:
         inside (Q, d, k) : derivatives at points of the cell with weights volume (Q,); border (M, d, k), lengths (M,)
         """
         columns = inside.reshape(len(inside), -1) * np.sqrt(volume)[:, None]
-        _, values, rows = np.linalg.svd(np.linalg.qr(columns, mode="r"), full_matrices=False)
-        kept = values > self.settings.derivative_cutoff * values[0]
-        beside = border.reshape(len(border), -1) * np.sqrt(lengths)[:, None]
-        return float(np.linalg.norm(beside @ (rows[kept].T / values[kept]), 2) ** 2)
+        values, vectors = np.linalg.eigh(columns.T @ columns)
+        kept = values > self.settings.derivative_cutoff**2 * values[-1]
+        beside = (
+            border.reshape(len(border), -1) * np.sqrt(lengths)[:, None] @ (vectors[:, kept] / np.sqrt(values[kept]))
+        )
+        return float(np.linalg.eigvalsh(beside @ beside.T if len(beside) < beside.shape[1] else beside.T @ beside)[-1])
 
     # ------------------------------------------------------------------------------------------------------ traces
 

@@ -212,10 +212,13 @@ def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int
     return WeakMesh(tree, np.arange(count), boxes, {}, cells, axis, spans, patches, finder.conditions)
 
 
-def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nodes: int) -> WeakMesh:
-    """The mesh of a shape in the plane: boxes that its boundary cuts hold what is left of them."""
+def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nodes: int, across: int) -> WeakMesh:
+    """The mesh of a shape in the plane: boxes that its boundary cuts hold what is left of them.
+
+    nodes : Gauss nodes along pieces of the boundary and of the heights of lines; across : on such a line
+    """
     every = np.array([leaf.bounds for leaf in tree.leaves])
-    clipped = clipper.clip(every, tree.locate, nodes)
+    clipped = clipper.clip(every, tree.locate, nodes, across)
     leaves = np.flatnonzero(clipped.whole | clipped.cut)
     number = np.full(len(every), -1)
     number[leaves] = np.arange(len(leaves))

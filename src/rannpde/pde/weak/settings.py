@@ -12,8 +12,9 @@ class WeakSettings:
     columns : cosines, sines and 1 per polynomial of the degree
     frequency : largest on [-1, 1] over the degree: more spans other functions than polynomials, less is ill-conditioned
     cutoff : singular values in H¹ below it, relative to the largest, are rounding of the columns
+    cut_cutoff : the same on cut cells, among the functions of a whole box, which are rounded themselves
     derivative_cutoff : the same in the span of the derivatives, where only the largest trace is wanted
-    more_nodes : Gauss nodes along an axis beyond the degree
+    more_nodes, curved_nodes : Gauss nodes along an axis beyond the degree, and where cells have curved sides
     coercivity : penalty over the least for which the form is coercive; any number above 1 will do in theory
     theta : share of the squared indicators that marked cells hold (Dörfler)
     degree, most_degree : degree of the first solve at tol = 1 and what each digit adds; highest, by dimension: beyond,
@@ -26,19 +27,21 @@ class WeakSettings:
         cell is smooth: a cell beside a geometrically graded one has log 2 and more
     more_levels : halvings towards a singular point whose cells are marked, least and most
     trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
-        the indicators, but at least ``least_gain`` and at most all of it
+        the indicators, but at least ``least_gain`` (two independent errors of a size differ by √2 of it) and at most all
     residual_limit : energy of the indicators over that of the solution above which nothing is called solved
     """
 
     columns: float = 1.3
     frequency: float = 0.2
     cutoff: float = 1e-11
-    derivative_cutoff: float = 1e-8
+    cut_cutoff: float = 1e-9
+    derivative_cutoff: float = 1e-6
     more_nodes: int = 5
+    curved_nodes: int = 10
     coercivity: float = 2.0
-    theta: float = 0.5
-    degree: tuple[float, float] = (3.0, 0.7)
-    most_degree: tuple[int, int, int] = (16, 13, 8)
+    theta: float = 0.8
+    degree: tuple[float, float] = (4.0, 0.7)
+    most_degree: tuple[int, int, int] = (16, 12, 8)
     first_cells: tuple[int, int, int] = (2, 2, 1)
     per_cell: float = 0.5
     turn: float = 1.7
@@ -46,5 +49,5 @@ class WeakSettings:
     smooth_decay: float = 0.6
     more_levels: tuple[int, int] = (2, 8)
     trust: float = 2.0
-    least_gain: float = 0.1
+    least_gain: float = 0.7
     residual_limit: float = 0.5

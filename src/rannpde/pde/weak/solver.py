@@ -21,7 +21,7 @@ from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import apart, term_residual
+from rannpde.pde.residual import apart
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
@@ -101,6 +101,7 @@ class WeakDiscretisation:
         self.check_points = self.problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.first_degree = degree or self._degree()
         self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
+        self.curved = self.clipper is not None and self.clipper.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
         self.known = np.inf
@@ -134,16 +135,16 @@ class WeakDiscretisation:
             tree = tree.refined(dict.fromkeys(sharp, tuple(range(self.dim))))
         return tree
 
-    def mesh(self, tree: CellNode, nodes: int) -> WeakMesh:
+    def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
         """The cells of a tree that the domain holds."""
         if self.clipper is not None:
-            return shape_mesh(self.clipper, tree, self.finder, nodes)
-        return box_mesh(self.problem.domain, tree, self.finder, nodes)
+            return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        return box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
         """One linear solve with functions of its own."""
-        layer = HiddenLayer.sample(self.dim, resolution.degree, self.settings, self.rng)
-        mesh = self.mesh(resolution.tree, layer.nodes)
+        layer = HiddenLayer.sample(self.dim, resolution.degree, self.settings, self.rng, self.curved)
+        mesh = self.mesh(resolution.tree, layer)
         system = HybridSystem(self.form, mesh, layer, self.pause)
         if self.last is None:
             self.motions = self._free(system)
@@ -151,7 +152,7 @@ class WeakDiscretisation:
         homes = np.zeros(len(resolution.tree.leaves), dtype=int)
         homes[mesh.leaves] = np.arange(mesh.count)
         network = CellNetwork(resolution.tree, layer.features, mesh.boxes, system.coefficients(found), homes)
-        residual, energy = self._residual(system, network)
+        residual, energy = self._residual(system, found)
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
         self.last = WeakState(network, mesh, system, found, values, found.jumps + residual, energy, unknowns)
@@ -171,23 +172,23 @@ class WeakDiscretisation:
                 )
         return motions
 
-    def _residual(self, system: HybridSystem, network: CellNetwork) -> tuple[Array, float]:
+    def _residual(self, system: HybridSystem, found: HybridSolution) -> tuple[Array, float]:
         """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of the solution."""
-        mesh, layer = system.mesh, system.layer
-        points, weights, owners = system.volume_points()
+        mesh, fields = system.mesh, self.form.system.fields
+        axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
+        terms = {term.name: term for term in self.problem.interior}
+        indices = sorted({jet.index for term in terms.values() for jet in term.expression.jets} | set(axes))
+        points, weights, owners, tables = system.sampled(found, indices)
         coefficients = self.form.at(points)
         own = np.einsum("mkkii->mk", coefficients.diffusion) / self.dim
-        names = self.form.system.names
-        terms = {term.name: term for term in self.problem.interior}
-        words = self.problem.vocabulary
+        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
         squares = np.zeros(len(points))
-        for k, name in enumerate(names):
-            residual = term_residual(terms[name], network, words, points)
-            squares += residual**2 / np.maximum(own[:, k], 1e-300)
-        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / layer.degree
-        slopes = np.stack(
-            [network.derivative(points, tuple(int(a == b) for b in range(self.dim))) for a in range(self.dim)], axis=2
-        )
+        for k, name in enumerate(self.form.system.names):
+            expression = terms[name].expression
+            jets = {jet: tables[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
+            squares += expression.value(known, jets) ** 2 / np.maximum(own[:, k], 1e-300)
+        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / system.layer.degree
+        slopes = np.stack([tables[axis] for axis in axes], axis=2)
         energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, coefficients.diffusion, slopes, optimize=True)
         return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
 
