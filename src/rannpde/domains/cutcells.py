@@ -9,6 +9,7 @@ piece that turns most, in which nothing is singular.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -31,7 +32,7 @@ INWARD = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class BoundaryPieces:
-    """Pieces of the boundary, each in one box: its box (B,), points (B, q, 2), weights (B, q), outward normals (B, q, 2)."""
+    """Pieces of the boundary, each in one box (B,): points (B, q, 2), weights (B, q), outward normals (B, q, 2)."""
 
     box: Array
     points: Array
@@ -244,15 +245,16 @@ class BoxClipper:
             ends = np.array([low, high, *(spans[f][e][k] for f, k in own for e in (0, 1))])
             levels = np.unique(np.clip(ends, low, high))
             levels = levels[np.concatenate([[True], np.diff(levels) > slack])]
-            for bottom, top in zip(levels[:-1], levels[1:], strict=True):
+            for bottom, top in itertools.pairwise(levels):
                 covering = [(f, k) for f, k in own if spans[f][0][k] <= bottom + slack and spans[f][1][k] >= top - slack
                             and spans[f][1][k] - spans[f][0][k] > slack]  # fmt: skip
                 heights, shares = bottom + (top - bottom) * nodes, (top - bottom) * weights
                 curved = [(turns[f][k], f, k) for f, k in covering if turns[f][k] > FLAT]
                 if curved:
                     _, f, k = max(curved)
-                    heights, shares = _along(parts[f], k, bottom, top, *(smooth_step(count, 1) if len(curved) > 1 else
-                                                                        (nodes, weights)))  # fmt: skip
+                    # a second piece may be nearly level where the first is not: more nodes, in two panels
+                    rule = (nodes, weights) if len(curved) == 1 else smooth_step(count, 2)
+                    heights, shares = _along(parts[f], k, bottom, top, *rule)
                 strips.append((box, heights, shares, [(f, requests[f].ask(k, heights)) for f, k in covering]))
         answers = [one.answers() for one in requests]
         stretches: list[tuple[int, Array, Array, Array, Array]] = []
@@ -260,14 +262,17 @@ class BoxClipper:
             left, right = boxes[box, 0]
             crossings = [answers[f][place] for f, place in asked]
             crossings.sort(key=lambda one: float(one.mean()))
-            edges = [np.full(count, left), *(np.clip(one, left, right) for one in crossings), np.full(count, right)]
-            for one, other in zip(edges[:-1], edges[1:], strict=True):
+            ends = np.full(len(heights), left), np.full(len(heights), right)
+            edges = [ends[0], *(np.clip(one, left, right) for one in crossings), ends[1]]
+            for one, other in itertools.pairwise(edges):
                 if (other - one).max() > slack:
                     stretches.append((box, heights, one, np.maximum(other - one, 0.0), shares))
         if not stretches:
             return {}
-        middle = count // 2
-        probes = np.array([(one[middle] + 0.5 * wide[middle], y[middle]) for _, y, one, wide, _ in stretches])
+        middles = [len(y) // 2 for _, y, _, _, _ in stretches]
+        probes = np.array(
+            [(one[m] + 0.5 * wide[m], y[m]) for m, (_, y, one, wide, _) in zip(middles, stretches, strict=True)]
+        )
         kept = self.domain.level(probes) < 0
         gathered: dict[int, list[tuple[Array, Array]]] = {}
         for (box, heights, one, wide, shares), good in zip(stretches, kept, strict=True):

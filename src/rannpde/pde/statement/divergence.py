@@ -215,7 +215,7 @@ def _paired(system: DivergenceSystem, bounds: Array) -> DivergenceSystem:
     with np.errstate(all="ignore"):
         diffusion = np.nan_to_num(system.at(points).diffusion)
     traces = np.trace(diffusion, axis1=3, axis2=4)  # (M, K, F)
-    sizes = np.abs(traces).mean(axis=0)
+    sizes = np.linalg.norm(diffusion, axis=(3, 4)).mean(axis=0)
     share = sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
     rows, columns = linear_sum_assignment(-share)
     order = [int(rows[list(columns).index(f)]) for f in range(len(system.fields))]
@@ -224,6 +224,8 @@ def _paired(system: DivergenceSystem, bounds: Array) -> DivergenceSystem:
         if not sizes[k, f] > 0:
             raise NoDivergenceForm(f"no equation has second derivatives of {system.fields[f]!r}")
         own = traces[:, k, f]
+        if np.abs(own).max() <= 1e-9 * sizes[k, f]:
+            raise NoDivergenceForm(f"the equation of {system.fields[f]!r} is not elliptic")
         if own.min() < 0 < own.max():
             raise NoDivergenceForm(f"the diffusion of {system.fields[f]!r} changes its sign")
         signs.append(1.0 if own.mean() > 0 else -1.0)

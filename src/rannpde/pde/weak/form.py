@@ -260,9 +260,14 @@ def _most_positive(diffusion: Array, found: Array, free: Array, directions: Arra
         flat = whole.transpose(0, 2, 1, 3).reshape(size, size)
         return 0.5 * (flat + flat.T)
 
-    aim = 0.1 * float(np.linalg.eigvalsh(matrix(np.zeros(free.shape[1]))).max())
+    largest = float(np.linalg.eigvalsh(matrix(np.zeros(free.shape[1]))).max())
+    step = np.zeros(free.shape[1])
+    for aim in largest * 10.0 ** -np.arange(1, 7):  # as far from zero as can be
 
-    def lack(step: Array) -> float:
-        return float(np.square(np.maximum(aim - np.linalg.eigvalsh(matrix(step)), 0.0)).sum()) / aim**2
+        def lack(step: Array, aim: float = float(aim)) -> float:
+            return float(np.square(np.maximum(aim - np.linalg.eigvalsh(matrix(step)), 0.0)).sum()) / aim**2
 
-    return np.asarray(minimize(lack, np.zeros(free.shape[1]), method="BFGS").x)
+        step = np.asarray(minimize(lack, step, method="BFGS").x)
+        if np.linalg.eigvalsh(matrix(step)).min() > 0:
+            break
+    return step

@@ -1,7 +1,7 @@
 """Where solutions are not smooth, as far as a problem tells, and trees of cells that follow.
 
 In the plane the points are corners, changes of the kind of condition along a side, and crossings of interfaces. Near
-one of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two kinds. The
+one of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two. The
 error that a cell of size h at the point leaves everywhere else is like h^(2λ), which says how often it must be halved.
 """
 

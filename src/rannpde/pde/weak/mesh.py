@@ -6,6 +6,7 @@ of traces; a cell beside smaller ones has several faces on a side.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -261,7 +262,7 @@ def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -
         places = breaks[near, along]
         ends = np.unique(np.concatenate([[low, high], places[(places > low) & (places < high)]]))
         ends = ends[np.concatenate([[True], np.diff(ends) > slack])]
-        for start, end in zip(ends[:-1], ends[1:], strict=True):
+        for start, end in itertools.pairwise(ends):
             part = span.copy()
             part[along] = start, end
             found_axes.append(int(axis))

@@ -103,7 +103,7 @@ class WeakCells:
         def tell(state: WeakState, estimate: float) -> None:
             iterations.append(
                 WeakIteration(
-                    state.mesh.count, state.system.layer.degree, state.unknowns, state.relative_indicator,
+                    state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
                     float(estimate), monitor.elapsed,
                 )
             )  # fmt: skip
@@ -144,7 +144,7 @@ class WeakCells:
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        label = f"{state.mesh.count} cells of degree {state.system.layer.degree} in weak form"
+        label = f"{state.mesh.count} cells of degree {state.local.layer.degree} in weak form"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,

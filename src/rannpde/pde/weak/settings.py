@@ -27,7 +27,7 @@ class WeakSettings:
         cell is smooth: a cell beside a geometrically graded one has log 2 and more
     more_levels : halvings towards a singular point whose cells are marked, least and most
     trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
-        the indicators, but at least ``least_gain`` (two independent errors of a size differ by √2 of it) and at most all
+        the indicators, but at least ``least_gain`` (independent errors of a size differ by √2 of it), at most all
     residual_limit : energy of the indicators over that of the solution above which nothing is called solved
     """
 

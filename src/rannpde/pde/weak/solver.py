@@ -24,6 +24,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import apart
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.evaluation import decay, output_weights, sampled, volume_points
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     SingularPoint,
@@ -34,6 +35,7 @@ from rannpde.pde.weak.grading import (
     until_none,
 )
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
+from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
 from rannpde.pde.weak.settings import WeakSettings
 
@@ -67,7 +69,7 @@ class WeakState:
 
     network: CellNetwork
     mesh: WeakMesh
-    system: HybridSystem
+    local: LocalMatrices
     solution: HybridSolution
     values: Array
     indicators: Array
@@ -145,25 +147,25 @@ class WeakDiscretisation:
         """One linear solve with functions of its own."""
         layer = HiddenLayer.sample(self.dim, resolution.degree, self.settings, self.rng, self.curved)
         mesh = self.mesh(resolution.tree, layer)
-        system = HybridSystem(self.form, mesh, layer, self.pause)
+        local = LocalMatrices(self.form, mesh, layer, self.pause)
         if self.last is None:
-            self.motions = self._free(system)
-        found = system.solve(self.motions)
+            self.motions = self._free(local)
+        found = HybridSystem(local).solve(self.motions)
         homes = np.zeros(len(resolution.tree.leaves), dtype=int)
         homes[mesh.leaves] = np.arange(mesh.count)
-        network = CellNetwork(resolution.tree, layer.features, mesh.boxes, system.coefficients(found), homes)
-        residual, energy = self._residual(system, found)
+        network = CellNetwork(resolution.tree, layer.features, mesh.boxes, output_weights(local, found), homes)
+        residual, energy = self._residual(local, found)
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
-        self.last = WeakState(network, mesh, system, found, values, found.jumps + residual, energy, unknowns)
+        self.last = WeakState(network, mesh, local, found, values, found.jumps + residual, energy, unknowns)
         return self.last
 
-    def _free(self, system: HybridSystem) -> FreeMotions:
+    def _free(self, local: LocalMatrices) -> FreeMotions:
         """Motions that nothing holds; an InputError where the data would set them going."""
-        motions = free_motions(self.form, system.mesh)
+        motions = free_motions(self.form, local.mesh)
         if len(motions):
-            points, weights, _ = system.volume_points()
-            left = imbalance(motions, self.form, system.mesh, points, weights)
+            points, weights, _ = volume_points(local)
+            left = imbalance(motions, self.form, local.mesh, points, weights)
             if left > UNBALANCED:
                 free = motions.described(self.problem.fields)
                 raise InputError(
@@ -172,13 +174,13 @@ class WeakDiscretisation:
                 )
         return motions
 
-    def _residual(self, system: HybridSystem, found: HybridSolution) -> tuple[Array, float]:
+    def _residual(self, local: LocalMatrices, found: HybridSolution) -> tuple[Array, float]:
         """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of the solution."""
-        mesh, fields = system.mesh, self.form.system.fields
+        mesh, fields = local.mesh, self.form.system.fields
         axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
         terms = {term.name: term for term in self.problem.interior}
         indices = sorted({jet.index for term in terms.values() for jet in term.expression.jets} | set(axes))
-        points, weights, owners, tables = system.sampled(found, indices)
+        points, weights, owners, tables = sampled(local, found, indices)
         coefficients = self.form.at(points)
         own = np.einsum("mkkii->mk", coefficients.diffusion) / self.dim
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
@@ -187,7 +189,7 @@ class WeakDiscretisation:
             expression = terms[name].expression
             jets = {jet: tables[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
             squares += expression.value(known, jets) ** 2 / np.maximum(own[:, k], 1e-300)
-        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / system.layer.degree
+        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
         slopes = np.stack([tables[axis] for axis in axes], axis=2)
         energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, coefficients.diffusion, slopes, optimize=True)
         return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
@@ -241,4 +243,4 @@ class WeakDiscretisation:
 
     def _smooth(self, now: WeakState) -> Array:
         """Cells (bool) in which Legendre coefficients fall fast enough for a higher degree to pay."""
-        return now.system.decay(now.solution) > self.settings.smooth_decay
+        return decay(now.local, now.solution) > self.settings.smooth_decay
