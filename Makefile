@@ -6,6 +6,7 @@
 # make dist  the wheel, checked in an empty environment
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
+# make randomised COUNT=1000  random problems as users state them: solved, honestly not, refused, or defective?
 # Each creates .venv with known-good versions first; nothing but Python ≥ 3.11 and make is needed.
 
 PYTHON ?= python3
@@ -13,8 +14,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 COUNT ?= 1000
+SECONDS ?= 30
 
-.PHONY: run test fuzz honesty lint format bench pinnacle sensitivity docs dist clean
+.PHONY: run test fuzz honesty randomised lint format bench pinnacle sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
@@ -27,6 +29,9 @@ fuzz: $(READY)
 
 honesty: $(READY)
 	$(BIN)/python tests/honesty/hunt.py --count $(COUNT)
+
+randomised: $(READY)
+	$(BIN)/python tests/randomised/run.py --count $(COUNT) --seconds $(SECONDS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

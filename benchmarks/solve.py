@@ -32,7 +32,7 @@ import rannpde as rp
 from classical import Array, Function
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.collocation.method import CollocationHistory
-from rannpde.pde.collocation.pieces import PiecewiseNetwork, locate
+from rannpde.pde.collocation.subdomains import SubdomainNetwork, locate
 from rannpde.pde.zoo import zoo
 
 FRESH = 4000
@@ -77,14 +77,14 @@ def best_fit(problem: rp.Problem, solution: rp.Solution) -> float:
     """The largest relative error over the fields of the best fit in the solution's features."""
     exact, network = problem.exact_solution, solution.function
     assert exact is not None
-    assert isinstance(network, PiecewiseNetwork)
+    assert isinstance(network, SubdomainNetwork)
     errors = []
     columns = sum(network.widths)
     points, fresh = problem.domain.sample(6 * columns, rng=11), problem.domain.sample(FRESH, rng=7)
     for number in range(len(problem.fields)):
         squares = 0.0
-        for which, piece in enumerate(network.pieces):
-            here, there = (some[locate(network.pieces, some) == which] for some in (points, fresh))
+        for which, piece in enumerate(network.subdomains):
+            here, there = (some[locate(network.subdomains, some) == which] for some in (points, fresh))
             step = Factor.of(piece.features(here), exact(here)[:, number]).solve(1e-15)
             squares += float(np.square(piece.features(there) @ step.solution - exact(there)[:, number]).sum())
         errors.append(np.sqrt(squares / np.square(exact(fresh)[:, number]).sum()))

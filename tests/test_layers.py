@@ -1,6 +1,7 @@
 """The ladder of imports: each package uses only what stands below it, and inside ``pde`` each part likewise."""
 
 import ast
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -62,10 +63,25 @@ BELOW_IN_PDE = {
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these, but for the
 weak form, which stands on the trees of cells and on what they leave."""
+BELOW_IN_CELLS = {
+    "tuning": set(),
+    "interfaces": set(),
+    "basis": {"tuning"},
+    "mesh": {"tuning", "interfaces", "basis"},
+    "network": {"interfaces", "basis", "mesh"},
+    "condensation": {"mesh"},
+    "constraints": {"basis", "mesh", "condensation"},
+    "stationary": {"tuning", "basis", "mesh", "network", "condensation", "constraints"},
+    "time": {"tuning", "interfaces", "basis", "mesh", "network", "condensation", "constraints"},
+    "adaptivity": {"tuning", "interfaces", "basis", "mesh", "network", "stationary"},
+    "method": {"tuning", "time", "adaptivity"},
+}
+"""interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
+CELLS = [p for p in INNER if place(p, 1) == "cells" and p != ROOT / "pde" / "cells" / "__init__.py"]
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
 
@@ -110,6 +126,29 @@ def test_inside_pde_imports_point_downwards(path):
     names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.")]
     used = {name[2] for name in names} - {part}
     assert used <= BELOW_IN_PDE[part], f"pde.{part} may not import {used - BELOW_IN_PDE[part]}"
+
+
+@pytest.mark.parametrize("path", CELLS, ids=lambda p: str(p.relative_to(ROOT / "pde" / "cells")))
+def test_inside_cells_imports_point_downwards(path):
+    part, above = place(path, 2), "rannpde.pde.cells."
+    names = [name.removeprefix(above) for name in imports(without_hints(read(path))) if name.startswith(above)]
+    used = {name.split(".")[0] for name in names} - {part}
+    assert used <= BELOW_IN_CELLS[part], f"pde.cells.{part} may not import {used - BELOW_IN_CELLS[part]}"
+
+
+@pytest.mark.parametrize("table", [BELOW, BELOW_IN_PDE, BELOW_IN_CELLS], ids=["rannpde", "pde", "cells"])
+def test_the_layers_have_an_order(table):
+    """Each table is topologically sorted: what a part may import stands above it, so that no two import each other."""
+    TopologicalSorter(table).prepare()
+    parts = list(table)
+    for number, part in enumerate(parts):
+        assert table[part] <= set(parts[:number]), f"{part} may import {table[part] - set(parts[:number])} below it"
+
+
+def test_no_modules_inside_cells_import_each_other_in_a_circle():
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in CELLS}
+    graph = {name: imports(without_hints(read(path))) & set(names) for name, path in names.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(ROOT.parent).as_posix())

@@ -14,11 +14,11 @@ from rannpde.network import storage
 from rannpde.network.network import Network
 from rannpde.network.network import load as load_network
 from rannpde.network.storage import floats
-from rannpde.pde.cells.evolved import unpack_marched
 from rannpde.pde.cells.method import CellsHistory
 from rannpde.pde.cells.network import unpack_cells
+from rannpde.pde.cells.time.trajectory import unpack_trajectory
 from rannpde.pde.collocation.method import CollocationHistory
-from rannpde.pde.collocation.pieces import unpack_pieces
+from rannpde.pde.collocation.subdomains import unpack_subdomains
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
@@ -141,8 +141,8 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     if kind == "evolved":
         return unpack_evolved(header, arrays, problem)
     if kind == "marched":
-        return unpack_marched(header, arrays)
-    return unpack_cells(header, arrays) if kind == "cells" else unpack_pieces(header, arrays)
+        return unpack_trajectory(header, arrays)
+    return unpack_cells(header, arrays) if kind == "cells" else unpack_subdomains(header, arrays)
 
 
 def _check(solution: Solution) -> None:

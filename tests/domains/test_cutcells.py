@@ -11,7 +11,7 @@ from rannpde.domains.formed import Implicit
 from rannpde.domains.polygon import Polygon
 from rannpde.domains.quadrature import integrate
 from rannpde.domains.shapes import Ellipse
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import gauss_cube
 
 PLATE = Box(x=(0, 0.7), y=(0, 0.6))
@@ -27,7 +27,7 @@ SHAPES = {
 
 def clipped(shape, seed=1, count=20):
     tree = CellNode(np.asarray(shape.bounds, dtype=float)).refined_leaves((0, 1)).refined_leaves((0, 1))
-    tree = tree.shaken(0.3, np.random.default_rng(seed))
+    tree = tree.jittered(0.3, np.random.default_rng(seed))
     boxes = np.array([leaf.bounds for leaf in tree.leaves])
     return boxes, BoxClipper(shape).clip(boxes, tree.locate, count)
 

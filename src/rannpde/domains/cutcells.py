@@ -3,8 +3,8 @@
 The boundary stays what it is, arcs of circles, ellipses, segments, formulas. Arcs along which both coordinates are
 monotone are split where they cross the sides of boxes; a cell that holds a piece of one is cut into strips at the
 heights of the ends of its pieces. Within a strip every line across meets the same pieces, so that its stretches inside
-have smooth ends, but for roots at and near horizontal tangents: heights are those of Gauss nodes in the parameter of the
-piece that turns most, in which nothing is singular.
+have smooth ends, but for roots at and near horizontal tangents: heights are those of Gauss nodes in the parameter of
+the piece that turns most, in which nothing is singular.
 """
 
 from __future__ import annotations
@@ -262,8 +262,8 @@ class BoxClipper:
             left, right = boxes[box, 0]
             crossings = [answers[f][place] for f, place in asked]
             crossings.sort(key=lambda one: float(one.mean()))
-            ends = np.full(len(heights), left), np.full(len(heights), right)
-            edges = [ends[0], *(np.clip(one, left, right) for one in crossings), ends[1]]
+            inner = [np.clip(one, left, right) for one in crossings]
+            edges = [np.full(len(heights), left), *inner, np.full(len(heights), right)]
             for one, other in itertools.pairwise(edges):
                 if (other - one).max() > slack:
                     stretches.append((box, heights, one, np.maximum(other - one, 0.0), shares))

@@ -136,7 +136,7 @@ class Identify:
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
         if functions and wanted is None and not all(map(functions_march, problems)):
-            wanted = Cells(march=False)
+            wanted = Cells(time_stepping=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
             chosen, why = _chosen(problem, wanted)

@@ -6,8 +6,8 @@ import pytest
 import rannpde as rp
 from rannpde.bench.pinnacle.flow import FLOW, step
 from rannpde.bench.truth import read_truth
-from rannpde.pde.cells.places import calm
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.constraints.points import corner_weights
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.zoo import zoo
 
 STEP = rp.Box(x=(0, 4), y=(0, 2)) - rp.Box(x=(0, 2), y=(1, 2))
@@ -29,8 +29,8 @@ def test_the_flow_behind_a_step_is_not_claimed_to_be_better_than_it_is():
     gaps = np.linalg.norm(solution(truth.points)[:, :2] - truth.values, axis=0) / np.linalg.norm(truth.values, axis=0)
     assert gaps.max() < 5e-2
     assert gaps.max() < 10 * solution.estimate
-    through = [flow_through(solution, x, 1.0 if x < 2 else 2.0) for x in (0.5, 1.5, 2.5, 4.0)]
-    assert np.allclose(through, 2 / 3, rtol=1e-3)  # what comes in, at every section
+    flux_operator = [flow_through(solution, x, 1.0 if x < 2 else 2.0) for x in (0.5, 1.5, 2.5, 4.0)]
+    assert np.allclose(flux_operator, 2 / 3, rtol=1e-3)  # what comes in, at every section
 
 
 def test_a_long_channel_keeps_its_flow():
@@ -69,7 +69,7 @@ def test_points_on_a_wall_belong_to_the_cell_beside_it():
 
 def test_rows_weigh_less_towards_a_corner_and_nowhere_else():
     tree = CellNode(np.array([(0.0, 4.0), (0.0, 2.0)])).refined_leaves((0, 0, 0, 0, 1, 1, 1))
-    weights = calm(tree, STEP, 0.5)
+    weights = corner_weights(tree, STEP, 0.5)
     away = np.array([np.linalg.norm(leaf.bounds.mean(axis=1) - (2.0, 1.0)) for leaf in tree.leaves])
     assert np.allclose(weights, np.minimum(1.0, away / 0.5) ** 0.5)
-    assert (calm(tree, rp.Box(x=(0, 4), y=(0, 2)), 0.5) == 1.0).all()
+    assert (corner_weights(tree, rp.Box(x=(0, 4), y=(0, 2)), 0.5) == 1.0).all()

@@ -9,11 +9,12 @@ import sympy
 from scipy.optimize import brentq
 
 import rannpde as rp
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.fluxes import strengths
-from rannpde.pde.cells.interfaces import Interface, interfaces_of
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.tree import CellNode, packed_tree, unpacked_tree
+from rannpde.pde.cells.basis.basis import BasisSample
+from rannpde.pde.cells.constraints.fluxes import contrast_weights
+from rannpde.pde.cells.interfaces.detection import interfaces_of
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
 
 SQUARE = rp.Box(x=(-1, 1), y=(-1, 1))
@@ -180,8 +181,8 @@ def test_an_elastic_inclusion():
 def test_a_drop_whose_pressure_is_not_forced_to_be_continuous():
     """Stokes with a viscosity that jumps: (u, v) = rot(ψ)/μ with ψ ~ g², p smooth."""
     x, y = sympy.symbols("x y")
-    stream, pressure = sympy.sympify(f"({CIRCLE})**2*exp(x)/3"), sympy.sin(x * y)
-    fields = stream.diff(y), -stream.diff(x)
+    face_flux, pressure = sympy.sympify(f"({CIRCLE})**2*exp(x)/3"), sympy.sin(x * y)
+    fields = face_flux.diff(y), -face_flux.diff(x)
     forces = [f.diff(x, 2) + f.diff(y, 2) - pressure.diff(c) for f, c in zip(fields, (x, y), strict=True)]
     jump = "where(x**2 + y**2 < 0.3, 20, 1)"
     exact = {n: f"({sympy.sstr(f)})/{jump}" for n, f in zip("uv", fields, strict=True)} | {"p": "sin(x*y)"}
@@ -305,9 +306,9 @@ def divided():
     )
     tree = CellNode(np.array([(-1.0, 1.0)] * 2))
     for axis in (0, 1):
-        tree = tree.cut_at(axis, -0.3).cut_at(axis, 0.35)
-    draw = Draw.sample(2, 5, CellsTuning(), np.random.default_rng(0))
-    return tree, MeshBuilder(SQUARE, draw, interfaces_of(problem)).build(tree)
+        tree = tree.split_at(axis, -0.3).split_at(axis, 0.35)
+    basis = BasisSample.sample(2, 5, CellsTuning(), np.random.default_rng(0))
+    return tree, MeshBuilder(SQUARE, basis, interfaces_of(problem)).build(tree)
 
 
 def test_boxes_are_divided_where_the_interface_runs_through_them():
@@ -322,12 +323,12 @@ def test_boxes_are_divided_where_the_interface_runs_through_them():
         inside = (cell.points**2).sum(axis=1) < 0.25
         assert inside.all() or not inside.any()
         assert (mesh.tree.locate(cell.points) == number).all()
-    curves = [joint for joint in mesh.joints if joint.normals is not None]
+    curves = [face for face in mesh.faces if face.normals is not None]
     assert len(curves) == int((counts == 2).sum())
-    assert all(joint.flux for joint in curves)
-    for joint in mesh.joints:
-        levels = [(mesh.cells[k].points ** 2).sum(axis=1).mean() < 0.25 for k in joint.cells]
-        assert (levels[0] != levels[1]) == (joint.normals is not None)  # faces join what lies on one side
+    assert all(face.flux for face in curves)
+    for face in mesh.faces:
+        levels = [(mesh.cells[k].points ** 2).sum(axis=1).mean() < 0.25 for k in face.cells]
+        assert (levels[0] != levels[1]) == (face.normals is not None)  # faces join what lies on one side
 
 
 def test_a_divided_tree_is_packed_and_unpacked():
@@ -340,9 +341,9 @@ def test_a_divided_tree_is_packed_and_unpacked():
 def test_strength_is_diffusion_times_the_resistance_on_the_way_to_given_values():
     # a frame where values are given, a weak layer, a strong core in it, and an island beyond another weak layer
     diffusion = {0: 1000.0, 1: 1.0, 2: 1.0, 3: 1000.0, 4: 0.01, 5: 3.0}
-    found = strengths(diffusion, [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], {0})
+    found = contrast_weights(diffusion, [(0, 1), (1, 2), (2, 3), (2, 4), (4, 5)], {0})
     assert found == {0: 1.0, 1: 1.0, 2: 1.0, 3: 1000.0, 4: 1.0, 5: 300.0}
-    assert strengths({0: 1.0, 1: 50.0}, [(0, 1)], set()) == {0: 1.0, 1: 50.0}  # values are given nowhere
+    assert contrast_weights({0: 1.0, 1: 50.0}, [(0, 1)], set()) == {0: 1.0, 1: 50.0}  # values are given nowhere
 
 
 def test_cells_shrink_to_crossings_beside_a_laplacian_until_equations_are_satisfied_there():

@@ -1,4 +1,4 @@
-"""Trees, functions of a cell, joints and the elimination along a tree."""
+"""Trees, functions of a cell, faces and the elimination along a tree."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 import rannpde as rp
 from rannpde.errors import FileError
-from rannpde.pde.cells.basis import Draw, gauss_grid, polynomials, turned, waves
-from rannpde.pde.cells.cuts import first_tree
-from rannpde.pde.cells.elimination import Kept, Remainder, added, eliminate, triangle_of
-from rannpde.pde.cells.interfaces import Interfaces
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.tree import CellNode, faces_of, packed_tree, unpacked_tree
+from rannpde.pde.cells.basis.basis import BasisSample, derivative_weights, fourier_columns
+from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
+from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement, append_rows, triangular_factor
+from rannpde.pde.cells.condensation.dissection import solve_traces
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.mesh.initial import first_tree
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode, box_faces, packed_tree, unpacked_tree
 from rannpde.pde.cells.tuning import CellsTuning
 
 SQUARE = np.array([(0.0, 1.0), (-1.0, 1.0)])
@@ -50,17 +52,17 @@ def test_faces_cover_every_inner_plane_once(tree):
         rest = np.arange(len(bounds)) != axis
         return float(np.prod((bounds[:, 1] - bounds[:, 0])[rest]))
 
-    found, stack = 0.0, [(tree, 0)]
+    traces, stack = 0.0, [(tree, 0)]
     while stack:
         node, first = stack.pop()
         if node.children is None:
             continue
         lower, upper = node.children
         stack += [(lower, first), (upper, first + len(lower.leaves))]
-        found += sum(area(face.bounds, face.axis) for face in faces_of(node, first))
+        traces += sum(area(face.bounds, face.axis) for face in box_faces(node, first))
     axes = range(len(tree.bounds))
     surfaces = sum(2 * area(leaf.bounds, axis) for leaf in tree.leaves for axis in axes)
-    assert 2 * found == pytest.approx(surfaces - 2 * len(axes), abs=1e-12)
+    assert 2 * traces == pytest.approx(surfaces - 2 * len(axes), abs=1e-12)
 
 
 @given(trees())
@@ -83,7 +85,7 @@ def test_a_damaged_tree_is_refused(axes, places):
 
 
 def test_cutting_at_a_place_leaves_no_leaf_across_it():
-    tree = CellNode(SQUARE).refined_leaves((0, 1, 0)).cut_at(1, 0.3)
+    tree = CellNode(SQUARE).refined_leaves((0, 1, 0)).split_at(1, 0.3)
     assert not any(leaf.bounds[1, 0] < 0.3 < leaf.bounds[1, 1] for leaf in tree.leaves)
     assert len(tree.leaves) == 12
 
@@ -91,48 +93,48 @@ def test_cutting_at_a_place_leaves_no_leaf_across_it():
 @given(trees(), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)
 def test_a_shaken_tree_has_the_same_leaves_a_little_off(tree, seed):
-    shaken = tree.shaken(0.2, np.random.default_rng(seed))
-    assert len(shaken.leaves) == len(tree.leaves)
-    for old, new in zip(tree.leaves, shaken.leaves, strict=True):
+    jittered = tree.jittered(0.2, np.random.default_rng(seed))
+    assert len(jittered.leaves) == len(tree.leaves)
+    for old, new in zip(tree.leaves, jittered.leaves, strict=True):
         assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
 
 
 def test_cuts_in_one_plane_move_together():
     """Otherwise faces of neighbours would overlap, and the traces on them be several times as many."""
-    cube = CellNode(np.array([(0.0, 1.0)] * 3)).cut_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
-    shaken = cube.shaken(0.2, np.random.default_rng(0), together=True)
+    cube = CellNode(np.array([(0.0, 1.0)] * 3)).split_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
+    jittered = cube.jittered(0.2, np.random.default_rng(0), aligned=True)
     for axis in range(3):
-        before, after = ({leaf.bounds[axis, 0] for leaf in tree.leaves} for tree in (cube, shaken))
+        before, after = ({leaf.bounds[axis, 0] for leaf in tree.leaves} for tree in (cube, jittered))
         assert len(after) == len(before)
         assert after != before
-    assert 0.4 in {leaf.bounds[2, 0] for leaf in shaken.leaves}
-    for old, new in zip(cube.leaves, shaken.leaves, strict=True):
+    assert 0.4 in {leaf.bounds[2, 0] for leaf in jittered.leaves}
+    for old, new in zip(cube.leaves, jittered.leaves, strict=True):
         assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
 
 
 def test_cuts_at_a_place_are_not_shaken():
-    tree = CellNode(SQUARE).cut_at(0, 0.3).refined_leaves((0, 1)).shaken(0.2, np.random.default_rng(0))
+    tree = CellNode(SQUARE).split_at(0, 0.3).refined_leaves((0, 1)).jittered(0.2, np.random.default_rng(0))
     assert 0.3 in {leaf.bounds[0, 0] for leaf in tree.leaves}
     point = np.array([0.37, 0.21])
-    near = CellNode(SQUARE).cut_near(point, 0, 1e-9).cut_near(point, 1, 1e-9).refined_leaves((0,))
-    corners = [leaf.bounds for leaf in near.shaken(0.2, np.random.default_rng(1)).leaves]
+    near = CellNode(SQUARE).split_near(point, 0, 1e-9).split_near(point, 1, 1e-9).refined_leaves((0,))
+    corners = [leaf.bounds for leaf in near.jittered(0.2, np.random.default_rng(1)).leaves]
     assert sum(bool(((box == point[:, None]).any(axis=1)).all()) for box in corners) == 4
 
 
 # ------------------------------------------------------------------------------------------------------- functions
 
 
-def drawn(dim: int, degree: int) -> Draw:
-    return Draw.sample(dim, degree, CellsTuning(), np.random.default_rng(1))
+def drawn(dim: int, degree: int) -> BasisSample:
+    return BasisSample.sample(dim, degree, CellsTuning(), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_functions_of_a_cell_are_orthonormal_on_its_points(dim):
     """Up to rounding over the cut: output weights are as large as 1/cutoff."""
-    draw = drawn(dim, 6)
-    values = draw.table((0,) * dim)
-    gram = values.T @ (values * draw.grid[1][:, None])
-    assert np.abs(gram - np.eye(len(gram))).max() < 1e-15 / draw.tuning.cutoff
+    basis = drawn(dim, 6)
+    values = basis.table((0,) * dim)
+    gram = values.T @ (values * basis.grid[1][:, None])
+    assert np.abs(gram - np.eye(len(gram))).max() < 1e-15 / basis.tuning.singular_value_cutoff
 
 
 @pytest.mark.parametrize("index", [(0, 0), (1, 0), (0, 2), (2, 1), (3, 2)])
@@ -140,7 +142,11 @@ def test_derivatives_are_those_of_the_features(index):
     layer = drawn(2, 4).features
     points = np.random.default_rng(3).uniform(-1, 1, (20, 2))
     outputs = np.random.default_rng(4).normal(size=(layer.columns, 3))
-    assert np.allclose(waves(layer, points) @ turned(layer, index, outputs), layer(points, index) @ outputs, rtol=1e-12)
+    assert np.allclose(
+        fourier_columns(layer, points) @ derivative_weights(layer, index, outputs),
+        layer(points, index) @ outputs,
+        rtol=1e-12,
+    )
 
 
 def test_functions_of_higher_degree_follow_a_smooth_function_ever_better():
@@ -148,17 +154,17 @@ def test_functions_of_higher_degree_follow_a_smooth_function_ever_better():
     errors = []
     fresh = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     for degree in (4, 8, 12):
-        draw = drawn(2, degree)
-        points, weights = draw.grid
+        basis = drawn(2, degree)
+        points, weights = basis.grid
 
         def target(p):
             return np.exp(p[:, 0]) * np.sin(2 * p[:, 1] + p[:, 0])
 
         root = np.sqrt(weights)
-        rows = draw.table((0, 0)) * root[:, None]
-        outputs = draw.transform @ np.linalg.lstsq(rows, root * target(points), rcond=None)[0]
-        found = waves(draw.features, fresh) @ turned(draw.features, (0, 0), outputs[:, None])
-        errors.append(np.abs(found[:, 0] - target(fresh)).max())
+        rows = basis.table((0, 0)) * root[:, None]
+        outputs = basis.transform @ np.linalg.lstsq(rows, root * target(points), rcond=None)[0]
+        traces = fourier_columns(basis.features, fresh) @ derivative_weights(basis.features, (0, 0), outputs[:, None])
+        errors.append(np.abs(traces[:, 0] - target(fresh)).max())
     assert errors[1] < 1e-2 * errors[0]
     assert errors[2] < 1e-2 * errors[1]
 
@@ -177,8 +183,8 @@ def test_joints_of_a_periodic_box_close_the_ring():
     mesh = MeshBuilder(rp.Box(x=(0, 1)), drawn(1, 4)).build(
         CellNode(np.array([(0.0, 1.0)])).refined_leaves((0, 0)), (0,)
     )
-    assert sorted(joint.cells for joint in mesh.joints) == [(0, 1), (1, 2), (2, 3), (3, 0)]
-    last = next(joint for joint in mesh.joints if joint.cells == (3, 0))
+    assert sorted(face.cells for face in mesh.faces) == [(0, 1), (1, 2), (2, 3), (3, 0)]
+    last = next(face for face in mesh.faces if face.cells == (3, 0))
     assert last.sides[0].tolist() == [[1.0]]
     assert last.sides[1].tolist() == [[0.0]]
 
@@ -195,9 +201,9 @@ def test_a_mesh_looks_at_the_clock_between_cells():
 
     tree = CellNode(np.array([(0.0, 1.0)] * 3)).refined_leaves((0, 1, 2))
     domain = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.5, 0.5), 0.3, names=("x", "y", "z"))
-    draw = Draw.sample(3, 3, CellsTuning(), np.random.default_rng(0))
+    basis = BasisSample.sample(3, 3, CellsTuning(), np.random.default_rng(0))
     with pytest.raises(Over):
-        MeshBuilder(domain, draw).build(tree, (), checkpoint)
+        MeshBuilder(domain, basis).build(tree, (), checkpoint)
 
 
 # ----------------------------------------------------------------------------------------------------- elimination
@@ -209,7 +215,7 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
     """Random rows of leaves, two right sides: the traces are those of one dense least-squares solve (condition 1e2)."""
     rng = np.random.default_rng(seed)
     leaves = len(tree.leaves)
-    ties, owners = [], {}
+    faces, owners = [], {}
     stack = [(tree, 0)]
     while stack:
         node, first = stack.pop()
@@ -217,18 +223,18 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
             continue
         lower, upper = node.children
         stack += [(lower, first), (upper, first + len(lower.leaves))]
-        for face in faces_of(node, first):
-            owners.setdefault(node, []).append(len(ties))
-            ties.append(face.cells)
-    widths = [2] * len(ties)
+        for face in box_faces(node, first):
+            owners.setdefault(node, []).append(len(faces))
+            faces.append(face.cells)
+    widths = [2] * len(faces)
     own, blocks, parts = 3, [], []
     for number in range(leaves):
-        mine = [j for j, cells in enumerate(ties) if number in cells]
+        mine = [j for j, cells in enumerate(faces) if number in cells]
         block = rng.normal(size=(3 * own + 4 * len(mine), own + 2 * len(mine) + 2))
         blocks.append((mine, block))
-        triangle = triangle_of(np.asfortranarray(block))
-        parts.append((Kept(own, tuple(mine), triangle[:own]), Remainder(tuple(mine), triangle[own:, own:])))
-    dense = np.zeros((sum(len(b) for _, b in blocks), own * leaves + 2 * len(ties)))
+        triangle = triangular_factor(np.asfortranarray(block))
+        parts.append((PivotBlock(own, tuple(mine), triangle[:own]), SchurComplement(tuple(mine), triangle[own:, own:])))
+    dense = np.zeros((sum(len(b) for _, b in blocks), own * leaves + 2 * len(faces)))
     row = 0
     for number, (mine, block) in enumerate(blocks):
         dense[row : row + len(block), own * number : own * (number + 1)] = block[:, :own]
@@ -237,10 +243,10 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
             dense[row : row + len(block), columns] = block[:, own + 2 * place : own + 2 * place + 2]
         row += len(block)
     expected = np.linalg.lstsq(dense, np.concatenate([b[:, -2:] for _, b in blocks]), rcond=None)[0]
-    traces, free = eliminate(tree, owners, widths, parts, lambda: None)
-    assert not free
+    traces, rank_deficient = solve_traces(tree, owners, widths, parts, lambda: None)
+    assert not rank_deficient
     assert np.allclose(np.concatenate([np.empty((0, 2)), *traces]), expected[own * leaves :], atol=1e-10)
-    weights = [kept.solve(traces)[0] for kept, _ in parts]
+    weights = [pivot.solve(traces)[0] for pivot, _ in parts]
     assert np.allclose(np.concatenate(weights), expected[: own * leaves], atol=1e-10)
 
 
@@ -253,7 +259,7 @@ def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
     upper[:, :own] = np.triu(upper[:, :own])
     if kind is complex:
         lower = lower + 1j * rng.normal(size=lower.shape)
-    known, left = added(upper, lower, own)
+    known, left = append_rows(upper, lower, own)
     assert known.shape == (own, 8)
     assert left.shape == (more, 3)
     assert np.allclose(np.tril(known[:, :own], -1), 0.0, atol=1e-14)
@@ -262,28 +268,28 @@ def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
     assert np.allclose(before.conj().T @ before, after, atol=1e-12)
 
 
-@pytest.mark.parametrize("heavy", [1.0, 1e7])
-def test_traces_whose_rows_weigh_very_differently_keep_their_digits(heavy):
+@pytest.mark.parametrize("face_weight", [1.0, 1e7])
+def test_traces_whose_rows_weigh_very_differently_keep_their_digits(face_weight):
     """Two cells beside each other; rows of one trace weigh 1e7 times more, and their products would lose the others."""
     tree = CellNode(SQUARE).split(0)
     rng = np.random.default_rng(5)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    stretched = (turn * np.array([heavy, 1.0, 1.0])) @ turn.T
+    stretched = (turn * np.array([face_weight, 1.0, 1.0])) @ turn.T
     exact = rng.normal(size=3)
     parts = []
     for _ in range(2):
         rows = rng.normal(size=(6, 3)) @ stretched
-        left = triangle_of(np.asfortranarray(np.column_stack([rows, rows @ exact])))
-        parts.append((Kept(0, (0,), np.empty((0, 4))), Remainder((0,), left)))
-    (found,), free = eliminate(tree, {tree: [0]}, [3], parts, lambda: None)
-    assert not free
-    assert np.allclose(found[:, 0], exact, atol=1e-13 * max(100.0, 10 * heavy))
+        left = triangular_factor(np.asfortranarray(np.column_stack([rows, rows @ exact])))
+        parts.append((PivotBlock(0, (0,), np.empty((0, 4))), SchurComplement((0,), left)))
+    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [3], parts, lambda: None)
+    assert not rank_deficient
+    assert np.allclose(traces[:, 0], exact, atol=1e-13 * max(100.0, 10 * face_weight))
 
 
 def test_what_is_left_free_is_told_and_kept_small():
-    kept = Kept(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
-    solved, free = kept.solve([])
-    assert free
+    pivot = PivotBlock(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
+    solved, rank_deficient = pivot.solve([])
+    assert rank_deficient
     assert np.allclose(solved, [[1.0], [1.0]])
 
 
@@ -294,10 +300,12 @@ def test_what_products_lose_is_found_again() -> None:
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     blocks = [np.linalg.qr(rng.normal(size=(20, 6)))[0] @ np.diag(np.geomspace(1, 1e-4, 6)) @ turn for _ in range(2)]
     wanted = rng.normal(size=6)
-    parts = [(Kept(0, (0,), np.empty((0, 7))), Remainder((0,), np.column_stack([b, b @ wanted]))) for b in blocks]
-    (found,), free = eliminate(tree, {tree: [0]}, [6], parts, lambda: None)
-    assert not free
-    assert np.abs(found[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
+    parts = [
+        (PivotBlock(0, (0,), np.empty((0, 7))), SchurComplement((0,), np.column_stack([b, b @ wanted]))) for b in blocks
+    ]
+    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
+    assert not rank_deficient
+    assert np.abs(traces[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
 
 
 def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
@@ -309,10 +317,13 @@ def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
     for condition in (1e6, 1e9):
         sizes = np.diag(np.geomspace(1, 1 / condition, 6))
         blocks = [np.linalg.qr(rng.normal(size=(20, 6)))[0] @ sizes @ turn for _ in range(2)]
-        parts = [(Kept(0, (0,), np.empty((0, 7))), Remainder((0,), np.column_stack([b, b @ wanted]))) for b in blocks]
-        (found,), free = eliminate(tree, {tree: [0]}, [6], parts, lambda: None)
-        assert not free
-        assert np.abs(found[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
+        parts = [
+            (PivotBlock(0, (0,), np.empty((0, 7))), SchurComplement((0,), np.column_stack([b, b @ wanted])))
+            for b in blocks
+        ]
+        (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
+        assert not rank_deficient
+        assert np.abs(traces[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
 
 
 def test_a_long_box_is_cut_across_first() -> None:

@@ -6,8 +6,8 @@ from scipy.integrate import solve_ivp
 
 import rannpde as rp
 from rannpde.domains.norms import relative_errors
-from rannpde.pde.cells.cuts import following
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.mesh.initial import resolve_guess
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.functions import ExactSolution, Zero
 from rannpde.pde.start import linearises, membranes
 
@@ -95,8 +95,8 @@ def test_the_first_cells_follow_what_an_integrator_found(equations, rate, start,
 
 def test_cells_are_cut_until_they_follow_a_guess():
     front = ExactSolution({"u": lambda points: np.tanh(100 * points[:, 0])})
-    tree = following(CellNode(np.array([(-1.0, 1.0)])), front, 12, 1000)
+    tree = resolve_guess(CellNode(np.array([(-1.0, 1.0)])), front, 12, 1000)
     shortest = min(leaf.lengths[0] for leaf in tree.leaves)
     assert 1 / 64 <= shortest <= 1 / 8  # some widths of the front
     assert max(leaf.lengths[0] for leaf in tree.leaves) >= 1 / 2
-    assert following(CellNode(np.array([(-1.0, 1.0)])), Zero(1), 12, 1000).children is None
+    assert resolve_guess(CellNode(np.array([(-1.0, 1.0)])), Zero(1), 12, 1000).children is None

@@ -10,7 +10,7 @@ from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, WholeFrequencies
 from rannpde.pde.collocation.guess import Placement, first_guess, steepness
 from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import Piece, PiecewiseNetwork, PointDraw, locate, split_box
+from rannpde.pde.collocation.subdomains import PointSampler, Subdomain, SubdomainNetwork, locate, split_box
 from rannpde.pde.collocation.system import assemble
 from rannpde.pde.collocation.tuning import CollocationTuning, PlacementTuning
 from rannpde.pde.zoo import ZOO, zoo
@@ -69,7 +69,9 @@ def test_jacobian_is_the_derivative_of_the_residual(name):
     features = RandomFeatures.sample(
         width=6, law=law, rng=rng, domain=problem.domain, activation=activation, constant=True
     )
-    system = assemble(problem, (Piece(problem.domain.bounds, features),), PointDraw(20, rng, CollocationTuning()))
+    system = assemble(
+        problem, (Subdomain(problem.domain.bounds, features),), PointSampler(20, rng, CollocationTuning())
+    )
     vector = rng.uniform(0.1, 0.2, system.size)
     vector[features.columns - 1 :: features.columns] += 3.0  # keeps densities positive
     residual, jacobian = system.linearise(vector)
@@ -88,10 +90,10 @@ def test_the_first_step_reproduces_a_state_inside_the_span():
     features = RandomFeatures.sample(
         width=10, law=BoxUniform((1.0, 1.0)), rng=rng, domain=problem.domain, constant=True
     )
-    pieces = (Piece(problem.domain.bounds, features),)
-    system = assemble(problem, pieces, PointDraw(30, rng, CollocationTuning()))
+    subdomains = (Subdomain(problem.domain.bounds, features),)
+    system = assemble(problem, subdomains, PointSampler(30, rng, CollocationTuning()))
     vector = rng.standard_normal(system.size)
-    state = PiecewiseNetwork(pieces, (vector[:, None],))
+    state = SubdomainNetwork(subdomains, (vector[:, None],))
     scaled, jacobian, right = system.first_step(state, {}, 10.0)
     # F is affine: J u₀ - F(u₀) = -F(0)
     assert np.allclose(right, -scaled.residual(np.zeros(system.size)), atol=1e-10)
@@ -102,7 +104,9 @@ def test_conditions_are_balanced_against_the_equation():
     problem = zoo("nonlinear_poisson")
     rng = np.random.default_rng(0)
     features = RandomFeatures.sample(width=30, law=BoxUniform((2.0, 2.0)), rng=rng, domain=problem.domain)
-    system = assemble(problem, (Piece(problem.domain.bounds, features),), PointDraw(30, rng, CollocationTuning()))
+    system = assemble(
+        problem, (Subdomain(problem.domain.bounds, features),), PointSampler(30, rng, CollocationTuning())
+    )
     scaled, jacobian, _ = system.first_step(first_guess(problem), {"sides": 2.0}, 10.0)
     lengths, top = {}, 0
     for rows in scaled.rows:
@@ -113,17 +117,17 @@ def test_conditions_are_balanced_against_the_equation():
     assert lengths["sides"] == pytest.approx(20.0)  # ten times by rule, twice by the user
 
 
-# --------------------------------------------------------------------------------------- pieces and placement
+# --------------------------------------------------------------------------------------- subdomains and placement
 
 
 def test_every_point_has_one_piece():
     domain = zoo("nonlinear_poisson").domain
     features = RandomFeatures.sample(width=2, law=BoxUniform((1.0, 1.0)), rng=0, domain=domain)
-    pieces = tuple(Piece(box, features) for box in split_box(domain, {"x": 2, "y": 3}))
-    assert len(pieces) == 6
+    subdomains = tuple(Subdomain(box, features) for box in split_box(domain, {"x": 2, "y": 3}))
+    assert len(subdomains) == 6
     points = domain.sample(100, rng=0)
-    for point, number in zip(points, locate(pieces, points), strict=True):
-        lower, upper = pieces[number].bounds.T
+    for point, number in zip(points, locate(subdomains, points), strict=True):
+        lower, upper = subdomains[number].bounds.T
         assert (lower <= point).all()
         assert (point <= upper).all()
 
@@ -133,7 +137,7 @@ def test_neurons_gather_at_a_front_and_move_with_it():
     exact, domain = problem.exact_solution, problem.domain
     rate, _ = steepness(exact, domain.sample(2000, rng=0), domain, PlacementTuning())
     assert rate.max() > 10 * np.median(rate)  # a corner 0.02 wide on a length of 10
-    features = Placement(PlacementTuning(free=0.0)).features(exact, domain, 400, np.random.default_rng(0))
+    features = Placement(PlacementTuning(isotropic_fraction=0.0)).features(exact, domain, 400, np.random.default_rng(0))
     slopes = features.weights / features.halfwidth[:, None]
     steep = np.linalg.norm(features.weights, axis=0) > 10
     speeds = -slopes[0, steep] / slopes[1, steep]

@@ -1,4 +1,5 @@
-"""Collocation as a whole: accuracy, estimates, every kind of condition, pieces, slabs, failure that is loud, files."""
+"""Collocation as a whole: accuracy, estimates, every kind of condition, subdomains, slabs, failure that is loud,
+files."""
 
 from __future__ import annotations
 
@@ -206,13 +207,13 @@ def test_weights_by_name_move_the_balance():
         found(problem, width=60, weights={"stat": 1.0})
 
 
-# ----------------------------------------------------------------------------------- pieces, slabs, placement
+# ----------------------------------------------------------------------------------- subdomains, slabs, placement
 
 
 def test_pieces_are_joined_smoothly():
     problem = zoo("helmholtz", length=4.0)
     one = found(problem, 1e-3, width=100, scale=10.0)
-    four = found(problem, 1e-3, width=100, scale=4.0, pieces={"x": 4})
+    four = found(problem, 1e-3, width=100, scale=4.0, subdomains={"x": 4})
     assert worst(four) < 0.1 * worst(one)
     near = np.nextafter(2.0, [0.0, 4.0])[:, None]
     jump = np.ptp(four(near))
@@ -223,7 +224,7 @@ def test_pieces_are_joined_smoothly():
 def test_slabs_continue_each_other():
     problem = zoo("wave", duration=1.0)
     solution = found(problem, 1e-3, width=200, scale=1.2, slabs=2, placement="uniform")
-    assert len(solution.function.pieces) == 2
+    assert len(solution.function.subdomains) == 2
     assert worst(solution) < 1e-3
 
 
@@ -345,7 +346,7 @@ def test_ctrl_c_gives_back_the_best_found_by_then():
         ({"scale": (1.0, 2.0, 3.0)}, "scale"),
         ({"scale": "large"}, "scale"),
         ({"slabs": 0}, "slabs"),
-        ({"pieces": {"z": 2}}, "no coordinate"),
+        ({"subdomains": {"z": 2}}, "no coordinate"),
         ({"placement": "clever"}, "placement"),
         ({"guess": 3}, "guess"),
         ({"weights": {"start": 0.0}}, "weights"),

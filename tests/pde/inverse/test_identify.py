@@ -205,7 +205,7 @@ def test_a_step_of_no_finite_size_is_not_called_settled(monkeypatch):
     assert not np.isfinite(solution.parameters["k"].std)
 
 
-@pytest.mark.parametrize("method", [rp.Cells(march=False), rp.Lines()], ids=["cells", "lines"])
+@pytest.mark.parametrize("method", [rp.Cells(time_stepping=False), rp.Lines()], ids=["cells", "lines"])
 def test_a_solution_alone_is_that_with_derivatives(method):
     """u_t = k u_xx + u(1 - u): what a check for bending asks is what a fit asked."""
     points = np.array([[0.3, 0.2], [0.5, 0.7]])

@@ -10,7 +10,7 @@ import pytest
 import rannpde as rp
 from rannpde import On
 from rannpde.errors import InputError
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import weak_form
 from rannpde.pde.weak.grading import sector_exponent, towards_points
@@ -67,7 +67,7 @@ def test_convergence_is_exponential_at_a_singular_point():
     for degree, levels in ((3, 6), (5, 10), (7, 14), (9, 18)):
         form = weak_form(problem)
         discretisation = WeakDiscretisation(form, 1e-6, WeakSettings(), np.random.default_rng(3), lambda: None)
-        tree = CellNode(np.array([(-1.0, 1.0), (0.0, 1.0)])).cut_at(0, 0.0)
+        tree = CellNode(np.array([(-1.0, 1.0), (0.0, 1.0)])).split_at(0, 0.0)
         state = discretisation.solve(WeakResolution(towards_points(tree, [((0.0, 0.0), levels)]), degree))
         error = abs(leading_coefficient(lambda p, s=state: s.network(p)[:, 0]) / 401.1624537452 - 1)
         found.append((state.unknowns ** (1 / 3), np.log(error)))

@@ -1,11 +1,11 @@
-"""What the method of cells finds: a tree of boxes, one hidden layer for all, output weights of each."""
+"""The solution of the method of cells: a tree of boxes, one hidden layer for all cells, and output weights for each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,25 +14,29 @@ from rannpde.errors import FileError
 from rannpde.network.features import FourierFeatures
 from rannpde.network.network import pack_features, unpack_features
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis import turned, waves
-from rannpde.pde.cells.interfaces import Interface
-from rannpde.pde.cells.mesh import Mesh
-from rannpde.pde.cells.tree import CellNode, packed_tree, unpacked_tree
+from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.cells.mesh.mesh import Mesh
+from rannpde.pde.cells.mesh.tree import CellNode, packed_tree, unpacked_tree
+from rannpde.pde.monitor import Status
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
-NEAREST = 10**6
-"""Distances of points from cells that are computed at once."""
+if TYPE_CHECKING:
+    from rannpde.pde.cells.time.trajectory import CellTrajectory
+
+DISTANCE_BLOCK = 10**6
+"""Number of distances between points and cells that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellNetwork:
     """Fields on the leaves of a tree.
 
-    features : on [-1, 1]^n, to which the box of every cell is mapped
-    boxes (C, n, 2), coefficients (C, columns, fields); homes (leaves,): the cell that speaks for a leaf
-    interfaces : along which leaves are divided
+    features : the hidden layer on [-1, 1]^n, to which the box of every cell is mapped boxes (C, n, 2), coefficients (C,
+        columns, fields) : of the cells
+    homes (leaves,) : the cell that is evaluated in each leaf; interfaces : along which leaves are divided
     """
 
     tree: CellNode
@@ -48,7 +52,7 @@ class CellNetwork:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of each cell."""
+        """Number of columns of each cell."""
         return (self.features.columns,) * len(self.boxes)
 
     @property
@@ -60,32 +64,33 @@ class CellNetwork:
 
     @cached_property
     def empty(self) -> Array:
-        """Leaves (bool) without a cell of their own."""
+        """Mask of the leaves without a cell of their own."""
         leaves = np.array([leaf.bounds for leaf in self.tree.leaves])
         slack = 1e-12 * self.tree.lengths
-        spoken = self.boxes[self.homes]
-        outside = (spoken[:, :, 0] < leaves[:, :, 0] - slack) | (spoken[:, :, 1] > leaves[:, :, 1] + slack)
+        own_boxes = self.boxes[self.homes]
+        outside = (own_boxes[:, :, 0] < leaves[:, :, 0] - slack) | (own_boxes[:, :, 1] > leaves[:, :, 1] + slack)
         return np.asarray(outside.any(axis=1))
 
     def cells_at(self, points: Array) -> Array:
-        """The number of the cell of each point, (M,).
+        """Return the number of the cell of each point, (M,).
 
-        Points of a leaf without a cell, as those on a wall at which the leaf behind it begins, belong to the nearest.
+        A point of a leaf without a cell, such as one on a wall where the leaf behind it begins, belongs to the nearest
+        cell.
         """
         leaves = self.tree.locate(points)
-        found = self.homes[leaves]
+        numbers = self.homes[leaves]
         lost = np.flatnonzero(self.empty[leaves])
-        for some in np.array_split(lost, len(lost) * len(self.boxes) // NEAREST + 1):
+        for some in np.array_split(lost, len(lost) * len(self.boxes) // DISTANCE_BLOCK + 1):
             away = np.maximum(self.boxes[:, :, 0] - points[some, None], points[some, None] - self.boxes[:, :, 1])
-            found[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
-        return found
+            numbers[some] = np.square(np.maximum(away, 0.0)).sum(axis=2).argmin(axis=1)
+        return numbers
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """(M, fields)."""
+        """Return a derivative of the fields, (M, fields)."""
         return self.derivatives(points, [derivative])[derivative]
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
-        """Several at once, each (M, fields): cosines and sines are the same for all."""
+        """Return several derivatives, each (M, fields), from one evaluation of cosines and sines."""
         values = {index: np.empty((len(points), self.outputs)) for index in indices}
         home = self.cells_at(points)
         order = np.argsort(home, kind="stable")
@@ -93,14 +98,16 @@ class CellNetwork:
         for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
             lower, upper = self.boxes[number].T
             half = 0.5 * (upper - lower)
-            found = waves(self.features, (points[rows] - 0.5 * (lower + upper)) / half)
+            table = fourier_columns(self.features, (points[rows] - 0.5 * (lower + upper)) / half)
             for index in indices:
                 scale = float(np.prod(half ** -np.array(index, dtype=float)))
-                values[index][rows] = found @ (turned(self.features, index, self.coefficients[number]) * scale)
+                values[index][rows] = table @ (
+                    derivative_weights(self.features, index, self.coefficients[number]) * scale
+                )
         return values
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file."""
+        """Return header and arrays for a file."""
         layer, parts = pack_features(self.features)
         axes, places = packed_tree(self.tree, self.interfaces)
         own = {"bounds": self.tree.bounds, "axes": axes, "places": places, "homes": self.homes.astype(float)}
@@ -114,31 +121,31 @@ class CellNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Output weights per cell (functions, fields), and traces per joint."""
+    """Output weights per cell (functions, fields), and traces per face."""
 
     cells: tuple[Array, ...]
     traces: tuple[Array, ...]
 
-    def towards(self, other: Weights, length: float) -> Weights:
-        """That share of the way to other weights."""
+    def moved_towards(self, other: Weights, length: float) -> Weights:
+        """Return the point at a fraction ``length`` of the way to other weights."""
         pairs = ((self.cells, other.cells), (self.traces, other.traces))
         mixed = [tuple((1 - length) * a + length * b for a, b in zip(x, y, strict=True)) for x, y in pairs]
         return Weights(*mixed)
 
     def plus(self, other: Weights, factor: float) -> Weights:
-        """With that multiple of others added."""
+        """Return these weights plus a multiple of others."""
         pairs = ((self.cells, other.cells), (self.traces, other.traces))
         return Weights(*(tuple(a + factor * b for a, b in zip(x, y, strict=True)) for x, y in pairs))
 
     def distance(self, other: Weights) -> float:
-        """Of the functions, relative to the other, the largest over the fields."""
+        """Return the L² distance of the functions relative to the other, the largest over the fields."""
         gaps = np.sum([np.square(a - b).sum(axis=0) for a, b in zip(self.cells, other.cells, strict=True)], axis=0)
         sizes = np.sum([np.square(b).sum(axis=0) for b in other.cells], axis=0)
         return float((np.sqrt(gaps) / field_sizes(np.sqrt(sizes))).max())
 
 
 def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
-    """The function of these weights; a leaf without a cell is spoken for by the nearest that has one."""
+    """Return the function of these weights; in a leaf without a cell the nearest cell is evaluated."""
     present = list(mesh.present)
     boxes = np.array([cell.bounds for _, cell in present])
     homes = np.empty(len(mesh.cells), dtype=int)
@@ -149,11 +156,11 @@ def cell_network(mesh: Mesh, weights: Weights) -> CellNetwork:
             away = np.maximum(np.maximum(boxes[:, :, 0] - middle, middle - boxes[:, :, 1]), 0.0)
             homes[number] = int(np.argmin(np.square(away).sum(axis=1)))
     coefficients = np.array([cell.transform @ weights.cells[number] for number, cell in present])
-    return CellNetwork(mesh.tree, present[0][1].draw.features, boxes, coefficients, homes, mesh.interfaces)
+    return CellNetwork(mesh.tree, present[0][1].basis.features, boxes, coefficients, homes, mesh.interfaces)
 
 
 def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CellNetwork:
-    """The inverse of ``CellNetwork.pack``; FileError where the parts do not fit each other."""
+    """Return the network that ``CellNetwork.pack`` stored; FileError where its parts are inconsistent."""
     layer = {name.removeprefix("layer."): a for name, a in arrays.items() if name.startswith("layer.")}
     features = unpack_features(header["layer"], layer)
     if not isinstance(features, FourierFeatures) or not features.constant:
@@ -170,7 +177,28 @@ def unpack_cells(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Cell
 
 
 def _interfaces(header: Mapping[str, Any]) -> tuple[Interface, ...]:
-    """Read as any formula is."""
+    """Parse the interfaces as formulas."""
     words = Vocabulary(tuple(map(str, header.get("coordinates", ()))))
     formulas = [read(str(text), words).formula for text in header.get("interfaces", ())]
     return tuple(Interface(formula, words.symbols, False) for formula in formulas)
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteSolution:
+    """The result of one solve: function, weights, status, and residuals per leaf, of equations (C,) and conditions (C,
+    n)."""
+
+    network: CellNetwork | CellTrajectory
+    mesh: Mesh
+    weights: Weights
+    equation_residuals: Array
+    condition_residuals: Array
+    losses: Mapping[str, float]
+    steps: int
+    status: Status
+    rank_deficient: bool
+
+    @property
+    def indicators(self) -> Array:
+        """Dimensionless residual per leaf (C,), the refinement indicator."""
+        return np.hypot(self.equation_residuals, np.linalg.norm(self.condition_residuals, axis=1))

@@ -1,6 +1,6 @@
-"""The numbers of the method of cells that were found by trying, in one place, each with its reason.
+"""The empirical settings of the method of cells, each with its reason.
 
-"Measured" means: on the problems of benchmarks/solve.py, unless something else is named.
+"Measured" means: on the problems of benchmarks/solve.py, unless others are named.
 """
 
 from __future__ import annotations
@@ -10,112 +10,150 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CellsTuning:
-    """Functions of a cell, weights of rows, and when to cut.
+    """Settings of the basis, of row weights, of adaptivity and of time integration. Triples are by dimension.
 
-    columns : cosines, sines and 1 per polynomial of the degree; fewer lose digits, more cost time
-    frequency : largest frequency on [-1, 1] over the degree, by dimension; 0.2 to 0.25 gave most digits on a line and
-        in the plane; in space degrees are low, and with 0.2 smooth solutions in a cube ended at 2e-8, with 0.14 at 2e-9
-    spread : each iteration multiplies the frequency by a number between these: two iterations share less of their error
-    shake : cuts are moved by up to this share of the cells beside them, by dimension, each iteration elsewhere:
-        likewise; in the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at
+    Basis and quadrature:
+
+    columns_per_polynomial : cosines, sines and 1 per polynomial of the degree; fewer lose digits, more cost time
+    frequency_per_degree : largest frequency on [-1, 1] divided by the degree; 0.2 to 0.25 gave most digits in one and
+        two dimensions; in three, degrees are low: with 0.2 smooth solutions in a cube ended at 2e-8, with 0.14 at 2e-9
+    frequency_spread : each iteration multiplies the frequency by a number between these, so that two iterations have
+        less of their error in common
+    jitter : splits are moved by up to this fraction of the adjacent cells, differently in each iteration, for the same
+        reason; in the plane 0.12 takes twice the time of 0.06, since the largest cell decides, and makes slivers at
         curved sides
-    first_cuts : cuts along each axis that any first mesh has, by dimension; a single box cannot be shaken
-    more_nodes : nodes per axis beyond the degree
-    cutoff : singular functions below it, relative to 1, are left out, and what they would add to a solution is lost, in
-        its second derivatives times the fourth power of the degree; 1e-13 costs a digit or two, 3e-16 is rounding
-    face_weight, condition_weight : of rows of joints and conditions over those of equations, by dimension; 10 to 100
-        differ little in the plane, 1 and 1000 lose a factor of 3; in space a cell has more joints than functions that
-        could satisfy them all: with 10 the error of Poisson 3d-CG is three times that with 1
-    corner : power of the distance from a re-entrant corner by which rows weigh less near it, twice that for conditions:
-        behind a backward step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the corner
-    fill : points per function in a cell that the boundary cuts
-    coarser : by how much the degree of traces on joints is below that of cells, by dimension: in space traces cost
-        most, and one degree less changed no error in its second digit
-    trace_cutoff : the same as ``cutoff`` for the polynomials on a face that the boundary cuts, and on an interface;
-        anything from 1e-13 to 1e-7 will do
-    strongest : an equation in a cell of strong diffusion, beside one of weak, weighs by their ratio but this at most
-    leaving, loose : exponent of the weight of values prescribed where a flow leaves through a layer thinner than the
-        cell, and the misfit above which it is used: layers of 1e-4 are then found cell by cell and not smeared
-    degree, alike : polynomial degrees at tol = 1 and what each digit of tol adds; an iteration with fewer than
-        ``alike`` times the cells of the one before takes one more or less: of two with the same degree the functions
-        differ, but not what both lack, and the estimate is too low (17 times behind a backward step)
-    most_degree : largest, by dimension, beyond which rounding says more
-    per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
-    mark, worst : cells are cut where the residual is above mark · tol and above ``worst`` of the largest; ``mark``
-        falls when nothing is left to cut and iterations still differ, by ``boldest`` of the largest residual at most
-    share : estimate over difference of two iterations; two independent errors of a size differ by √2 of it
-    cornered : the same for flows and other systems round re-entrant corners, for re-entrant edges of solids, and where
-        interfaces cross: behind a step errors were three and four times the difference of the last two iterations, at
-        an edge twice, at crossings up to seven times
-    trust, least : where the later iteration leaves a smaller residual, the estimate of its error is smaller too, by
-        ``trust`` times that ratio but by ``least`` at most, of a march by ``least_march``
-    lenient, veto : residual of a cell, and relative residual on fresh points, above which nothing is called solved
-    veto_march : the same for a march, whose polynomials have ∂_t to fewer digits than values
-    stall, stuck : what four times as many cells must gain where residuals are small; what 16 times as many must gain of
-        residuals that are not: these fall with the size of cells even where there is no solution
-    tail, direction : a cell is cut across an axis whose coefficients beyond ``tail`` of the degree hold at least
-        ``direction`` of the largest such tail; one of space that the boundary cuts, across axes along which the second
-        derivative is at least ``bend`` of the largest
-    most_cells, most_passes : where it ends, by dimension
-    newton_steps : most steps on one mesh
-    corrections, correction, slow : in a step of a march at most; they end at this share of its tolerance; one that
-        gains less than ``slow`` asks for a new factor, or a shorter step
-    vain : a shorter step that leaves more than this of the error of a longer one tells that it is one of space
-    worth : steps must be left for longer ones to be worth their new factors, which cost about eight steps
-    many_stages : steps of a smaller tolerance have five stages, others three
-    first_level : the first step of a first march is 2 to the minus this of the time
-    loosest, loose_share, time_share, tighter : tolerance of steps in the first iteration; over the residual of the
-        iteration before (at 0.03 iterations round 17 discs differed by their steps in time, and one more was needed);
-        over the wanted error; and by how much each iteration is tighter than the one before once space is resolved
+    first_splits : splits along each axis that any initial mesh has; a single box could not be jittered
+    extra_nodes : quadrature nodes per axis beyond the degree
+    singular_value_cutoff : singular functions below it, relative to 1, are left out; what they would add to a solution
+        is lost, multiplied by the fourth power of the degree in second derivatives; 1e-13 costs a digit or two, 3e-16
+        is rounding
+    points_per_function : collocation points per function in a clipped cell
+    trace_degree_reduction : difference of the degrees of cells and traces; in three dimensions traces dominate the
+        cost, and one degree less changed no error in its second digit
+    trace_cutoff : singular values of the polynomials on a clipped face or an interface below it, relative to the
+        largest, are left out; anything from 1e-13 to 1e-7 will do
+
+    Weights of rows:
+
+    face_weight, condition_weight : of continuity constraints and of conditions relative to equations; 10 to 100 differ
+        little in the plane, 1 and 1000 lose a factor of 3; in three dimensions a cell has more constraints than
+        functions to satisfy them: with 10 the error of Poisson 3d-CG is three times that with 1
+    corner_exponent : power of the distance from a re-entrant corner that multiplies rows near it, twice that for
+        conditions; behind a backward-facing step 0 leaves ten times the error of 0.5, 1 twice as much, 1.5 loses the
+        corner
+    largest_contrast_weight : bound on the weight of an equation in a cell of strong diffusion next to weak diffusion
+    outflow_exponent, outflow_misfit : exponent of the weight of values prescribed at an outflow whose layer is thinner
+        than the cell, and the misfit above which it is used; layers of 1e-4 are then resolved cell by cell and not
+        smeared
+
+    Initial mesh and degree:
+
+    degree : polynomial degree at tol = 1, and the increase per digit of tol
+    max_degree : beyond which rounding dominates
+    similar_mesh_ratio : an iteration whose mesh has fewer cells than this multiple of the previous one uses one degree
+        more or less: with the same degree, two samples of functions differ, but not in what both cannot represent, and
+        the estimate is too low (by a factor of 17 behind a backward-facing step)
+    variation_per_cell : change of the data, relative to half their range, in half a cell of degree 1
+
+    Marking and refinement:
+
+    marking_factor, marking_fraction : cells are marked where the residual exceeds marking_factor · tol and
+        marking_fraction times the largest one
+    max_threshold_reduction : the threshold falls where no cell is marked and iterations still differ, to this fraction
+        of the largest residual at most
+    tail_fraction, anisotropy_threshold : a cell is split across an axis whose Legendre coefficients beyond
+        tail_fraction times the degree hold at least anisotropy_threshold of the largest such tail
+    curvature_threshold : a clipped cell in three dimensions is split across axes along which the second derivative is
+        at least this fraction of the largest
+    max_cells, max_iterations : limits of the adaptive loop
+    max_newton_steps : limit on the steps on one mesh
+
+    Error estimate and stopping rules:
+
+    estimator_factor : estimate divided by the difference of two iterations; two independent errors of one size differ
+        by √2 times that size
+    singular_estimator_factor : the same for flows and other systems around re-entrant corners, for re-entrant edges of
+        solids, and where interfaces cross; behind a step errors were three and four times the difference of the last
+        two iterations, at an edge twice, at crossings up to seven times
+    residual_gain_factor, min_gain, min_gain_in_time : where the later iteration has a smaller residual, the estimate is
+        multiplied by residual_gain_factor times that ratio, but not by less than min_gain (min_gain_in_time for time
+        integration)
+    cell_residual_tolerance, residual_tolerance, residual_tolerance_in_time : largest residual of a cell, and largest
+        relative residual on held-out points, with which a problem is called solved; in time integration the collocation
+        polynomials have fewer correct digits in ∂_t than in values
+    min_change_reduction : four times as many cells must reduce the difference of iterations to this fraction where
+        residuals are small
+    min_residual_reduction : 16 times as many cells must reduce residuals that are not small to this fraction; residuals
+        fall with the size of cells even where there is no solution
+
+    Time integration:
+
+    max_corrections, correction_tolerance : simplified Newton steps per time step, which end at this fraction of its
+        tolerance
+    slowest_contraction : a correction that reduces the residual by less requires a new factorisation, or a shorter step
+    spatial_error_ratio : the error is one of space where a shorter step leaves more than this fraction of it
+    steps_per_factor : remaining steps from which on longer ones pay for new factorisations, which cost about eight
+        steps
+    five_stage_tolerance : below this step tolerance a step has five stages, otherwise three
+    first_step_level : the first step of the first integration is 2 to the minus this of the time
+    max_step_tolerance, step_tolerance_per_residual, time_error_share, step_tolerance_reduction : step tolerance in the
+        first iteration; divided by the residual of the previous iteration (at 0.03, iterations around 17 discs differed
+        by their time steps, and one more was needed); divided by the wanted error; and the factor between iterations
+        once space is resolved
     """
 
-    columns: float = 1.3
-    frequency: tuple[float, float, float] = (0.2, 0.2, 0.14)
-    spread: tuple[float, float] = (0.8, 1.2)
-    shake: tuple[float, float, float] = (0.2, 0.06, 0.06)
-    first_cuts: tuple[int, int, int] = (1, 1, 0)
-    more_nodes: int = 4
-    cutoff: float = 1e-15
+    columns_per_polynomial: float = 1.3
+    frequency_per_degree: tuple[float, float, float] = (0.2, 0.2, 0.14)
+    frequency_spread: tuple[float, float] = (0.8, 1.2)
+    jitter: tuple[float, float, float] = (0.2, 0.06, 0.06)
+    first_splits: tuple[int, int, int] = (1, 1, 0)
+    extra_nodes: int = 4
+    singular_value_cutoff: float = 1e-15
+    points_per_function: float = 2.5
+    trace_degree_reduction: tuple[int, int, int] = (0, 0, 1)
+    trace_cutoff: float = 1e-9
+
     face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
-    corner: float = 0.5
-    fill: float = 2.5
-    coarser: tuple[int, int, int] = (0, 0, 1)
-    trace_cutoff: float = 1e-9
-    strongest: float = 1e6
-    leaving: float = 2.0
-    loose: float = 0.3
+    corner_exponent: float = 0.5
+    largest_contrast_weight: float = 1e6
+    outflow_exponent: float = 2.0
+    outflow_misfit: float = 0.3
+
     degree: tuple[float, float] = (7.0, 0.8)
-    alike: float = 1.25
-    most_degree: tuple[int, int, int] = (20, 16, 9)
-    per_cell: float = 0.5
-    mark: float = 20.0
-    worst: float = 0.02
-    boldest: float = 0.06
-    share: float = 0.7
-    cornered: float = 3.0
-    trust: float = 3.0
-    least: float = 0.02
-    least_march: float = 0.3
-    lenient: float = 1e-3
-    veto: float = 1e-2
-    veto_march: float = 0.1
-    stall: float = 0.7
-    stuck: float = 0.4
-    tail: float = 0.6
-    direction: float = 0.1
-    bend: float = 0.3
-    most_cells: tuple[int, int, int] = (4000, 1500, 300)
-    most_passes: int = 30
-    newton_steps: int = 25
-    corrections: int = 10
-    correction: float = 0.05
-    slow: float = 0.4
-    vain: float = 0.8
-    worth: int = 16
-    many_stages: float = 1e-6
-    first_level: int = 2
-    loosest: float = 1e-3
-    loose_share: float = 0.003
-    time_share: float = 0.3
-    tighter: float = 4.0
+    max_degree: tuple[int, int, int] = (20, 16, 9)
+    similar_mesh_ratio: float = 1.25
+    variation_per_cell: float = 0.5
+
+    marking_factor: float = 20.0
+    marking_fraction: float = 0.02
+    max_threshold_reduction: float = 0.06
+    tail_fraction: float = 0.6
+    anisotropy_threshold: float = 0.1
+    curvature_threshold: float = 0.3
+    max_cells: tuple[int, int, int] = (4000, 1500, 300)
+    max_iterations: int = 30
+    max_newton_steps: int = 25
+
+    estimator_factor: float = 0.7
+    singular_estimator_factor: float = 3.0
+    residual_gain_factor: float = 3.0
+    min_gain: float = 0.02
+    min_gain_in_time: float = 0.3
+    cell_residual_tolerance: float = 1e-3
+    residual_tolerance: float = 1e-2
+    residual_tolerance_in_time: float = 0.1
+    min_change_reduction: float = 0.7
+    min_residual_reduction: float = 0.4
+
+    max_corrections: int = 10
+    correction_tolerance: float = 0.05
+    slowest_contraction: float = 0.4
+    spatial_error_ratio: float = 0.8
+    steps_per_factor: int = 16
+    five_stage_tolerance: float = 1e-6
+    first_step_level: int = 2
+    max_step_tolerance: float = 1e-3
+    step_tolerance_per_residual: float = 0.003
+    time_error_share: float = 0.3
+    step_tolerance_reduction: float = 4.0

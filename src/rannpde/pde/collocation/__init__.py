@@ -1,1 +1,1 @@
-"""Collocation: all output weights at once, by Gauss–Newton on the residuals at points. Stationary or in space-time."""
+"""Collocation: all output weights at once, by Gauss–Newton on the residuals at points."""

@@ -1,7 +1,7 @@
-"""Iterations of collocation: draw, solve, compare, widen.
+"""The adaptive iteration of collocation: sample, solve, compare, widen.
 
-Every width is drawn twice; the difference of the two is the estimate of the error, and what differs from draw to draw
-although the equations hold is what they do not determine. Widths double until two draws agree.
+Each width is sampled twice. The difference of the two realisations is the error estimate; what differs between
+realisations although both satisfy the equations is not determined by them. Widths double until two realisations agree.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.network.features import FourierFeatures, RandomFeatures
-from rannpde.pde.collocation.attempt import Attempt, Recipe, ScaleSearch, attempt, first_scales, first_width
+from rannpde.pde.collocation.feature_learning import FeatureLearner, LearnedLaw
 from rannpde.pde.collocation.guess import GrowingWindow
-from rannpde.pde.collocation.learned import Lesson, Teacher
-from rannpde.pde.collocation.loop import CollocationFound, Drawer, Loop
+from rannpde.pde.collocation.loop import CollocationLoop, CollocationResult, IterationStep
 from rannpde.pde.collocation.newton import GaussNewton
-from rannpde.pde.collocation.pieces import BoxFeatures, Piece, PiecewiseNetwork, Scales, scales_of
+from rannpde.pde.collocation.subdomains import BoxFeatures, Scales, Subdomain, SubdomainNetwork, scales_of
+from rannpde.pde.collocation.trial import ScaleSearch, SolverSettings, Trial, first_scales, first_width, solve_trial
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from rannpde.pde.collocation.method import Collocation
 
 CHECK_POINTS = 2000
-"""Fresh points at which two draws are compared."""
+"""Held-out points at which two realisations are compared."""
 
 
-class CollocationIterations:
-    """Draw, solve, compare, widen."""
+class AdaptiveCollocation:
+    """Sample, solve, compare, widen."""
 
     def __init__(
         self, problem: Problem, method: Collocation, tol: float, monitor: Monitor, rng: np.random.Generator
@@ -46,40 +46,40 @@ class CollocationIterations:
         self.tuning = method.tuning
         self.number, self.estimate = 1, np.inf
         newton, per_column = method.newton or GaussNewton(), method.points_per_column or self.tuning.points_per_column
-        self.recipe = Recipe(newton, dict(method.weights), per_column, self.tuning, self._notice)
-        source = BoxFeatures(problem, self.tuning, dict(method.pieces), method.activation or "tanh", method.law)
-        self.search = ScaleSearch(problem, source, self.recipe)
+        self.settings = SolverSettings(newton, dict(method.weights), per_column, self.tuning, self._on_step)
+        source = BoxFeatures(problem, self.tuning, dict(method.subdomains), method.activation or "tanh", method.law)
+        self.search = ScaleSearch(problem, source, self.settings)
         self.scales: Scales | None = None
-        self.teacher = Teacher(problem.domain, self.tuning.learning)
-        self.lesson: Lesson | None = None
+        self.learner = FeatureLearner(problem.domain, self.tuning.learning)
+        self.learned_law: LearnedLaw | None = None
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
 
-    def _notice(self, columns: int, step: int) -> Status | None:
+    def _on_step(self, columns: int, step: int) -> Status | None:
         self.monitor.tell(self.number, step, width=columns, estimate=self.estimate)
         return Status.BUDGET if self.monitor.exhausted else None
 
-    def run(self) -> CollocationFound:
+    def run(self) -> CollocationResult:
         method = self.method
         state = as_state(method.guess, self.problem) or first_guess(self.problem)
         if method.features is not None:
-            return self._repeat(self._of_given, state, method.features.columns)
+            return self._repeat(self._given_features, state, method.features.columns)
         if method.placement == "placed":
             return self._placed(None if method.guess is None else state)
         widen = self._learn if self._may_learn() else self._widen
-        found = self._pair(state, method.width) if method.width else widen(state)
-        sharp = found.best.score > self.tuning.rough and self._may_place()
-        if sharp and not found.status.by_caller:
-            with suppress(InputError):  # the window could not grow: what there is stays the answer
+        result = self._pair(state, method.width) if method.width else widen(state)
+        sharp = result.best.score > self.tuning.placement_residual and self._may_place()
+        if sharp and not result.status.by_caller:
+            with suppress(InputError):  # the window could not grow: keep the result so far
                 placed = self._placed(None)
-                better, worse = (placed, found) if placed.best.score < found.best.score else (found, placed)
+                better, worse = (placed, result) if placed.best.score < result.best.score else (result, placed)
                 return replace(better, tried=(*better.tried, worse.best, *worse.tried))
-        return found
+        return result
 
     @property
     def _free(self) -> bool:
-        """Whether the kind of neurons is ours to choose."""
+        """Whether the user has left the kind of neurons open."""
         method = self.method
-        given = method.pieces or method.scale or method.law or method.activation or self.problem.periodic
+        given = method.subdomains or method.scale or method.law or method.activation or self.problem.periodic
         return method.placement is None and not given
 
     def _may_place(self) -> bool:
@@ -96,8 +96,8 @@ class CollocationIterations:
 
     # ---------------------------------------------------------------------------------------------- kinds of iterations
 
-    def _uniform(self, width: int, state: State, number: int) -> list[Attempt]:
-        """Neurons drawn by the law, at the best scales found; each iteration draws anew."""
+    def _uniform(self, width: int, state: State, number: int) -> list[Trial]:
+        """Sample neurons by the law at the best scales so far; each iteration samples anew."""
         seed, method, dim = int(self.rng.integers(2**31)), self.method, self.problem.domain.dim
         if method.law is not None or method.scale is not None:
             given = scales_of(1.0 if method.scale is None else method.scale, dim)
@@ -105,169 +105,181 @@ class CollocationIterations:
         if self.scales is not None and width > self.search.width:
             return [self.search.solve(width, self.scales, state, seed)]
         start = self.scales or first_scales(self.problem, width, self.tuning)
-        first = self.tuning.learning.rounds if self._may_learn() else self.tuning.rounds
-        rounds = first if self.scales is None else self.tuning.later_rounds
+        first = self.tuning.learning.search_solves if self._may_learn() else self.tuning.search_solves
+        rounds = first if self.scales is None else self.tuning.later_search_solves
         self.scales, tried = self.search.run(width, state, start, seed, rounds)
-        if self.recipe.over(width):
+        if self.settings.over(width):
             return tried
         final = self.search.solve(width, self.scales, tried[0].network, seed)
-        # attempts of the search are cut short after two steps: prefer the full solve unless it is clearly worse
+        # trials of the search stop after two steps: prefer the full solve unless it is clearly worse
         if final.score <= 2 * tried[0].score or not tried[0].descent.status.converged:
             return [final, *tried]
         return [*tried, final]
 
-    def _again(self, width: int, state: State, number: int) -> list[Attempt]:
-        """Another draw of the same law."""
+    def _resample(self, width: int, state: State, number: int) -> list[Trial]:
+        """Return another realisation of the same law."""
         scales = self.scales or scales_of(self.method.scale or 1.0, self.problem.domain.dim)
         return [self.search.solve(width, scales, state, int(self.rng.integers(2**31)))]
 
-    def _taught(self, before: float, width: int, state: State, number: int) -> list[Attempt]:
-        """Neurons of the laws learned from the state, which leaves ``before``; of all kinds until one is the best."""
+    def _learned_features(self, before: float, width: int, state: State, number: int) -> list[Trial]:
+        """Sample neurons from laws fitted to the state, whose residual is ``before``; all kinds are tried until one is
+        best."""
         learning, seed = self.tuning.learning, int(self.rng.integers(2**31))
 
-        def learned(lesson: Lesson) -> tuple[Attempt, Lesson]:
+        def learned(law: LearnedLaw) -> tuple[Trial, LearnedLaw]:
             rng = np.random.default_rng(seed)
-            pieces = (Piece(self.problem.domain.bounds, self.teacher.layer(lesson, state, width, rng)),)
-            return attempt(self.problem, pieces, state, rng, self.recipe, label=f"width {width}, {lesson}"), lesson
+            subdomains = (Subdomain(self.problem.domain.bounds, self.learner.layer(law, state, width, rng)),)
+            return solve_trial(self.problem, subdomains, state, rng, self.settings, label=f"width {width}, {law}"), law
 
-        lessons = (self.lesson,) if self.lesson else self.teacher.lessons(self._first_frequency())
-        tried = [learned(lesson) for lesson in lessons]
-        if self.lesson and tried[0][0].score > learning.gain * before and not self.recipe.over(width):
-            tried += [learned(lesson) for lesson in self.lesson.variants(learning)]
-        best, lesson = min(tried, key=lambda one: one[0].score)
-        if self.lesson or best.score < before:
-            self.lesson = lesson
+        candidate_laws = (
+            (self.learned_law,) if self.learned_law else self.learner.candidate_laws(self._first_frequency())
+        )
+        tried = [learned(law) for law in candidate_laws]
+        if self.learned_law and tried[0][0].score > learning.min_reduction * before and not self.settings.over(width):
+            tried += [learned(law) for law in self.learned_law.variants(learning)]
+        best, law = min(tried, key=lambda one: one[0].score)
+        if self.learned_law or best.score < before:
+            self.learned_law = law
         return [best, *(one for one, _ in tried if one is not best)]
 
-    def _of_given(self, width: int, state: State, number: int) -> list[Attempt]:
-        """The user's own layer; the iteration before it, for comparison, has three quarters of it."""
+    def _given_features(self, width: int, state: State, number: int) -> list[Trial]:
+        """Use the features of the user; the first iteration, for comparison, uses three quarters of them."""
         features = self.method.features
         assert features is not None
         if number == 1:
             features = _thinned(features, self.rng)
-        pieces = (Piece(self.problem.domain.bounds, features),)
-        return [attempt(self.problem, pieces, state, self.rng, self.recipe, label="given features")]
+        subdomains = (Subdomain(self.problem.domain.bounds, features),)
+        return [solve_trial(self.problem, subdomains, state, self.rng, self.settings, label="given features")]
 
-    def _placed(self, state: State | None) -> CollocationFound:
-        """Neurons placed for the state before, on a growing time window first."""
+    def _placed(self, state: State | None) -> CollocationResult:
+        """Use neurons placed for the previous state, on a growing time window first."""
         growing = self.tuning.growing
         width = self.method.width or growing.width
-        window = GrowingWindow(self.problem, width, self.rng, self.recipe)
+        window = GrowingWindow(self.problem, width, self.rng, self.settings)
         state = state or window.start()
         return self._repeat(lambda w, s, k: [window.solve(s, k)], state, width, growing.iterations)
 
     # ------------------------------------------------------------------------------------------------------- loops
 
-    def _pair(self, state: State, width: int) -> CollocationFound:
-        """Two draws of a given width."""
-        loop = Loop(self)
-        ended = loop.step(self._uniform, width, state) or loop.step(self._again, width, loop.best.network)
-        if not ended and loop.uneven:
-            loop.step(self._again, width, loop.best.network)
-        return loop.found()
+    def _pair(self, state: State, width: int) -> CollocationResult:
+        """Compare two realisations of a given width."""
+        loop = CollocationLoop(self)
+        ended = loop.step(self._uniform, width, state) or loop.step(self._resample, width, loop.best.network)
+        if not ended and loop.unequal:
+            loop.step(self._resample, width, loop.best.network)
+        return loop.result()
 
-    def _repeat(self, draw: Drawer, state: State, width: int, most: int = 2) -> CollocationFound:
-        """Iterations of one kind and width, at least two, until they agree."""
-        loop = Loop(self)
-        for _ in range(most):
-            if loop.step(draw, width, state) or loop.agreed:
+    def _repeat(self, iterate: IterationStep, state: State, width: int, max_iterations: int = 2) -> CollocationResult:
+        """Iterate with one kind of features and one width, at least twice, until two iterations agree."""
+        loop = CollocationLoop(self)
+        for _ in range(max_iterations):
+            if loop.step(iterate, width, state) or loop.agreed:
                 break
             state = loop.best.network
-        return loop.found()
+        return loop.result()
 
-    def _widen(self, state: State) -> CollocationFound:
-        """Pairs of draws of doubling width until one agrees, or neither agreement nor residual gets better."""
-        loop, tuning = Loop(self), self.tuning
-        most = self._most
+    def _widen(self, state: State) -> CollocationResult:
+        """Sample pairs of doubling width until a pair agrees, or neither agreement nor residual improves."""
+        loop, tuning = CollocationLoop(self), self.tuning
+        most = self._max_width
         width = min(first_width(self.problem, tuning), most)
         while True:
             if loop.step(self._uniform, width, state):
                 break
-            if loop.best.score < tuning.unsolved and loop.step(self._again, width, loop.best.network):
+            if loop.best.score < tuning.unsolved_residual and loop.step(self._resample, width, loop.best.network):
                 break
-            if loop.uneven and loop.step(self._again, width, loop.best.network):
+            if loop.unequal and loop.step(self._resample, width, loop.best.network):
                 break
-            if loop.agreed or width >= most or (loop.stalled and loop.best.score < tuning.rough) or loop.free_twice:
+            if (
+                loop.agreed
+                or width >= most
+                or (loop.stalled and loop.best.score < tuning.placement_residual)
+                or loop.undetermined_twice
+            ):
                 break
             state, width = loop.best.network, min(2 * width, most)
-        return loop.found()
+        return loop.result()
 
-    def _learn(self, state: State) -> CollocationFound:
-        """As ``_widen``, but after each draw of ridges with laws learned from the best solution so far."""
-        loop, tuning = Loop(self), self.tuning
-        most = self._most
+    def _learn(self, state: State) -> CollocationResult:
+        """Do the same as ``_widen``, but after each sample of ridges fit laws to the best solution so far."""
+        loop, tuning = CollocationLoop(self), self.tuning
+        most = self._max_width
         width = min(max(first_width(self.problem, tuning), tuning.learning.first_width), most)
         before = np.inf
         while True:
-            if not self.lesson and loop.step(self._uniform, width, state):
+            if not self.learned_law and loop.step(self._uniform, width, state):
                 break
             small = width <= max(self.search.width, tuning.learning.first_width)
-            if (self.lesson or small) and loop.best.score < tuning.learning.hopeless and self._refine(loop, width):
-                break
             if (
-                not self.lesson
-                and loop.best.score < tuning.unsolved
-                and loop.step(self._again, width, loop.best.network)
+                (self.learned_law or small)
+                and loop.best.score < tuning.learning.max_residual
+                and self._learn_at_width(loop, width)
             ):
                 break
-            stalled = tuning.rough > loop.best.score > tuning.stall * before
-            if loop.agreed or width >= most or stalled or loop.free_twice:
+            if (
+                not self.learned_law
+                and loop.best.score < tuning.unsolved_residual
+                and loop.step(self._resample, width, loop.best.network)
+            ):
+                break
+            stalled = tuning.placement_residual > loop.best.score > tuning.min_reduction * before
+            if loop.agreed or width >= most or stalled or loop.undetermined_twice:
                 break
             before, state, width = loop.best.score, loop.best.network, min(2 * width, most)
             if width <= self.search.width:
-                self.lesson = None  # with more neurons another kind may be the best
-        return loop.found()
+                self.learned_law = None  # with more neurons another kind may be the best
+        return loop.result()
 
-    def _refine(self, loop: Loop, width: int) -> bool:
-        """Iterations of one width, each with laws learned from the best before; whether the clock says to end."""
+    def _learn_at_width(self, loop: CollocationLoop, width: int) -> bool:
+        """Iterate at one width, each time with laws fitted to the best solution so far; return whether time is up."""
         learning, idle = self.tuning.learning, 0
         for _ in range(learning.iterations):
             before = loop.best.score
-            if loop.step(partial(self._taught, before), width, loop.best.network):
+            if loop.step(partial(self._learned_features, before), width, loop.best.network):
                 return True
-            if loop.agreed and not loop.uneven:
+            if loop.agreed and not loop.unequal:
                 return False
-            idle = 0 if loop.best.score < learning.gain * before else idle + 1
-            if idle >= learning.idle or not self.lesson:
+            idle = 0 if loop.best.score < learning.min_reduction * before else idle + 1
+            if idle >= learning.max_idle or not self.learned_law:
                 return False
         return False
 
     @property
-    def _most(self) -> int:
-        """Neurons of the widest iteration."""
+    def _max_width(self) -> int:
+        """Number of neurons of the widest iteration."""
         tuning = self.tuning
-        return min(tuning.last_width, max(tuning.first_width, tuning.most_columns // len(self.problem.fields)))
+        return min(tuning.last_width, max(tuning.first_width, tuning.max_columns // len(self.problem.fields)))
 
 
 def by_slabs(
     problem: Problem, method: Collocation, tol: float, monitor: Monitor, rng: np.random.Generator
-) -> CollocationFound:
-    """Slabs one after the other; the pieces of all of them make one solution, judged by the sum of the estimates."""
+) -> CollocationResult:
+    """Solve time slabs one after the other; their subdomains form one solution, whose estimate is the sum of theirs."""
     assert isinstance(problem.domain, SpaceTime)
-    cuts, one = np.linspace(*problem.domain.time, method.slabs + 1).tolist(), replace(method, slabs=1)
-    found: list[CollocationFound] = []
-    for start, end in pairwise(cuts):
-        before = found[-1].best.network if found else None
+    times, one = np.linspace(*problem.domain.time, method.slabs + 1).tolist(), replace(method, slabs=1)
+    results: list[CollocationResult] = []
+    for start, end in pairwise(times):
+        before = results[-1].best.network if results else None
         part = restrict_time(problem, (start, end), before)
-        found.append(CollocationIterations(part, one, tol / method.slabs, monitor, rng).run())
-        if found[-1].status.by_caller:
+        results.append(AdaptiveCollocation(part, one, tol / method.slabs, monitor, rng).run())
+        if results[-1].status.by_caller:
             break
-    worst = max(found, key=lambda one: (not one.status.converged, one.best.score))
-    network = PiecewiseNetwork(
-        tuple(piece for one in found for piece in one.best.network.pieces),
-        tuple(c for one in found for c in one.best.network.coefficients),
+    worst = max(results, key=lambda one: (not one.status.converged, one.best.score))
+    network = SubdomainNetwork(
+        tuple(subdomain for one in results for subdomain in one.best.network.subdomains),
+        tuple(c for one in results for c in one.best.network.coefficients),
     )
     best = replace(worst.best, network=network, label=f"{method.slabs} slabs, worst is {worst.best.label}")
-    estimate = sum(one.estimate for one in found)
-    tried = tuple(attempt for one in found for attempt in one.tried)
-    told = tuple(row for one in found for row in one.iterations)
+    estimate = sum(one.estimate for one in results)
+    tried = tuple(trial for one in results for trial in one.tried)
+    told = tuple(row for one in results for row in one.iterations)
     status = worst.status if not worst.status.converged and estimate > tol else Status.CONVERGED
-    return CollocationFound(best, tried, told, estimate, status, "" if status.converged else worst.detail)
+    return CollocationResult(best, tried, told, estimate, status, "" if status.converged else worst.detail)
 
 
 def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generator) -> RandomFeatures | FourierFeatures:
-    """A random three quarters of the neurons."""
-    kept = np.sort(rng.permutation(features.width)[: max(1, 3 * features.width // 4)])
+    """Return a random three quarters of the neurons."""
+    chosen = np.sort(rng.permutation(features.width)[: max(1, 3 * features.width // 4)])
     if isinstance(features, RandomFeatures):
-        return replace(features, weights=features.weights[:, kept], biases=features.biases[kept])
-    return replace(features, weights=features.weights[:, kept], phases=features.phases[kept])
+        return replace(features, weights=features.weights[:, chosen], biases=features.biases[chosen])
+    return replace(features, weights=features.weights[:, chosen], phases=features.phases[chosen])

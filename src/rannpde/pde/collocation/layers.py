@@ -1,4 +1,4 @@
-"""Hidden layers of a piece: ridges, polynomials or products; their derivatives at points, and how they are stored."""
+"""Hidden layers of a subdomain (ridges, polynomials or products), their derivatives at points, and their storage."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from rannpde.network.polynomial import PolynomialFeatures, PolynomialJets
 from rannpde.network.product import ProductFeatures, ProductJets
 from rannpde.network.storage import floats
 
-Curved = PolynomialFeatures | ProductFeatures
-"""Layers that are no ridges: a derivative is more than a profile times a factor."""
+NonRidgeLayer = PolynomialFeatures | ProductFeatures
+"""Layers that are not ridges: a derivative is more than a profile times a factor."""
 
-PieceLayer = Features | Curved
+SubdomainLayer = Features | NonRidgeLayer
 
 ONE = np.asarray(1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Jets:
-    """Every derivative of the features at fixed points (M, n), from one profile evaluation per order."""
+class FeatureJets:
+    """All derivatives of the features at fixed points (M, n), from one evaluation of the profile per order."""
 
-    features: PieceLayer
+    features: SubdomainLayer
     points: Array
     _ridges: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @cached_property
     def _curved(self) -> PolynomialJets | ProductJets | None:
-        return self.features.at(self.points) if isinstance(self.features, Curved) else None
+        return self.features.at(self.points) if isinstance(self.features, NonRidgeLayer) else None
 
     @property
     def values(self) -> Array:
@@ -44,17 +44,17 @@ class Jets:
         return self.combine([(0,) * self.features.dim], [ONE])
 
     def value(self, index: MultiIndex, coefficients: Array) -> Array:
-        """∂^index of Σ_j c_j column_j at the points, (M,)."""
-        if isinstance(self.features, Curved):
+        """Return ∂^index of Σ_j c_j column_j at the points, (M,)."""
+        if isinstance(self.features, NonRidgeLayer):
             return self.combine([index], [ONE]) @ coefficients
         return self._ridge(self.features, sum(index)) @ (self.features.factor(index) * coefficients)
 
     def combine(self, indices: Sequence[MultiIndex], partials: Sequence[Array]) -> Array:
-        """Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
+        """Return Σ_α partial_α(z) ∂^α column_j(z), (M, columns); a partial is (M,) or a scalar."""
         if self._curved is not None:
             return self._curved.combine(indices, partials)
         features = self.features
-        assert not isinstance(features, Curved)
+        assert not isinstance(features, NonRidgeLayer)
         total: Array | None = None
         for order in sorted({sum(index) for index in indices}):
             chosen = [(p, features.factor(i)) for p, i in zip(partials, indices, strict=True) if sum(i) == order]
@@ -71,15 +71,15 @@ class Jets:
         return total
 
     def _ridge(self, features: Features, order: int) -> Array:
-        """(M, columns), kept."""
+        """Return the ridges (M, columns) of one order, cached."""
         if order not in self._ridges:
             self._ridges[order] = features.ridge(self.points, order)
         return self._ridges[order]
 
 
-def pack_layer(layer: PieceLayer) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A layer as a JSON header and named arrays."""
-    if not isinstance(layer, Curved):
+def pack_layer(layer: SubdomainLayer) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return a layer as a JSON header and named arrays."""
+    if not isinstance(layer, NonRidgeLayer):
         return pack_features(layer)  # type: ignore[arg-type]
     arrays = {"centre": layer.centre, "halfwidth": layer.halfwidth}
     if isinstance(layer, ProductFeatures):
@@ -89,8 +89,8 @@ def pack_layer(layer: PieceLayer) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays | parts
 
 
-def unpack_layer(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> PieceLayer:
-    """The inverse of ``pack_layer``."""
+def unpack_layer(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> SubdomainLayer:
+    """Return the layer that ``pack_layer`` stored."""
     if header["kind"] not in ("product", "polynomial"):
         return unpack_features(header, arrays)
     centre, halfwidth = (floats(arrays, name) for name in ("centre", "halfwidth"))

@@ -1,4 +1,4 @@
-"""The story of iterations: answers one after the other, how far they are apart, and what that says about the error."""
+"""The record of the adaptive iteration: realisations, their differences, and the error estimate they give."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rannpde.pde.collocation.attempt import Attempt
-from rannpde.pde.collocation.layers import Curved
+from rannpde.pde.collocation.layers import NonRidgeLayer
+from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Status
 from rannpde.pde.residual import distance
 
 if TYPE_CHECKING:
-    from rannpde.pde.collocation.iterations import CollocationIterations
+    from rannpde.pde.collocation.iterations import AdaptiveCollocation
 
-CLOSE = 1e-2
-"""Draws that differ by less are two approximations of one solution."""
-SAME = 0.05
-"""Two draws differ by a constant when their difference varies by less than this share of its mean."""
+SAME_SOLUTION = 1e-2
+"""Realisations that differ by less approximate one solution."""
+CONSTANT_SPREAD = 0.05
+"""Two realisations differ by a constant if the standard deviation of their difference is below this fraction of its
+mean."""
 
 
 @dataclass(frozen=True)
 class CollocationIteration:
-    """One iteration: neurons, the largest relative held-out residual, the difference to the iteration before,
-    seconds."""
+    """One iteration: neurons, largest relative held-out residual, difference to the previous iteration, and seconds."""
 
     width: int
     score: float
@@ -39,11 +39,11 @@ class CollocationIteration:
 
 
 @dataclass(frozen=True, eq=False)
-class CollocationFound:
-    """What the iterations found: the best attempt, all others, the estimate and how it ended."""
+class CollocationResult:
+    """The result of the iteration: the best trial, all others, the error estimate and the status."""
 
-    best: Attempt
-    tried: tuple[Attempt, ...]
+    best: Trial
+    tried: tuple[Trial, ...]
     iterations: tuple[CollocationIteration, ...]
     estimate: float
     status: Status
@@ -54,82 +54,88 @@ class CollocationFound:
         return sum(one.descent.solve_seconds for one in (self.best, *self.tried))
 
 
-class Drawer(Protocol):
-    """One iteration of some width from a state: the attempts it made, the answer first."""
+class IterationStep(Protocol):
+    """Makes one iteration of some width from a state, and returns its trials, the chosen one first."""
 
-    def __call__(self, width: int, state: State, number: int) -> list[Attempt]: ...
+    def __call__(self, width: int, state: State, number: int) -> list[Trial]: ...
 
 
-class Loop:
-    """The story of iterations: answers one after the other, their differences, and what they amount to."""
+class CollocationLoop:
+    """The record of the iterations, their differences, and what follows from them."""
 
-    def __init__(self, owner: CollocationIterations) -> None:
+    def __init__(self, owner: AdaptiveCollocation) -> None:
         self.owner = owner
-        self.answers: list[Attempt] = []
-        self.others: list[Attempt] = []
+        self.answers: list[Trial] = []
+        self.others: list[Trial] = []
         self.iterations: list[CollocationIteration] = []
         self.status: Status | None = None
 
     @property
-    def best(self) -> Attempt:
-        """The answer that leaves least."""
+    def best(self) -> Trial:
+        """The chosen trial with the smallest residual."""
         return min(self.answers, key=lambda one: one.score)
 
     @property
-    def rivals(self) -> list[Attempt]:
-        """The answers of the best one's width, the best first."""
+    def realisations(self) -> list[Trial]:
+        """The chosen trials of the same width as the best one, in order of their residuals."""
         width = self.iterations[self.answers.index(self.best)].width
         same = [one for one, told in zip(self.answers, self.iterations, strict=True) if told.width == width]
         return sorted(same, key=lambda one: one.score)
 
     @property
     def difference(self) -> float:
-        """Of the two best draws of one width; to the width before where there is one draw only; or unknown."""
-        if self.best.score > self.owner.tuning.unsolved:
+        """The difference of the two best realisations of one width, or to the previous width where there is one
+        only."""
+        if self.best.score > self.owner.tuning.unsolved_residual:
             return np.inf
-        rivals = self.rivals
-        return self._distance(rivals[0], rivals[1]) if len(rivals) > 1 else self.iterations[-1].difference
+        realisations = self.realisations
+        return (
+            self._distance(realisations[0], realisations[1])
+            if len(realisations) > 1
+            else self.iterations[-1].difference
+        )
 
     @property
     def agreed(self) -> bool:
-        """Whether two draws of one width agree."""
-        return len(self.rivals) > 1 and max(1.0, self.share) * self.difference <= self.owner.tol
+        """Whether two realisations of one width agree."""
+        return len(self.realisations) > 1 and max(1.0, self.share) * self.difference <= self.owner.tol
 
     @property
     def share(self) -> float:
-        """Error of the best over its difference to the next; draws of a learned law have more in common than others."""
+        """Error of the best divided by its difference to the next; realisations of a fitted law have more in common."""
         tuning = self.owner.tuning
-        learned = any(isinstance(piece.features, Curved) for piece in self.best.network.pieces)
-        return tuning.estimate_share * (tuning.learning.common if learned else 1.0)
+        learned = any(isinstance(subdomain.features, NonRidgeLayer) for subdomain in self.best.network.subdomains)
+        return tuning.estimator_factor * (tuning.learning.estimator_factor if learned else 1.0)
 
     @property
-    def uneven(self) -> bool:
-        """Whether the two best draws agree, but one is so much better that their difference says little about it."""
-        tuning, rivals = self.owner.tuning, self.rivals
+    def unequal(self) -> bool:
+        """Whether the two best realisations agree, but one is so much better that their difference says little about
+        it."""
+        tuning, realisations = self.owner.tuning, self.realisations
         near = self.agreed and self.difference > 0.01 * self.owner.tol
-        return near and rivals[1].score > tuning.alike * rivals[0].score
+        return near and realisations[1].score > tuning.similar_residual_ratio * realisations[0].score
 
     @property
     def stalled(self) -> bool:
-        """Whether neither the difference nor the residual of the last pair is much smaller than of the one before."""
+        """Whether neither difference nor residual of the last pair is much smaller than those of the previous pair."""
         pairs = [k for k in range(1, len(self.iterations)) if self.iterations[k].width == self.iterations[k - 1].width]
         if len(pairs) < 2:
             return False
         before, last = (self.iterations[k] for k in pairs[-2:])
-        keep = self.owner.tuning.stall
+        keep = self.owner.tuning.min_reduction
         return last.difference > keep * before.difference and last.score > keep * before.score
 
     @property
-    def free_twice(self) -> bool:
-        """Whether two pairs of draws satisfy the equations and still differ: more neurons will not change that."""
+    def undetermined_twice(self) -> bool:
+        """Whether two pairs satisfy the equations and still differ: more neurons will not change that."""
         return len(self.answers) >= 4 and bool(self._undetermined())
 
-    def step(self, draw: Drawer, width: int, state: State) -> bool:
-        """One iteration; whether the clock or the keyboard says to end."""
+    def step(self, iterate: IterationStep, width: int, state: State) -> bool:
+        """Make one iteration; return whether the time limit or the keyboard ends the loop."""
         owner, number = self.owner, len(self.answers) + 1
         owner.number, begin = number, owner.monitor.elapsed
         try:
-            answer, *others = draw(width, state, number)
+            answer, *others = iterate(width, state, number)
             difference = self._distance(self.answers[-1], answer) if self.answers else np.inf
             owner.estimate = difference
             owner.monitor.tell(number, len(answer.descent.steps), width=width, estimate=difference)
@@ -145,52 +151,53 @@ class Loop:
             self.status = Status.BUDGET
         return self.status is not None
 
-    def _distance(self, one: Attempt, other: Attempt) -> float:
+    def _distance(self, one: Trial, other: Trial) -> float:
         return distance(one.network, other.network, self.owner.points)
 
-    def found(self) -> CollocationFound:
-        """What the iterations amount to."""
+    def result(self) -> CollocationResult:
+        """Return the result of the iterations so far."""
         tuning, difference = self.owner.tuning, self.difference
-        ill = difference > tuning.ill_conditioned * self.best.score
-        estimate = self.share * difference * (tuning.ill_share if ill else 1.0)
-        status, detail = self._judged(estimate)
+        ill = difference > tuning.ill_posed_ratio * self.best.score
+        estimate = self.share * difference * (tuning.ill_posed_factor if ill else 1.0)
+        status, detail = self._conclusion(estimate)
         best = self.best
         tried = tuple(one for one in (*self.answers, *self.others) if one is not best)
-        return CollocationFound(best, tried, tuple(self.iterations), estimate, status, detail)
+        return CollocationResult(best, tried, tuple(self.iterations), estimate, status, detail)
 
-    def _judged(self, estimate: float) -> tuple[Status, str]:
+    def _conclusion(self, estimate: float) -> tuple[Status, str]:
         owner, best = self.owner, self.best
-        lenient = max(owner.tuning.lenient, 3 * owner.tol)
+        tolerance = max(owner.tuning.residual_tolerance, 3 * owner.tol)
         free = self._undetermined() if estimate > owner.tol else ""
         if free:
             return Status.UNDETERMINED, free
-        if self.status is not None and not (estimate <= owner.tol and best.score <= lenient):
+        if self.status is not None and not (estimate <= owner.tol and best.score <= tolerance):
             return self.status, ""
         if not best.descent.status.converged and best.descent.status is Status.NEWTON:
             return Status.NEWTON, best.descent.reason
         if estimate <= owner.tol:
-            if best.score <= lenient:
+            if best.score <= tolerance:
                 return Status.CONVERGED, ""
-            return Status.VETOED, f"two draws agree, but leave a relative residual of {best.score:.1e}"
-        told = f"two draws differ by {estimate:.1e}"
+            return Status.VETOED, f"two realisations agree, but leave a relative residual of {best.score:.1e}"
+        told = f"two realisations differ by {estimate:.1e}"
         if not np.isfinite(estimate):
             told = f"nothing is solved: the relative residual is {best.score:.1e}"
         return (Status.STALLED if self.stalled else Status.DISAGREE), told
 
     def _undetermined(self) -> str:
-        """What draws that all satisfy the equations do not share; empty where that is no more than their residuals."""
+        """Return what differs between realisations that all satisfy the equations; empty where that is within their
+        residuals."""
         owner = self.owner
-        good = [one for one in self.answers if one.score <= owner.tuning.lenient]
+        good = [one for one in self.answers if one.score <= owner.tuning.residual_tolerance]
         pairs = [(one, other) for one, other in pairwise(good)]
         far = max(pairs, key=lambda pair: self._distance(*pair), default=None)
         if far is None:
             return ""
         apart, left = self._distance(*far), max(one.score for one in far)
-        if apart <= max(owner.tuning.undetermined * left, CLOSE):
+        if apart <= max(owner.tuning.undetermined_ratio * left, SAME_SOLUTION):
             return ""
         gap = far[0].network(owner.points) - far[1].network(owner.points)
         means, spreads = np.abs(gap.mean(axis=0)), gap.std(axis=0)
         named = zip(owner.problem.fields, means, spreads, strict=True)
-        free = [name for name, mean, spread in named if spread < SAME * mean]
+        free = [name for name, mean, spread in named if spread < CONSTANT_SPREAD * mean]
         what = f"a constant in {', '.join(free)}" if free else "more than a constant: a mode of the homogeneous problem"
-        return f"two draws satisfy the equations but differ by {what}; add a condition that fixes it"
+        return f"two realisations satisfy the equations but differ by {what}; add a condition that fixes it"

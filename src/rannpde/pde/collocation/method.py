@@ -1,7 +1,7 @@
-"""Collocation: Gauss–Newton on all output weights at once, as a choice of settings, and its entry.
+"""Collocation: Gauss–Newton on all output weights at once, as a choice of settings.
 
 A random network in all coordinates, time among them, whose output weights minimise the residuals at points: the PINN
-loss. Stationary problems and evolution in space-time alike.
+loss. It applies to stationary problems and to evolution in space-time alike.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rannpde.errors import choose, positive_integer, positive_number, reject, re
 from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
-from rannpde.pde.collocation.iterations import CollocationIterations, by_slabs
-from rannpde.pde.collocation.loop import CollocationFound, CollocationIteration
+from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
+from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
 from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.monitor import Monitor
@@ -31,17 +31,18 @@ from rannpde.pde.start import check_weights
 class Collocation:
     """Minimise the residuals of any stated problem at points by Gauss–Newton on the output weights.
 
-    width : neurons per piece; None doubles them until two iterations agree
+    width : neurons per subdomain; None doubles them until two iterations agree
     scale : largest hidden weight on the domain mapped to [-1, 1]^n, one number or one per coordinate; None searches
-    activation, law : of the hidden layer; not for periodic problems, whose features are cosines of whole frequencies
-    placement : "uniform" draws neurons by the law, "placed" puts them where the solution varies, on a growing time
+    activation, law : of the hidden layer; not for periodic problems, whose features are cosines of integer frequencies
+    placement : "uniform" samples neurons by the law, "placed" puts them where the solution varies, on a growing time
         window; None tries the second where the first leaves a large residual
-    slabs : time slabs, solved one after the other; pieces : {"x": 4} cuts the domain, joined by continuity
-    features : your own hidden layer
+    slabs : number of time slabs, solved one after the other
+    subdomains : {"x": 4} divides the domain along x into four subdomains, coupled by continuity
+    features : a hidden layer of your own
     guess : field → formula or callable with derivatives, or a Solution
-    weights : factor of the rows of an equation or condition by name, beside the balance (see ``first_step``)
+    weights : factors of the rows of an equation or condition, by name, in addition to the balance (see ``first_step``)
     points_per_column : collocation points inside per column
-    newton : settings of the iteration; tuning : the empirical numbers behind all this
+    newton : settings of Gauss–Newton; tuning : the empirical settings
 
     >>> from rannpde.pde.solve import solve
     >>> from rannpde.pde.zoo import zoo
@@ -55,7 +56,7 @@ class Collocation:
     law: WeightLaw | None = None
     placement: str | None = None
     slabs: int = 1
-    pieces: Mapping[str, int] = field(default_factory=dict)
+    subdomains: Mapping[str, int] = field(default_factory=dict)
     features: RandomFeatures | FourierFeatures | None = None
     guess: Any = None
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class Collocation:
             choose("placement", self.placement, dict.fromkeys(("uniform", "placed")))
         if self.activation is not None:
             as_activation(self.activation)
-        require(isinstance(self.pieces, Mapping), "pieces", self.pieces, 'a mapping such as {"x": 4}')
+        require(isinstance(self.subdomains, Mapping), "subdomains", self.subdomains, 'a mapping such as {"x": 4}')
         require(isinstance(self.weights, Mapping), "weights", self.weights, "a mapping of names to numbers")
         kinds = {"law": WeightLaw, "newton": GaussNewton, "features": RandomFeatures | FourierFeatures}
         for key, kind in kinds.items():
@@ -88,11 +89,11 @@ class Collocation:
         self._refuse_unused()
 
     def _refuse_unused(self) -> None:
-        """Settings that the chosen kind of features could not use."""
+        """Refuse settings that the chosen kind of features could not use."""
         drawn = ("scale", "activation", "law")
         groups = {
-            "placement='placed'": (self.placement == "placed", (*drawn, "pieces", "points_per_column")),
-            "features=…": (self.features is not None, ("width", *drawn, "placement", "pieces")),
+            "placement='placed'": (self.placement == "placed", (*drawn, "subdomains", "points_per_column")),
+            "features=…": (self.features is not None, ("width", *drawn, "placement", "subdomains")),
             "law=…": (self.law is not None, ("scale",)),
         }
         for cause, (active, useless) in groups.items():
@@ -101,25 +102,26 @@ class Collocation:
                     reject(key, getattr(self, key), f"left out with {cause}", "it would have no effect")
 
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
-        """Reasons why this method cannot solve the problem: a flux that jumps, as its networks are smooth."""
+        """Return reasons why this method cannot solve the problem: a flux that jumps, as its networks are smooth."""
         return tuple(f"the flux of equation {name!r} jumps" for name in problem.jumping)
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
-        """Reasons to prefer another method that can solve the problem too: there are none."""
+        """Return reasons to prefer another method that can solve the problem too: there are none."""
         return ()
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
-        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        """Return the solution with a relative L² error of about ``tol``, or the best one so far, with its error
+        estimate."""
         self._refuse_for(problem)
-        found = (
+        result = (
             by_slabs(problem, self, tol, monitor, rng)
             if self.slabs > 1
-            else CollocationIterations(problem, self, tol, monitor, rng).run()
+            else AdaptiveCollocation(problem, self, tol, monitor, rng).run()
         )
-        return self._solution(problem, found, tol, monitor, why)
+        return self._solution(problem, result, tol, monitor, why)
 
     def _refuse_for(self, problem: Problem) -> None:
-        """Settings that this problem could not use, or that name what it does not have."""
+        """Refuse settings that this problem could not use, or that name what it does not have."""
         if problem.periodic:
             for key in ("activation", "law"):
                 require(getattr(self, key) is None, key, getattr(self, key), "left out for a periodic problem")
@@ -130,17 +132,19 @@ class Collocation:
             require(same, "features of dim", self.features.dim, f"{problem.domain.dim}, as the domain")
         check_weights(problem, self.weights)
 
-    def _solution(self, problem: Problem, found: CollocationFound, tol: float, monitor: Monitor, why: str) -> Solution:
-        best = found.best
+    def _solution(
+        self, problem: Problem, result: CollocationResult, tol: float, monitor: Monitor, why: str
+    ) -> Solution:
+        best = result.best
         losses = {name: total / count for name, (total, count) in best.losses.items()}
         measures: dict[str, float] = {}
         for term in problem.terms:
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        tried = tuple(dict.fromkeys((one.label, one.score) for one in found.tried))
-        history = CollocationHistory(best.descent.steps, found.iterations, tried, found.linear_seconds)
+        tried = tuple(dict.fromkeys((one.label, one.score) for one in result.tried))
+        history = CollocationHistory(best.descent.steps, result.iterations, tried, result.linear_seconds)
         return Solution(
-            problem=problem, fields=problem.fields, function=best.network, status=found.status, detail=found.detail,
-            estimate=found.estimate, held_out=best.held_out, losses=losses,
+            problem=problem, fields=problem.fields, function=best.network, status=result.status, detail=result.detail,
+            estimate=result.estimate, held_out=best.held_out, losses=losses,
             integrals={name: loss * measures.get(name, 1.0) for name, loss in losses.items()},
             history=history, method=Choice(self.name, f"collocation, {best.label}", why), seconds=monitor.elapsed,
         )  # fmt: skip
@@ -148,11 +152,11 @@ class Collocation:
 
 @dataclass(frozen=True)
 class CollocationHistory:
-    """What only collocation can tell.
+    """The history of collocation.
 
-    newton_steps : residual norm, step, damping, rank and condition of every Gauss–Newton step of the answer
-    iterations : widths, residuals and differences; tried : what the choice of scale compared, (label, residual)
-    linear_seconds : time inside orthogonal factorisations
+    newton_steps : residual norm, step, damping, rank and condition of every Gauss–Newton step of the chosen trial
+    iterations : widths, residuals and differences; tried : the trials of the search for scales, (label, residual)
+    linear_seconds : time spent in orthogonal factorisations
     """
 
     newton_steps: tuple[GaussNewtonStep, ...]
@@ -163,7 +167,7 @@ class CollocationHistory:
     advice = "more width, another scale, slabs, placement='placed' or a better guess of rp.Collocation may help"
 
     def lines(self) -> list[str]:
-        """For the report."""
+        """Return the lines for the report."""
         told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.newton_steps:
             last = self.newton_steps[-1]
@@ -172,7 +176,7 @@ class CollocationHistory:
         return [*told, f"{self.linear_seconds:.2f} s in orthogonal factorisations"]
 
     def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """Return JSON-able data."""
         return {
             "newton_steps": [list(vars(one).values()) for one in self.newton_steps],
             "iterations": [list(vars(one).values()) for one in self.iterations],

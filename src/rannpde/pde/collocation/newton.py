@@ -1,4 +1,4 @@
-"""Damped Gauss–Newton with Levenberg–Marquardt behind it: one loop for every problem."""
+"""Damped Gauss–Newton with Levenberg–Marquardt as fallback: one loop for every problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rannpde.fitting.orthogonal import Factor, SolvedRows
 from rannpde.pde.monitor import Status
 
 _ROUNDING = 100 * float(np.finfo(float).eps)
-"""A residual below this share of its own summands |J| |c| is rounding."""
+"""A residual below this fraction of its own summands |J| |c| is rounding."""
 
 
 class NonlinearSystem(Protocol):
@@ -49,16 +49,16 @@ class Descent:
     status: Status
     reason: str
     solve_seconds: float
-    """Time inside orthogonal factorisations."""
+    """Time spent in orthogonal factorisations."""
 
 
 @dataclass(frozen=True)
 class GaussNewton:
     """Settings of the loop.
 
-    iterations : most steps
-    tolerance : converged when a full step lowers the residual norm by less than this share
-    cutoff : relative rank cut of the orthogonal solves
+    iterations : limit on the number of steps
+    tolerance : converged when a full step reduces the residual norm by less than this fraction
+    cutoff : relative rank tolerance of the orthogonal solves
     smallest_step : shortest step of the line search, after which Levenberg–Marquardt damping is tried
     """
 
@@ -74,13 +74,13 @@ class GaussNewton:
         require(0 < self.cutoff < 1, "cutoff", self.cutoff, "a number in (0, 1)")
 
     def run(
-        self, system: NonlinearSystem, vector: Array, notice: Callable[[int], Status | None] | None = None
+        self, system: NonlinearSystem, vector: Array, on_step: Callable[[int], Status | None] | None = None
     ) -> Descent:
         """Minimise |residual|² from that vector. A linear system takes one solve.
 
-        A residual that is not finite at the start is an InputError; later it shortens the step, and if no step
-        helps the last good iterate is returned with the reason. ``notice`` is called with the number of steps done; an
-        Status that it returns ends the iteration.
+        A residual that is not finite at the start is an InputError; later it shortens the step, and if no step helps
+        the last good iterate is returned with the reason. ``on_step`` is called with the number of steps done; a Status
+        that it returns ends the iteration.
         """
         norm = _norm(system.residual(vector))
         if not np.isfinite(norm):
@@ -101,35 +101,36 @@ class GaussNewton:
             factor = Factor.of(jacobian, -residual)
             step = factor.solve(self.cutoff)
             seconds += perf_counter() - start
-            found = self._search(system, vector, step, norm)
-            if found is None and not system.linear:
+            accepted = self._search(system, vector, step, norm)
+            if accepted is None and not system.linear:
                 start = perf_counter()
-                found = self._damp(system, vector, factor, norm)
+                accepted = self._damp(system, vector, factor, norm)
                 seconds += perf_counter() - start
-            if found is None:
-                # no descent: either the model itself predicts no gain, or what is left is rounding
+            if accepted is None:
+                # no descent: either the model itself predicts no reduction, or the residual is rounding
                 gain = _norm(jacobian @ step.solution + residual)
                 rounding = _ROUNDING * _norm(np.abs(jacobian) @ np.abs(vector))
                 if system.linear or gain > (1 - self.tolerance) * norm or norm <= rounding:
                     return ended(Status.CONVERGED, "no step lowers the residual further")
-                return ended(Status.NEWTON, self._stuck(system, vector, step))
-            promised = _norm(jacobian @ step.solution + residual)
-            vector, iteration = found
+                return ended(Status.NEWTON, self._failure_reason(system, vector, step))
+            predicted = _norm(jacobian @ step.solution + residual)
+            vector, iteration = accepted
             history.append(iteration)
-            # a full step that lowers the residual no further, or that ends where the linear model said it would
+            # a full step that reduces the residual no further, or that ends where the linear model predicted
             stays = iteration.norm > (1 - self.tolerance) * norm
-            reached = iteration.step == 1.0 and (stays or self.kept(iteration.norm, promised))
+            reached = iteration.step == 1.0 and (stays or self.linear_model_holds(iteration.norm, predicted))
             norm = iteration.norm
             if system.linear or reached or norm == 0:
                 return ended(Status.CONVERGED, "")
-            stop = notice(number) if notice is not None else None
+            stop = on_step(number) if on_step is not None else None
             if stop is not None:
                 return ended(stop, str(stop))
         return ended(Status.NEWTON, f"Gauss–Newton stopped after {self.iterations} iterations")
 
-    def kept(self, norm: float, promised: float) -> bool:
-        """Whether a full step did what the linear model promised: what it leaves out is then below the residual."""
-        return bool(norm <= (1 + self.tolerance) * promised)
+    def linear_model_holds(self, norm: float, predicted: float) -> bool:
+        """Return whether a full step did what the linear model predicted: what the model neglects is then below the
+        residual."""
+        return bool(norm <= (1 + self.tolerance) * predicted)
 
     def _search(
         self, system: NonlinearSystem, vector: Array, step: SolvedRows, norm: float
@@ -153,7 +154,7 @@ class GaussNewton:
                 return vector + step.solution, GaussNewtonStep(new, 0.0, damping, step.rank, step.condition)
         return None
 
-    def _stuck(self, system: NonlinearSystem, vector: Array, step: SolvedRows) -> str:
+    def _failure_reason(self, system: NonlinearSystem, vector: Array, step: SolvedRows) -> str:
         if np.isfinite(_norm(system.residual(vector + self.smallest_step * step.solution))):
             return "no step lowers the residual, although the linear model promises it"
         return "every step leaves the domain of a logarithm, a root or a quotient; the last good iterate is kept"

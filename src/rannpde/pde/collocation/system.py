@@ -1,4 +1,4 @@
-"""Problem + features + points → residual vector and Jacobian. Written once for all problems.
+"""Assembly of residual vector and Jacobian from a problem, features and points.
 
 A column of the Jacobian is F'(u) applied to a feature. With ∂^α column = ridge(|α|) · factor(α), the profile is
 evaluated once for each order at each point set, and all derivatives of that order are combined before the product:
@@ -15,24 +15,24 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.collocation.layers import Jets, PieceLayer
-from rannpde.pde.collocation.pieces import Piece, PointDraw, locate
+from rannpde.pde.collocation.layers import FeatureJets, SubdomainLayer
+from rannpde.pde.collocation.subdomains import PointSampler, Subdomain, locate
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, jets_of
 from rannpde.pde.statement.expression import Jet
 
 Block = tuple[int, str, Array]
-"""Piece, field, and the rows' derivative by its coefficients (M, columns)."""
+"""Subdomain, field, and the derivative of the rows by its coefficients (M, columns)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A loss term at points of one piece: rows of the system, times ``scale``."""
+    """A loss term at points of one subdomain: rows of the system, multiplied by ``scale``."""
 
     term: Term
-    piece: int
-    jets: Jets
+    subdomain: int
+    jets: FeatureJets
     known: Mapping[sympy.Symbol, Array]
     scale: float | Array = 1.0
 
@@ -55,7 +55,8 @@ class Rows:
         return self.term.kind == "interior"
 
     def energy(self, blocks: list[Block]) -> Array:
-        """Squared lengths (M,) of the Jacobian rows; of bounds, whose inactive rows vanish, of the field's."""
+        """Return squared lengths (M,) of the Jacobian rows; for bounds, whose inactive rows vanish, those of the
+        field."""
         if self.term.kind == "bounds":
             return np.square(self.jets.values).sum(axis=1)
         return _squares(blocks, len(self))
@@ -72,35 +73,36 @@ class Rows:
     def values(self, fields: Mapping[str, Array]) -> dict[Jet, Array]:
         return {jet: self.jets.value(jet.index, fields[jet.field]) for jet in self.term.expression.jets}
 
-    def residual(self, pieces: Sequence[Mapping[str, Array]]) -> Array:
-        value = self.term.expression.value(self.known, self.values(pieces[self.piece]))
+    def residual(self, subdomains: Sequence[Mapping[str, Array]]) -> Array:
+        value = self.term.expression.value(self.known, self.values(subdomains[self.subdomain]))
         return self.scale * np.broadcast_to(value, len(self))
 
-    def linearise(self, pieces: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
-        """The residual, and its derivative by the coefficients in blocks."""
-        value, _, blocks = self.blocks(self.values(pieces[self.piece]))
+    def linearise(self, subdomains: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
+        """Return the residual, and its derivative by the coefficients in blocks."""
+        value, _, blocks = self.blocks(self.values(subdomains[self.subdomain]))
         return self.scale * np.broadcast_to(value, len(self)), blocks
 
     def blocks(self, values: Mapping[Jet, Array]) -> tuple[Array, list[Array], list[Block]]:
-        """Unscaled residual, coefficients ∂F/∂jet, and scaled blocks of the Jacobian at these jet values."""
+        """Return unscaled residual, coefficients ∂F/∂jet, and scaled blocks of the Jacobian at these jet values."""
         expression = self.term.expression
         value, partials = expression.linearised(self.known, values)
         blocks = []
         for name in expression.fields:
             chosen = [(jet.index, p) for jet, p in zip(expression.jets, partials, strict=True) if jet.field == name]
             block = self.jets.combine([index for index, _ in chosen], [np.asarray(self.scale * p) for _, p in chosen])
-            blocks.append((self.piece, name, block))
+            blocks.append((self.subdomain, name, block))
         return value, partials, blocks
 
 
 @dataclass(frozen=True, eq=False)
-class Matching:
-    """∂^index of a field at points of one piece equals that at points of another (or the same, for periodicity)."""
+class ContinuityRows:
+    """Continuity: ∂^index of a field at points of one subdomain equals that at points of another, or of the same if
+    periodic."""
 
     name: str
     field: str
     index: MultiIndex
-    sides: tuple[tuple[int, Jets], tuple[int, Jets]]
+    sides: tuple[tuple[int, FeatureJets], tuple[int, FeatureJets]]
     scale: float | Array = 1.0
     weight: float = 1.0
 
@@ -111,7 +113,7 @@ class Matching:
 
     @property
     def group(self) -> str:
-        """Orders of continuity are groups of their own."""
+        """Each order of continuity is a group of its own."""
         return f"{self.name} {self.field} {self.index}"
 
     def energy(self, blocks: list[Block]) -> Array:
@@ -120,36 +122,38 @@ class Matching:
     def newton(self, state: State, fields: tuple[str, ...]) -> tuple[Array, list[Block]]:
         return np.zeros(len(self)), self._blocks()
 
-    def residual(self, pieces: Sequence[Mapping[str, Array]]) -> Array:
+    def residual(self, subdomains: Sequence[Mapping[str, Array]]) -> Array:
         (left, one), (right, other) = self.sides
-        gap = one.value(self.index, pieces[left][self.field]) - other.value(self.index, pieces[right][self.field])
+        gap = one.value(self.index, subdomains[left][self.field]) - other.value(
+            self.index, subdomains[right][self.field]
+        )
         return self.scale * gap
 
-    def linearise(self, pieces: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
-        return self.residual(pieces), self._blocks()
+    def linearise(self, subdomains: Sequence[Mapping[str, Array]]) -> tuple[Array, list[Block]]:
+        return self.residual(subdomains), self._blocks()
 
     def _blocks(self) -> list[Block]:
         return [
-            (piece, self.field, jets.combine([self.index], [np.asarray(sign * self.scale)]))
-            for sign, (piece, jets) in zip((1.0, -1.0), self.sides, strict=True)
+            (subdomain, self.field, jets.combine([self.index], [np.asarray(sign * self.scale)]))
+            for sign, (subdomain, jets) in zip((1.0, -1.0), self.sides, strict=True)
         ]
 
 
 def _squares(blocks: list[Block], rows: int) -> Array:
-    """Squared lengths (rows,) of rows that are cut into blocks."""
+    """Return squared lengths (rows,) of rows that are given in blocks."""
     return sum((np.einsum("ij,ij->i", block, block) for _, _, block in blocks), np.zeros(rows))
 
 
 @dataclass(frozen=True, eq=False)
 class CollocationSystem:
-    """All rows of a problem for features on one piece or several; unknowns are the output weights, one vector.
+    """All rows of a problem for features on one or several subdomains; the unknowns are the output weights, one vector.
 
-    The vector holds piece after piece, in a piece field after field, in a field column after column.
+    The vector is ordered by subdomain, then by field, then by column.
     """
 
     fields: tuple[str, ...]
-    features: tuple[PieceLayer, ...]
-    rows: tuple[Rows | Matching, ...]
+    features: tuple[SubdomainLayer, ...]
+    rows: tuple[Rows | ContinuityRows, ...]
 
     @property
     def size(self) -> int:
@@ -161,28 +165,28 @@ class CollocationSystem:
 
     @property
     def linear(self) -> bool:
-        return all(isinstance(rows, Matching) or rows.term.expression.linear for rows in self.rows)
+        return all(isinstance(rows, ContinuityRows) or rows.term.expression.linear for rows in self.rows)
 
     def split(self, vector: Array) -> list[dict[str, Array]]:
-        """The vector as field → coefficients (columns,), a mapping for each piece."""
-        pieces, start = [], 0
+        """Return the vector as field → coefficients (columns,), one mapping per subdomain."""
+        subdomains, start = [], 0
         for features in self.features:
-            piece = {}
+            subdomain = {}
             for name in self.fields:
-                piece[name] = vector[start : start + features.columns]
+                subdomain[name] = vector[start : start + features.columns]
                 start += features.columns
-            pieces.append(piece)
-        return pieces
+            subdomains.append(subdomain)
+        return subdomains
 
     def residual(self, vector: Array) -> Array:
-        """(height,)"""
-        pieces = self.split(vector)
-        return np.concatenate([rows.residual(pieces) for rows in self.rows])
+        """Return the residual (height,)."""
+        subdomains = self.split(vector)
+        return np.concatenate([rows.residual(subdomains) for rows in self.rows])
 
     def linearise(self, vector: Array) -> tuple[Array, Array]:
-        """Residual (height,) and Jacobian (height, size), the latter in Fortran order for LAPACK."""
-        pieces = self.split(vector)
-        residual, jacobian, _ = self._filled(rows.linearise(pieces) for rows in self.rows)
+        """Return residual (height,) and Jacobian (height, size), the latter in Fortran order for LAPACK."""
+        subdomains = self.split(vector)
+        residual, jacobian, _ = self._filled(rows.linearise(subdomains) for rows in self.rows)
         return residual, jacobian
 
     def first_step(
@@ -206,14 +210,15 @@ class CollocationSystem:
         return scaled, np.multiply(jacobian, factors[:, None], out=jacobian), right * factors
 
     def _filled(self, parts: Iterator[tuple[Array, list[Block]]]) -> tuple[Array, Array, list[Array]]:
-        """All rows one below the other: a vector, the matrix of the blocks, and the energy of each group of rows."""
+        """Return all rows below each other: a vector, the matrix of the blocks, and the squared row lengths of each
+        group."""
         vector, matrix = np.zeros(self.height), np.zeros((self.height, self.size), order="F")
         starts, top, energies = self.starts(), 0, []
         for rows, (values, blocks) in zip(self.rows, parts, strict=True):
             bottom = top + len(rows)
             vector[top:bottom] = values
-            for piece, name, block in blocks:
-                left = starts[piece, name]
+            for subdomain, name, block in blocks:
+                left = starts[subdomain, name]
                 matrix[top:bottom, left : left + block.shape[1]] += block
             energies.append(rows.energy(blocks))
             top = bottom
@@ -222,7 +227,10 @@ class CollocationSystem:
     def _balanced(
         self, energies: list[Array], weights: Mapping[str, float], condition_weight: float
     ) -> CollocationSystem:
-        """energies: sums of squared lengths of Jacobian rows. Terms of one name on different sides are one group."""
+        """Return the balanced system; terms of one name on different sides are one group.
+
+        energies : squared lengths of the Jacobian rows
+        """
         groups: dict[str, tuple[float, int]] = {}
         for rows, energy in zip(self.rows, energies, strict=True):
             total, count = groups.get(rows.group, (0.0, 0))
@@ -236,105 +244,107 @@ class CollocationSystem:
         return replace(self, rows=tuple(scaled))
 
     def starts(self) -> dict[tuple[int, str], int]:
-        """First column of each (piece, field)."""
+        """Return the first column of each (subdomain, field)."""
         starts, position = {}, 0
-        for piece, features in enumerate(self.features):
+        for subdomain, features in enumerate(self.features):
             for name in self.fields:
-                starts[piece, name] = position
+                starts[subdomain, name] = position
                 position += features.columns
         return starts
 
     def sums(self, vector: Array) -> dict[str, tuple[float, int]]:
-        """Name → (sum of squares of the unscaled residual, number of rows)."""
-        pieces = self.split(vector)
-        found: dict[str, tuple[float, int]] = {}
+        """Return name → (sum of squares of the unscaled residual, number of rows)."""
+        subdomains = self.split(vector)
+        sums: dict[str, tuple[float, int]] = {}
         for rows in self.rows:
-            squares = float(np.square(rows.residual(pieces) / rows.scale).sum())
-            total, count = found.get(rows.name, (0.0, 0))
-            found[rows.name] = (total + squares, count + len(rows))
-        return found
+            squares = float(np.square(rows.residual(subdomains) / rows.scale).sum())
+            total, count = sums.get(rows.name, (0.0, 0))
+            sums[rows.name] = (total + squares, count + len(rows))
+        return sums
 
 
 # --------------------------------------------------------------------------------------------- from a problem
 
 
-def assemble(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> CollocationSystem:
-    """All rows of the problem, unweighted. Points of one piece go to the features of that piece."""
+def assemble(problem: Problem, subdomains: tuple[Subdomain, ...], sampler: PointSampler) -> CollocationSystem:
+    """Return all rows of the problem, unweighted; a point belongs to the features of its subdomain."""
     words = problem.vocabulary
-    rows: list[Rows | Matching] = []
+    rows: list[Rows | ContinuityRows] = []
     interior = sampler.interior(problem)
-    shared: dict[int, Jets] = {}
-    home = locate(pieces, interior)
+    shared: dict[int, FeatureJets] = {}
+    home = locate(subdomains, interior)
     for term in problem.interior + problem.limits:
-        for number, piece in enumerate(pieces):
+        for number, subdomain in enumerate(subdomains):
             inside = interior[home == number]
-            jets = shared.setdefault(number, Jets(piece.features, inside))
+            jets = shared.setdefault(number, FeatureJets(subdomain.features, inside))
             rows.append(Rows(term, number, jets, term.known(inside, words)))
     for term in problem.constraints:
         points = sampler.condition(problem, term)
-        home_here = locate(pieces, points)
-        for number, piece in enumerate(pieces):
+        home_here = locate(subdomains, points)
+        for number, subdomain in enumerate(subdomains):
             inside = home_here == number
             if inside.any():
                 data = None if term.data is None else term.data[inside]
                 here = points[inside]
-                rows.append(Rows(term, number, Jets(piece.features, here), term.known(here, words, data)))
-    rows += _periodic_rows(problem, pieces, sampler)
-    rows += _interface_rows(problem, pieces, sampler)
+                rows.append(Rows(term, number, FeatureJets(subdomain.features, here), term.known(here, words, data)))
+    rows += _periodic_rows(problem, subdomains, sampler)
+    rows += _interface_rows(problem, subdomains, sampler)
     return CollocationSystem(
-        problem.fields, tuple(piece.features for piece in pieces), tuple(r for r in rows if len(r))
+        problem.fields, tuple(subdomain.features for subdomain in subdomains), tuple(r for r in rows if len(r))
     )
 
 
-def _periodic_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> list[Matching]:
+def _periodic_rows(problem: Problem, subdomains: tuple[Subdomain, ...], sampler: PointSampler) -> list[ContinuityRows]:
     rows = []
     for pairing in problem.pairings:
         axis = problem.domain.names.index(pairing.coordinate)
         lower, upper = problem.domain.bounds[axis]
-        one = sampler.draw(problem.domain, max(20, sampler.columns // 2))
+        one = sampler.sample(problem.domain, max(20, sampler.columns // 2))
         one[:, axis] = lower
         other = one.copy()
         other[:, axis] = upper
-        for left, right, pick in _pairs(pieces, one, other):
+        for left, right, pick in _pairs(subdomains, one, other):
             for name, order in pairing.orders.items():
                 for k in range(order):
                     index = tuple(k * (a == axis) for a in range(problem.domain.dim))
                     sides = (
-                        (left, Jets(pieces[left].features, one[pick])),
-                        (right, Jets(pieces[right].features, other[pick])),
+                        (left, FeatureJets(subdomains[left].features, one[pick])),
+                        (right, FeatureJets(subdomains[right].features, other[pick])),
                     )
-                    rows.append(Matching(pairing.name, name, index, sides, weight=pairing.weight))
+                    rows.append(ContinuityRows(pairing.name, name, index, sides, weight=pairing.weight))
     return rows
 
 
-def _interface_rows(problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw) -> list[Matching]:
-    """Continuity of values and derivatives below the order of the equations across inner faces."""
+def _interface_rows(problem: Problem, subdomains: tuple[Subdomain, ...], sampler: PointSampler) -> list[ContinuityRows]:
+    """Return the continuity of values and derivatives below the order of the equations across inner faces."""
     rows = []
-    for left, right, axis, points in _interfaces(problem, pieces, sampler):
-        one, other = Jets(pieces[left].features, points), Jets(pieces[right].features, points)
+    for left, right, axis, points in _interfaces(problem, subdomains, sampler):
+        one, other = FeatureJets(subdomains[left].features, points), FeatureJets(subdomains[right].features, points)
         for name in problem.fields:
             for k in range(max(1, problem.order(name, axis))):
                 index = tuple(k * (a == axis) for a in range(problem.domain.dim))
-                rows.append(Matching("continuity", name, index, ((left, one), (right, other))))
+                rows.append(ContinuityRows("continuity", name, index, ((left, one), (right, other))))
     return rows
 
 
 def _interfaces(
-    problem: Problem, pieces: tuple[Piece, ...], sampler: PointDraw
+    problem: Problem, subdomains: tuple[Subdomain, ...], sampler: PointSampler
 ) -> Iterator[tuple[int, int, int, Array]]:
-    for left, piece in enumerate(pieces):
-        for right, other in enumerate(pieces):
-            touching = [a for a in range(problem.domain.dim) if piece.bounds[a, 1] == other.bounds[a, 0]]
+    for left, subdomain in enumerate(subdomains):
+        for right, other in enumerate(subdomains):
+            touching = [a for a in range(problem.domain.dim) if subdomain.bounds[a, 1] == other.bounds[a, 0]]
             rest = [a for a in range(problem.domain.dim) if a not in touching]
-            if len(touching) == 1 and (piece.bounds[rest] == other.bounds[rest]).all():
+            if len(touching) == 1 and (subdomain.bounds[rest] == other.bounds[rest]).all():
                 axis = touching[0]
                 count = 1 if problem.domain.dim == 1 else max(20, sampler.columns // 2)
-                points = sampler.rng.uniform(piece.bounds[:, 0], piece.bounds[:, 1], (count, problem.domain.dim))
-                points[:, axis] = piece.bounds[axis, 1]
+                points = sampler.rng.uniform(
+                    subdomain.bounds[:, 0], subdomain.bounds[:, 1], (count, problem.domain.dim)
+                )
+                points[:, axis] = subdomain.bounds[axis, 1]
                 yield left, right, axis, points
 
 
-def _pairs(pieces: tuple[Piece, ...], one: Array, other: Array) -> Iterator[tuple[int, int, Array]]:
-    homes = np.stack([locate(pieces, one), locate(pieces, other)], axis=1)
+def _pairs(subdomains: tuple[Subdomain, ...], one: Array, other: Array) -> Iterator[tuple[int, int, Array]]:
+    homes = np.stack([locate(subdomains, one), locate(subdomains, other)], axis=1)
     for left, right in np.unique(homes, axis=0):
         yield int(left), int(right), (homes == (left, right)).all(axis=1)

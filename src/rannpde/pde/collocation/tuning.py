@@ -1,7 +1,7 @@
-"""The numbers of collocation that were found by trying, in one place, each with its reason.
+"""The empirical settings of collocation, each with its reason.
 
 ``benchmarks/sensitivity.py`` halves and doubles every one of them over the zoo. "Measured" means: on the problems of
-benchmarks/solve.py, unless something else is named.
+benchmarks/solve.py, unless others are named.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class PlacementTuning:
-    """Neurons placed by the lengths of a solution. Travelling waves and free boundaries set them.
+    """Placement of neurons by the local length scale ℓ of a solution, chosen for travelling waves and free boundaries.
 
     slopes : the slope of a neuron is uniform between these multiples of 1/ℓ
-    free, free_slope : share of neurons of random direction, and their slope, for what is smooth
-    sharpness : neurons and points are drawn with density ∝ ℓ^-sharpness; candidates of which they are drawn
-    uniform : share of neurons drawn with no regard to ℓ
-    probes : distances over which the change of the gradient is measured, as shares of the half-width: kinks count too
-    flat : a gradient below this, for unit range, has no direction
+    isotropic_fraction, isotropic_slope : fraction of neurons of random direction, and their slope, for smooth parts
+    sharpness : neurons and points are sampled with density ∝ ℓ^-sharpness from ``candidates`` uniform points
+    uniform_fraction : fraction of neurons sampled regardless of ℓ
+    probes : distances over which the change of the gradient is measured, as fractions of the half-width: kinks count
+        too
+    min_gradient : a gradient below this, for unit range, has no direction
     """
 
     slopes: tuple[float, float] = (0.3, 3.5)
-    free: float = 0.1
-    free_slope: float = 2.0
+    isotropic_fraction: float = 0.1
+    isotropic_slope: float = 2.0
     sharpness: float = 1.5
-    uniform: float = 0.2
+    uniform_fraction: float = 0.2
     probes: tuple[float, float] = (1e-2, 2e-3)
-    flat: float = 1e-3
+    min_gradient: float = 1e-3
     candidates: int = 8000
 
 
 @dataclass(frozen=True)
 class GrowingTuning:
-    """Placed features on a time window that grows.
+    """Placed features on a growing time window.
 
-    first, factor : the first window as a share of the time interval, and its growth from one solve to the next
-    early_width : most neurons before the last window; more would resolve a kink of the guess too sharply
-    iterations : solves on the last window, each with features placed for the one before
-    cutoff : rank cut; larger than elsewhere, since small coefficients extrapolate better
-    points_per_column : more than elsewhere, as points gather at the front
+    first, factor : length of the first window as a fraction of the time interval, and growth from one solve to the next
+    early_width : limit on the neurons before the last window; more would resolve a kink of the guess too sharply
+    iterations : solves on the last window, each with features placed for the previous one
+    cutoff : rank tolerance; larger than elsewhere, since small coefficients extrapolate better
+    points_per_column : more than elsewhere, as points concentrate at the front
     width : neurons unless given
     """
 
@@ -54,94 +55,101 @@ class GrowingTuning:
 
 @dataclass(frozen=True)
 class LearningTuning:
-    """Laws learned from the iteration before, in many coordinates. Poisson problems in 5-D and 10-D set them.
+    """Feature learning: laws fitted to the previous iteration, in many coordinates; chosen for Poisson problems in 5-D,
+    10-D.
 
     dimensions : from this many coordinates on; below, ridges reach every tolerance
-    scale : of the cosines' frequencies, for a gradient of length one on [-1, 1]^n; 0.5 to 1 is best throughout
-    step : other scales are this factor away, tried where an iteration gains less than ``gain``
-    free, freer : shares of ridges of any direction beside what was learned: few, or digits are lost where the structure
-        is exact; more where an iteration gains little, as what the structure leaves out is theirs
-    points, lines, degrees : where gradients are averaged; lines in each coordinate, and Legendre polynomials on each
-    first_width, rounds : neurons of the first iteration, and solves of its search for a scale
-    gain : iterations of one width go on while the residual falls to this share, and ``idle`` iterations beyond
-    iterations : most iterations of one width
-    common : estimates are so many times larger, as two draws of a learned law share what the structure leaves out: over
-        sixty random problems, the error was up to 3.3 times the plain estimate (a product and 1e-4 of a ridge)
-    hopeless : a residual above this shows nothing that could be learned
+    scale : scale of the cosines' frequencies, for a gradient of length one on [-1, 1]^n; 0.5 to 1 is best throughout
+    step : factor between this scale and others, tried where an iteration reduces the residual by less than
+        min_reduction
+    isotropic_fraction, larger_isotropic_fraction : fractions of ridges of random direction: few, or digits are lost
+        where the structure is exact; more where an iteration gains little, as they represent what the structure does
+        not
+    points, lines, degrees : samples of the gradient; lines in each coordinate, and Legendre polynomials on each
+    first_width, search_solves : neurons of the first iteration, and solves of its search for a scale
+    min_reduction, max_idle : iterations of one width continue while the residual falls to this fraction, and this many
+        more
+    iterations : limit on the iterations of one width
+    estimator_factor : factor of error estimates, as two realisations of a fitted law have in common what the structure
+        does not represent: over sixty random problems, the error was up to 3.3 times the plain estimate (a product and
+        1e-4 of a ridge)
+    max_residual : a solution with a larger residual shows no structure
     """
 
     dimensions: int = 4
     scale: float = 0.7
     step: float = 1.5
-    free: float = 0.2
-    freer: float = 0.7
+    isotropic_fraction: float = 0.2
+    larger_isotropic_fraction: float = 0.7
     points: int = 2000
     lines: int = 150
     degrees: int = 16
     first_width: int = 200
-    rounds: int = 4
-    gain: float = 0.5
-    idle: int = 2
+    search_solves: int = 4
+    min_reduction: float = 0.5
+    max_idle: int = 2
     iterations: int = 10
-    common: float = 3.0
-    hopeless: float = 0.9
+    estimator_factor: float = 3.0
+    max_residual: float = 0.9
 
 
 @dataclass(frozen=True)
 class CollocationTuning:
     """Widths, scales, points and weights of collocation.
 
-    first_width, last_width : neurons of the first and of the widest iteration; most_columns : of all fields together,
+    first_width, last_width : neurons of the first and of the widest iteration; max_columns : of all fields together,
         since an orthogonal factorisation costs the cube
-    estimate_share : error of the better of two draws of one width over their difference: 0.7 if they are alike
-    ill_conditioned, ill_share : draws that differ by so many times their residual share what a small residual does not
-        see (Cauchy data for Laplace: error 11 times the plain estimate; a load of width 1e-4: 3 times); the estimate is
-        then so many times larger
-    unsolved : a residual above this is not worth a second draw, and no estimate is known
-    alike : draws whose residuals differ by more are no measure of the better one: a third is made
-    stall : iterations end when difference and residual both keep more than this share of those at half the width
-    undetermined : draws that differ by this many times their residuals differ by what the equations leave free
-    lenient : the largest relative held-out residual of a solution that is called solved, or three times the tolerance
+    estimator_factor : error of the better of two realisations of one width divided by their difference: 0.7 if they are
+        equally good
+    ill_posed_ratio, ill_posed_factor : realisations that differ by more than this multiple of their residuals have an
+        error in common that a small residual does not show (Cauchy data for Laplace: error 11 times the plain estimate;
+        a load of width 1e-4: 3 times); the estimate is then multiplied by the factor
+    unsolved_residual : with a larger residual no second realisation is made, and there is no estimate
+    similar_residual_ratio : realisations whose residuals differ by a larger factor do not measure the error of the
+        better one: a third is made
+    min_reduction : iterations end when difference and residual both exceed this fraction of those at half the width
+    undetermined_ratio : realisations that differ by this multiple of their residuals are not determined by the
+        equations
+    residual_tolerance : the largest relative held-out residual of a solution that is called solved, or 3 tol
 
-    search_width : scales are searched with this many columns of all fields at most: a solve costs their cube
-    rounds, later_rounds : solves of the first search, and of later ones that go on from where it ended
-    few_coordinates_from : from this many coordinates on, neurons see few of them
-    lengths_to_scale, lengths_to_width : the scale at which the first search begins is this multiple of the data's own
-        rate, the first width this many neurons per length (sin 10πx sin 10πy, of rate 8, wants a scale of 2 to 3 and
-        1600 neurons)
+    search_width : scales are searched with at most this many columns of all fields: a solve costs their cube
+    search_solves, later_search_solves : solves of the first search, and of later ones that continue it
+    few_coordinates_from : from this many coordinates on, a neuron depends on few of them
+    lengths_to_scale, lengths_to_width : the first search begins at this multiple of the data's own rate, with this many
+        neurons per length (sin 10πx sin 10πy, of rate 8, needs a scale of 2 to 3 and 1600 neurons)
 
-    condition_weight : of conditions against the equation, whose rows are as long as theirs after balancing; non-linear
-        Poisson gains up to a digit over weight 1
-    points_per_column : collocation points inside per column; conditions share one per column
-    focus_share : of points and neurons where the data vary, if that is concentrated (a load of width 1e-4)
-    spread : candidates drawn for each point that a density keeps
-    rough : above this residual, features placed by the solution are tried
+    condition_weight : weight of conditions relative to equations after balancing; non-linear Poisson gains up to a
+        digit over weight 1
+    points_per_column : collocation points inside per column; conditions have one per column together
+    focus_fraction : fraction of points and neurons where the data vary, if that is concentrated (a load of width 1e-4)
+    candidates_per_point : candidates sampled for each point that a density keeps
+    placement_residual : above this residual, features placed for the solution are tried
     """
 
     first_width: int = 100
     last_width: int = 1600
-    most_columns: int = 3200
-    estimate_share: float = 0.7
-    ill_conditioned: float = 1e3
-    ill_share: float = 5.0
-    unsolved: float = 0.3
-    alike: float = 10.0
-    stall: float = 0.5
-    undetermined: float = 1e5
-    lenient: float = 1e-3
+    max_columns: int = 3200
+    estimator_factor: float = 0.7
+    ill_posed_ratio: float = 1e3
+    ill_posed_factor: float = 5.0
+    unsolved_residual: float = 0.3
+    similar_residual_ratio: float = 10.0
+    min_reduction: float = 0.5
+    undetermined_ratio: float = 1e5
+    residual_tolerance: float = 1e-3
 
     search_width: int = 400
-    rounds: int = 12
-    later_rounds: int = 5
+    search_solves: int = 12
+    later_search_solves: int = 5
     few_coordinates_from: int = 5
     lengths_to_scale: float = 0.3
     lengths_to_width: float = 15.0
 
     condition_weight: float = 10.0
     points_per_column: float = 3.0
-    focus_share: float = 0.3
-    spread: int = 2
-    rough: float = 3e-3
+    focus_fraction: float = 0.3
+    candidates_per_point: int = 2
+    placement_residual: float = 3e-3
 
     placement: PlacementTuning = field(default_factory=PlacementTuning)
     growing: GrowingTuning = field(default_factory=GrowingTuning)

@@ -15,7 +15,7 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, finite_points
 from rannpde.network.features import FourierFeatures
 from rannpde.network.storage import floats
-from rannpde.pde.cells.basis import Cell, Draw
+from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.inverse.unknowns import Expanded, FunctionBasis
 from rannpde.pde.problem.unknown import UnknownFunction
@@ -112,13 +112,13 @@ class FunctionEstimate:
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         basis = self.expanded.basis
-        features, cell = basis.cell.draw.features, basis.cell
+        features, cell = basis.cell.basis.features, basis.cell
         arrays = {
             "weights": features.weights, "phases": features.phases, "bounds": cell.bounds,
             "transform": cell.transform, "turn": basis.turn, "roughness": basis.roughness,
             "vector": self.expanded.weights, "covariance": self.covariance, "between": self.between,
         }  # fmt: skip
-        about = {"name": self.name, "degree": cell.draw.degree, "factor": self.factor, "strength": self.strength}
+        about = {"name": self.name, "degree": cell.basis.degree, "factor": self.factor, "strength": self.strength}
         return about | {"smoothness": self.smoothness, "note": self.note}, arrays
 
     def __repr__(self) -> str:
@@ -143,10 +143,10 @@ def unpack_function(
     transform = floats(arrays, "transform", (features.columns, None))
     turn = floats(arrays, "turn", (transform.shape[1], None))
     count = turn.shape[1]
-    draw = Draw(features, degree, CellsTuning())
+    draw = BasisSample(features, degree, CellsTuning())
     middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
     nodes, shares = draw.grid
-    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, whole=False)
+    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, uncut=False)
     basis = FunctionBasis(unknown, cell, turn, floats(arrays, "roughness", (count,)))
     expanded = Expanded(basis, floats(arrays, "vector", (count,)))
     covariance, between = floats(arrays, "covariance", (count, count)), floats(arrays, "between", (count,))

@@ -11,9 +11,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.cells.evolved import MarchedNetwork
 from rannpde.pde.cells.method import Cells, CellsHistory
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
@@ -186,7 +186,7 @@ class Rounds:
             assert isinstance(solution.history, CellsHistory)
             degree = solution.history.iterations[-1].degree
             return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.monitor.exhausted)
-        if isinstance(function, MarchedNetwork) and not self.unknowns.bases:
+        if isinstance(function, CellTrajectory) and not self.unknowns.bases:
             assert isinstance(solution.history, CellsHistory)
             degree = solution.history.iterations[-1].degree
             return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.monitor)
@@ -200,8 +200,8 @@ class Rounds:
                 return self.model(problem, whole, tol)
         if self.unknowns.bases:
             raise InputError(
-                "unknown functions need method=rp.Cells(march=False) and at most three coordinates, or a march by "
-                f"lines whose equations alone hold them, but the method is {solution.method.name}"
+                "unknown functions need method=rp.Cells(time_stepping=False) and at most three coordinates, or a march "
+                f"by lines whose equations alone hold them, but the method is {solution.method.name}"
             )
         return SolvedModel(problem, self.unknowns, lambda both: self._solved(both, tol))
 
@@ -211,7 +211,7 @@ class Rounds:
         For evolutions along a line whose marches have none, as with an unknown number in a boundary condition: the
         fields and their sensitivities together would go by cells too, anew for every value.
         """
-        method = Cells(march=False)
+        method = Cells(time_stepping=False)
         if not self.by_cells or problem.domain.dim > 2 or method.obstacles(problem):
             return None
         own = problem.at(self.unknowns.values(self.vector))

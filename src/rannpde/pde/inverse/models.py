@@ -14,13 +14,13 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import SpaceTime
-from rannpde.pde.cells.basis import Draw
-from rannpde.pde.cells.evolved import MarchedNetwork
-from rannpde.pde.cells.marching import Marching
-from rannpde.pde.cells.mesh import MeshBuilder
-from rannpde.pde.cells.method import along_a_line
+from rannpde.pde.cells.basis.basis import BasisSample
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.method import initial_value_guess
 from rannpde.pde.cells.network import CellNetwork, Weights, cell_network
-from rannpde.pde.cells.system import CellsSystem
+from rannpde.pde.cells.stationary.system import CellsSystem
+from rannpde.pde.cells.time.integration import CellIntegration
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.estimates import FunctionEstimate
@@ -113,7 +113,7 @@ class CellsModel:
     ) -> None:
         self.over = over
         tuning = CellsTuning()
-        draw = Draw.sample(problem.domain.dim, degree, tuning, rng)
+        draw = BasisSample.sample(problem.domain.dim, degree, tuning, rng)
         names = problem.domain.names
         mesh = MeshBuilder(problem.domain, draw).build(start.tree, tuple(map(names.index, problem.periodic)))
         values = start(problem.domain.sample(2000, rng=3))
@@ -123,7 +123,7 @@ class CellsModel:
         self.system = CellsSystem(problem, mesh, sizes, tight, {}, int(rng.integers(2**31)), self.present)
         self.start: State | Weights = start
         self.last: tuple[Array, list[Weights]] | None = None
-        self.problem, self.initial = problem, along_a_line(problem.at({})) is not None
+        self.problem, self.initial = problem, initial_value_guess(problem.at({})) is not None
         self.linear = _linear_in_fields(problem)
         self.fields = len(problem.fields)
 
@@ -147,7 +147,7 @@ class CellsModel:
     def _found(self, vector: Array, steady: float) -> list[Weights] | None:
         """Weights with their changes where Newton's steps are that small; None where they do not become small."""
         self.present.vector = np.array(vector)
-        start = along_a_line(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
+        start = initial_value_guess(self.problem.at(self.present.unknowns.values(vector))) if self.initial else None
         return self._newton(self._begin(vector) if start is None else start, steady)
 
     def _begin(self, vector: Array) -> State | Weights:
@@ -247,7 +247,7 @@ class MarchedModel:
         self,
         problem: Problem,
         unknowns: Unknowns,
-        start: MarchedNetwork,
+        start: CellTrajectory,
         degree: int,
         tol: float,
         rng: np.random.Generator,
@@ -256,7 +256,7 @@ class MarchedModel:
         assert isinstance(problem.domain, SpaceTime)
         self.problem, self.unknowns, self.tol, self.monitor = problem, unknowns, tol, monitor
         space, tuning = problem.domain.space, CellsTuning()
-        draw, names = Draw.sample(space.dim, degree, tuning, rng), space.names
+        draw, names = BasisSample.sample(space.dim, degree, tuning, rng), space.names
         self.mesh = MeshBuilder(space, draw).build(start.cells.tree, tuple(map(names.index, problem.periodic)))
         self.sizes = np.sqrt(np.mean(np.square(start(problem.domain.sample(2000, rng=3))), axis=0))
         self.seed, self.tuning = int(rng.integers(2**31)), tuning
@@ -278,8 +278,8 @@ class MarchedModel:
     def _march(self, vector: Array, near: list[tuple[Problem, float]]) -> State:
         """A march with those beside it: outputs are the fields, then their changes."""
         forward, outputs = self.problem.at(self.unknowns.values(vector)), len(self.problem.fields) * (1 + len(near))
-        marching = Marching(forward, self.tol, self.monitor, self.tuning, {})
-        found = marching.with_changes(self.mesh, self.sizes, self.seed, near)
+        marching = CellIntegration(forward, self.tol, self.monitor, self.tuning, {})
+        found = marching.with_sensitivities(self.mesh, self.sizes, self.seed, near)
         whole = len(found.orders) == outputs and found.times[-1] >= found.end * (1 - 1e-9)
         return found if whole else Unanswered(outputs)
 

@@ -13,7 +13,8 @@ from numpy.polynomial import chebyshev
 from scipy.linalg import eigh
 
 from rannpde.arrays import Array, MultiIndex, combinations
-from rannpde.pde.cells.basis import Cell, Draw, gauss_grid
+from rannpde.pde.cells.basis.basis import BasisSample, Cell
+from rannpde.pde.cells.basis.quadrature import gauss_grid
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import Formula
 from rannpde.pde.problem.problem import Problem
@@ -55,10 +56,10 @@ class FunctionBasis:
     def draw(cls, unknown: UnknownFunction, bounds: Array, rng: np.random.Generator) -> FunctionBasis:
         dim = len(bounds)
         degree = unknown.degree or DEGREES[dim - 1]
-        draw = Draw.sample(dim, degree, CellsTuning(cutoff=CUTOFF), rng)
+        draw = BasisSample.sample(dim, degree, CellsTuning(singular_value_cutoff=CUTOFF), rng)
         nodes, weights = draw.grid
         middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-        cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, whole=True)
+        cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, uncut=True)
         rough = np.zeros((cell.functions, cell.functions))
         for index, share in _derivatives(unknown.smoothness or USUAL, dim):
             table = draw.table(index) * np.sqrt(weights)[:, None]
@@ -102,7 +103,7 @@ class FunctionBasis:
 
         Smooth ones cost a march less so, and rough ones, sums of large outputs that cancel, are the same everywhere.
         """
-        size, dim = self.cell.draw.degree + ROOM, len(self.cell.bounds)
+        size, dim = self.cell.basis.degree + ROOM, len(self.cell.bounds)
         nodes = chebyshev.chebpts1(size)
         places = self.cell.bounds.mean(axis=1) + self.cell.halfwidth * combinations([nodes] * dim)
         values = self.cell.at(places, [(0,) * dim])[(0,) * dim] @ self.turn

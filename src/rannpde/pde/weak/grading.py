@@ -18,8 +18,8 @@ from scipy.linalg import eigh
 from rannpde.arrays import Array
 from rannpde.domains.pieces import Curves, CutSide
 from rannpde.domains.planar import Planar
-from rannpde.pde.cells.interfaces import Interfaces
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import ConditionFinder
 
@@ -192,7 +192,7 @@ def first_tree(
 def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:
     """The tree cut across a plane, but not within rounding of another cut."""
     ends = {float(end) for leaf in tree.leaves for end in leaf.bounds[axis]}
-    return tree if any(abs(end - value) <= slack for end in ends) else tree.cut_at(axis, value)
+    return tree if any(abs(end - value) <= slack for end in ends) else tree.split_at(axis, value)
 
 
 def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 4000) -> CellNode:

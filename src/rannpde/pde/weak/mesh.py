@@ -16,7 +16,7 @@ from rannpde.arrays import Array
 from rannpde.domains.cutcells import THIN, BoxClipper
 from rannpde.domains.domain import Domain
 from rannpde.domains.sides import FlatSide, Side
-from rannpde.pde.cells.tree import CellNode
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.basis import gauss_cube

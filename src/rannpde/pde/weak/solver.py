@@ -17,9 +17,9 @@ from rannpde.arrays import Array
 from rannpde.domains.cutcells import BoxClipper
 from rannpde.domains.domain import is_box
 from rannpde.errors import InputError
-from rannpde.pde.cells.interfaces import Interfaces, interfaces_of
+from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
-from rannpde.pde.cells.tree import CellNode
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import apart
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem

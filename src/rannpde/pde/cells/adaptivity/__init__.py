@@ -1,0 +1,1 @@
+"""The adaptive loop over meshes: solve, estimate, mark, refine."""

@@ -1,0 +1,141 @@
+"""ESTIMATE: the error of the last iteration, and the stopping rules of the adaptive loop over cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rannpde.pde.cells.tuning import CellsTuning
+
+CHANGE_FLOOR = 1e-9
+"""For smaller differences of two iterations a smaller residual no longer implies a smaller error (rounding)."""
+MAX_ROUNDED_ITERATIONS = 3
+"""After this many iterations whose residuals are at rounding level but which still differ, the loop ends."""
+SAME_SOLUTION, MANY_SOLUTIONS = 1e-2, 1e3
+"""Iterations that differ by less approximate one solution; iterations that differ by more than the second number times
+their residuals approximate different solutions."""
+MIN_REDUCTION = 0.9
+"""Two iterations with smaller cells must reduce a residual that fails the check to less than this fraction of it; where
+there is no solution, it stays."""
+
+
+@dataclass(frozen=True)
+class CellsIteration:
+    """One iteration: cells, degree, Newton steps, largest residual, change from the previous iteration, and seconds."""
+
+    cells: int
+    degree: int
+    steps: int
+    residual: float
+    difference: float
+    seconds: float
+
+    def __str__(self) -> str:
+        change = f", change {self.difference:.1e}" if np.isfinite(self.difference) else ""
+        steps = f"{self.steps} step{'s' * (self.steps > 1)}"
+        text = f"{self.cells} cells of degree {self.degree}, {steps}, residual {self.residual:.1e}"
+        return f"{text}, {self.seconds:.2f} s{change}"
+
+
+@dataclass(eq=False)
+class CellsEstimator:
+    """The error estimator and stopping rules, with the iterations so far.
+
+    in_time : whether iterations are time integrations; nonlinear_line : whether the problem is non-linear in one
+        coordinate
+    singular : whether there are corners or edges that all iterations resolve equally well
+    residuals : over the whole domain, by iteration; checked_residuals : the largest held-out ones of iterations that
+        agreed
+    """
+
+    tol: float
+    tuning: CellsTuning
+    in_time: bool
+    nonlinear_line: bool
+    singular: bool
+    iterations: list[CellsIteration] = field(default_factory=list)
+    residuals: list[float] = field(default_factory=list)
+    checked_residuals: list[float] = field(default_factory=list)
+
+    def record(self, one: CellsIteration, residual: float) -> None:
+        """Record one more iteration, and the root mean square of its residual."""
+        self.iterations.append(one)
+        self.residuals.append(residual)
+
+    @property
+    def residual_tolerance(self) -> float:
+        """The largest residual of a cell with which a problem may be called solved."""
+        return max(self.tuning.cell_residual_tolerance, 0.5 * self.tol)
+
+    def at_rounding(self, one: CellsIteration) -> bool:
+        """Return whether a residual is rounding, for instance in second derivatives; smaller cells only increase it."""
+        return not self.in_time and one.residual < float(np.finfo(float).eps) * one.degree**4
+
+    def estimate(self) -> float:
+        """Estimate the error of the last iteration from its difference to the previous one."""
+        if len(self.iterations) < 2:
+            return np.inf
+        change = self.iterations[-1].difference
+        if self.in_time:
+            return self.tuning.estimator_factor * change * self._gain_in_time(change)
+        if self.nonlinear_line:  # on a line residuals do not show how errors grow, and one more iteration is cheap
+            return change
+        if self.singular:  # pollution by a corner is the same in all iterations that resolve it equally well
+            return self.tuning.singular_estimator_factor * change
+        at_rounding = [one.difference for one in self.iterations if self.at_rounding(one)]
+        # one of these differences may be small by chance
+        change = max([change, *(one for one in at_rounding if np.isfinite(one))])
+        gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
+        gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
+        return self.tuning.estimator_factor * max(
+            gained, min(change, CHANGE_FLOOR)
+        )  # near rounding, residuals say nothing about errors
+
+    def _gain_in_time(self, change: float) -> float:
+        """Bound the ratio of the errors of the last two integrations from below.
+
+        Residuals in space say nothing about errors in time: the difference of iterations must have decreased as well.
+        """
+        before = self.iterations[-2].difference
+        if not np.isfinite(before):
+            return 1.0
+        fallen = max(self.residuals[-1] / max(self.residuals[-2], 1e-300), change / max(before, 1e-300))
+        return float(np.clip(self.tuning.residual_gain_factor * fallen, self.tuning.min_gain_in_time, 1.0))
+
+    def stagnated(self, agreed: bool) -> bool:
+        """Return whether many more cells have not helped: there is no solution, or rounding is reached."""
+        if not agreed and sum(self.at_rounding(one) for one in self.iterations) >= MAX_ROUNDED_ITERATIONS:
+            return True
+        first, small = 0, self.iterations[-1].residual <= self.residual_tolerance
+        if small:  # differences count from the first two iterations with small residuals on
+            large = [k for k, one in enumerate(self.iterations) if one.residual > self.residual_tolerance]
+            first = large[-1] + 2 if large else 1
+        cells = np.array([one.cells for one in self.iterations[first:]])
+        values = np.array([one.difference for one in self.iterations[first:]] if small else self.residuals)
+        early = np.flatnonzero(cells * (4 if small else 16) <= cells[-1]) if len(cells) else cells
+        later = len(cells) - early[-1] - 1 if len(early) else 0
+        if len(self.iterations) < 4 or not (later >= 2 if small else 0 < later <= 2):
+            return False
+        gain = self.tuning.min_change_reduction if small else self.tuning.min_residual_reduction
+        return bool(values[early[-1] + 1 :].min() > gain * values[early].min())
+
+    def residual_reduction(self, left: float) -> float:
+        """Return the factor by which residuals must fall before iterations that agree pass the residual check; 1 if
+        none.
+
+        left : the largest relative residual on held-out points. Where discontinuous coefficients of a Laplacian have
+            corners, values may be accurate although the equations are not satisfied; if smaller cells have not helped
+            so far, they will not.
+        """
+        self.checked_residuals.append(left)
+        bound = max(self.tuning.residual_tolerance, 3 * self.tol)
+        stagnant = len(self.checked_residuals) > 2 and left > MIN_REDUCTION * self.checked_residuals[-3]
+        return 1.0 if left <= bound or stagnant else max(bound / left, self.tuning.max_threshold_reduction)
+
+    def undetermined(self) -> bool:
+        """Return whether iterations that all satisfy the equations differ by far more than their residuals."""
+        values = [one for one in self.iterations[-3:] if one.residual <= self.residual_tolerance]
+        return len(values) == 3 and all(
+            one.difference > max(SAME_SOLUTION, MANY_SOLUTIONS * one.residual) for one in values
+        )

@@ -1,0 +1,329 @@
+"""The adaptive loop over cells: SOLVE → ESTIMATE → MARK → REFINE, with a new basis sample in each iteration.
+
+Every iteration samples its basis functions anew, so that two iterations share no sampling error; and it splits the
+cells with the largest residuals, so that they share no discretisation error where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import log2, log10
+from typing import Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
+from rannpde.pde.cells.adaptivity.marking import refine_marked
+from rannpde.pde.cells.basis.basis import BasisSample
+from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
+from rannpde.pde.cells.mesh.initial import (
+    first_tree,
+    graded_at_corners,
+    graded_towards,
+    resolve_guess,
+    resolve_holes_and_corners,
+)
+from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.network import DiscreteSolution, cell_network
+from rannpde.pde.cells.stationary.newton import Newton
+from rannpde.pde.cells.stationary.system import CellsSystem
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.functions import State
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import apart, field_sizes, held_out_residual
+
+CHECK_POINTS = 4000
+"""Held-out points at which two iterations are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellsResult:
+    """The result of the adaptive loop."""
+
+    best: DiscreteSolution
+    iterations: tuple[CellsIteration, ...]
+    estimate: float
+    status: Status
+    detail: str
+
+
+class MeshSolver(Protocol):
+    """Solves in place of ``CellsLoop.solve``, in coordinates of its own: time integration on a mesh of space."""
+
+    @property
+    def dim(self) -> int: ...
+
+    def solve(
+        self,
+        tree: CellNode,
+        basis: BasisSample,
+        sizes: Array,
+        last: DiscreteSolution | None,
+        seed: int,
+        number: int,
+        checkpoint: Callable[[], None],
+    ) -> DiscreteSolution: ...
+
+
+class _BudgetExhausted(Exception):
+    """The time limit was reached during a solve."""
+
+
+class CellsLoop:
+    """The adaptive loop."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        monitor: Monitor,
+        rng: np.random.Generator,
+        tuning: CellsTuning,
+        degree: int | None = None,
+        factors: Mapping[str, float] | None = None,
+        solver: MeshSolver | None = None,
+    ) -> None:
+        self.problem, self.tol, self.monitor, self.rng, self.tuning = problem, tol, monitor, rng, tuning
+        self.solver = solver
+        self.dim = problem.domain.dim if solver is None else solver.dim
+        self.degree = degree or self._degree()
+        highest = self.degree if solver is not None else max(self.degree, tuning.max_degree[self.dim - 1])
+        self.degrees = (self.degree, min(self.degree + 1, highest))
+        self.factors = factors or {}
+        self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
+        self.newton = None if problem.linear else Newton(tol, monitor, tuning, self.points)
+        self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
+        self.creases = problem.domain.creases
+        corners = len(problem.fields) > 1 and bool(problem.domain.corners)
+        cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
+        self.estimator = CellsEstimator(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
+        self.sizes = np.ones(len(problem.fields))
+        self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
+        if self.dim < 3:
+            self.threshold = min(
+                self.threshold, self.estimator.residual_tolerance
+            )  # unmarked cells must satisfy the stopping rule
+        self.last: DiscreteSolution | None = None
+        self.out_of_time = False
+        self.best: tuple[DiscreteSolution, float] | None = None
+        self.grade_at_crossings = False
+
+    def _degree(self) -> int:
+        first, per_digit = self.tuning.degree
+        wanted = round(first - per_digit * log10(self.tol))
+        return min(wanted, self.tuning.max_degree[self.dim - 1] - (self.dim > 2))
+
+    # ------------------------------------------------------------------------------------------------------- loop
+
+    def run(self, state: State, tree: CellNode | None = None) -> CellsResult:
+        """Iterate until two iterations agree, or a stopping rule applies."""
+        graded = self.problem.linear or tree is not None  # Newton's first steps need no graded mesh
+        tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
+        if self.dim == 1 and not self.problem.linear:
+            tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
+        status: Status | None = None
+        while status is None:
+            try:
+                status = self._iterate(tree, self.last.network if self.last is not None else state)
+            except _BudgetExhausted:
+                status = Status.BUDGET
+                if self.last is None:  # return at least a solution on a single cell
+                    self.out_of_time = True
+                    self._iterate(CellNode(tree.bounds), state)
+            except KeyboardInterrupt:
+                if self.last is None:
+                    raise
+                status = Status.INTERRUPTED
+            if status is None:
+                assert self.last is not None
+                before = tree
+                tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning, self.creases)
+                if self.grade_at_crossings:
+                    self.grade_at_crossings, tree = False, graded_towards(tree, self.interfaces.crossings)
+                if (
+                    len(tree.leaves) > self.tuning.max_cells[self.dim - 1]
+                    or len(self.estimator.iterations) >= self.tuning.max_iterations
+                ):
+                    status = Status.STALLED
+                elif not graded:
+                    graded, tree = True, self._graded(tree)
+                else:
+                    tree = self._distinct(before, tree)
+        assert self.last is not None
+        best, estimate = self.best if self.best is not None else (self.last, np.inf)
+        if status is Status.STALLED and best.status is Status.NEWTON:
+            status = Status.NEWTON
+        elif status is Status.STALLED and self.estimator.undetermined():
+            status = Status.UNDETERMINED
+        return CellsResult(best, tuple(self.estimator.iterations), estimate, status, self._detail(status, estimate))
+
+    def _iterate(self, tree: CellNode, state: State) -> Status | None:
+        number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
+        solution = self.solve(tree, state, number)
+        values = solution.network(self.points)
+        change = np.inf if self.last is None else apart(self.last.network(self.points), values)
+        residual = float(solution.indicators.max())
+        cells = sum(cell is not None for cell in solution.mesh.cells)
+        volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])
+        whole = float(np.sqrt(volumes @ solution.indicators**2 / volumes.sum()))
+        seconds = self.monitor.elapsed - begin
+        self.estimator.record(CellsIteration(cells, self.degree, solution.steps, residual, change, seconds), whole)
+        short = solution.status.by_caller or solution.status is Status.INTEGRATOR
+        again = self.last is not None and self.last.status is solution.status
+        self.last = solution
+        self.sizes = self._sizes_of(values)
+        estimate = self.estimator.estimate()
+        if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
+            self.best = (solution, estimate)
+        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
+        if short and (again or solution.status.by_caller):  # the integration did not reach the end
+            return solution.status
+        small = residual <= self.estimator.residual_tolerance
+        if solution.rank_deficient and small and number > 1:
+            return Status.UNDETERMINED
+        alike = (
+            self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
+        )  # on a line one more iteration is cheap
+        agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
+        if agree and not self._fails_residual_check(solution):
+            # the earlier ones failed the residual check, or were no better
+            if len(self.estimator.checked_residuals) > 1:
+                self.best = (solution, estimate)
+            return Status.CONVERGED
+        if self.monitor.exhausted:
+            return Status.BUDGET
+        if estimate <= self.tol:  # unmarked cells now prevent convergence
+            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
+        return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
+
+    def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
+        """Return whether iterations that agree fail the residual check; then refine, at crossings of interfaces
+        first."""
+        if self.solver is not None:
+            return False
+        share = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
+        self.threshold, self.grade_at_crossings = (
+            min(self.threshold, share * float(solution.indicators.max())),
+            self.dim == 2 and share < 1,
+        )
+        return share < 1
+
+    def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
+        """Return the next mesh; where it is almost the previous one, change something else.
+
+        Errors that two iterations have in common do not show in their difference. The degree is therefore changed, and
+        the mesh is graded further towards corners, where the degree matters little. Where two iterations on similar
+        meshes did not agree, more cells are marked.
+        """
+        assert self.last is not None
+        residual = float(self.last.indicators.max())
+        if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
+            differ = self.best is not None and self.tol < self.best[1] < np.inf
+            # in time integration the steps may differ, in three dimensions cells are expensive, at corners grading
+            # helps
+            more = differ and self.solver is None and self.dim < 3 and not self._has_corners
+            if more or tree is before:
+                self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
+            if more:
+                tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning)
+        if self.solver is None and self._similar(before, tree):
+            self.degree = sum(self.degrees) - self.degree
+            tree = graded_at_corners(tree, self.problem.domain, self.interfaces)
+        return tree
+
+    @property
+    def _has_corners(self) -> bool:
+        """Whether there are corners, near which residuals decrease slowly."""
+        return bool(self.problem.domain.corners or self.interfaces.corners)
+
+    def _similar(self, before: CellNode, tree: CellNode) -> bool:
+        """Return whether hardly any cells were split."""
+        return len(tree.leaves) < self.tuning.similar_mesh_ratio * len(before.leaves)
+
+    def _graded(self, tree: CellNode) -> CellNode:
+        """Grade the mesh towards corners for the wanted accuracy."""
+        return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
+
+    def _target_reduction(self) -> float:
+        """Return the factor by which the largest residual should fall: errors are roughly proportional to it."""
+        known = self.best[1] if self.best is not None else np.inf
+        return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
+
+    def _detail(self, status: Status, estimate: float) -> str:
+        residual = self.estimator.iterations[-1].residual
+        if status is Status.STALLED:
+            known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
+            count = len(self.estimator.iterations)
+            return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
+        if status is Status.UNDETERMINED:
+            named = self.problem.free_constants
+            what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
+            return f"the equations and conditions leave {what} free; add a condition that fixes it"
+        if status.by_caller and estimate <= self.tol and residual > self.estimator.residual_tolerance:
+            return f"{status}; iterations agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
+        return ""
+
+    # ------------------------------------------------------------------------------------------------- one solve
+
+    def solve(self, tree: CellNode, state: State, number: int) -> DiscreteSolution:
+        """Solve the problem on the leaves of a tree, starting from a state."""
+        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
+        basis = self.sample_basis()
+        if self.solver is not None:
+            seed = int(self.rng.integers(2**31))
+            return self.solver.solve(tree, basis, self.sizes, self.last, seed, number, self._checkpoint)
+        names = self.problem.domain.names
+        builder = MeshBuilder(self.problem.domain, basis, self.interfaces)
+        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._checkpoint)
+        weak_outflow = self._missed_conditions(mesh.tree)
+        seed = int(self.rng.integers(2**31))
+        system = CellsSystem(
+            self.problem, mesh, self.sizes, weak_outflow, self.factors, seed, checkpoint=self._checkpoint
+        )
+        if self.newton is None:
+            weights, rank_deficient = system.solve(state, self._checkpoint)
+            steps, status = 1, Status.CONVERGED
+        else:
+            first = self.last is None
+            weights, steps, status, rank_deficient = self.newton.solve(system, state, number, first, self._checkpoint)
+        network = cell_network(mesh, weights)
+        if self.last is None:  # residuals are relative to the sizes of the fields, which are known now
+            system.sizes = self._sizes_of(network(self.points))
+        equation_residuals, condition_residuals = system.residuals(weights)
+        return DiscreteSolution(
+            network,
+            mesh,
+            weights,
+            equation_residuals,
+            condition_residuals,
+            system.losses(weights),
+            steps,
+            status,
+            rank_deficient,
+        )
+
+    def _sizes_of(self, values: Array) -> Array:
+        """Return the sizes of the fields from values (M, fields); the previous ones where no value is finite."""
+        reached = values[np.isfinite(values).all(axis=1)]
+        return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if len(reached) else self.sizes
+
+    def sample_basis(self) -> BasisSample:
+        """Sample a new basis."""
+        return BasisSample.sample(self.dim, self.degree, self.tuning, self.rng)
+
+    def _missed_conditions(self, tree: CellNode) -> Array:
+        """Return the leaves in which the previous iteration missed prescribed values; all in the first iteration."""
+        if self.last is None:
+            return np.ones(len(tree.leaves), dtype=bool)
+        centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
+        home = self.last.mesh.tree.locate(centres)
+        return np.linalg.norm(self.last.condition_residuals, axis=1)[home] > self.tuning.outflow_misfit
+
+    def _checkpoint(self) -> None:
+        first_integration = self.solver is not None and self.last is None  # the integrator checks the time itself
+        if self.monitor.exhausted and not (self.out_of_time or first_integration):
+            raise _BudgetExhausted

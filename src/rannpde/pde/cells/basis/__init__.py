@@ -1,0 +1,1 @@
+"""Random basis functions of cells, orthonormal on their points."""

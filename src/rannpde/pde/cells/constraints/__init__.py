@@ -1,0 +1,1 @@
+"""Rows of the least-squares systems: collocation points, continuity constraints, fluxes through interfaces."""

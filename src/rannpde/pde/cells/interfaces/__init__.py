@@ -1,0 +1,1 @@
+"""Interfaces of a problem: level sets on which coefficients jump or have kinks."""

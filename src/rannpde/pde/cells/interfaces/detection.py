@@ -1,0 +1,161 @@
+"""Detection of interfaces: sets on which the coefficients of a problem jump or have kinks.
+
+Flat interfaces become splits of the tree, others level sets that divide its leaves. Across an interface the fields of
+an equation whose flux jumps are continuous, and so is the normal flux; other fields have as many continuous derivatives
+as they have inside a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.interfaces.level_set import Interface
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.interfaces import interface_places, smooth_places
+
+SCAN_POINTS = 4097
+"""Points of an axis between which the zeros of a function of one coordinate are bracketed."""
+BISECTIONS, SAME_PLACE = 45, 1e-11
+"""Bisections of a bracket; two zeros closer than the second number, relative to the axis, are one."""
+MAX_CROSSED_EDGES = 0.08
+"""An interface without a jumping flux is ignored if it crosses more than this fraction of the edges of a coarse grid; a
+circle crosses 0.03."""
+QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
+QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
+"""Distance of the sample points around a crossing, relative to the domain; relative difference of their coefficients
+   that is a jump."""
+
+
+@dataclass(frozen=True)
+class Interfaces:
+    """The interfaces of a problem.
+
+    flat : (axis, position, whether a flux jumps there); curved : all others
+    corners : points of the plane where interfaces with jumping fluxes meet; the solution behaves like r^λ with λ < 1
+        there
+    """
+
+    flat: tuple[tuple[int, float, bool], ...] = ()
+    curved: tuple[Interface, ...] = ()
+    corners: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def crossings(self) -> list[tuple[float, ...]]:
+        """The points of the plane where two flat interfaces cross; with a Laplacian u has a term r² log r there."""
+        if {axis for axis, _, _ in self.flat} - {0, 1}:
+            return []
+        return list(product(*([place for own, place, _ in self.flat if own == axis] for axis in (0, 1))))
+
+    def flux_at(self, axis: int, place: float) -> bool:
+        """Return whether a flux jumps across the plane where a coordinate has this value."""
+        return (axis, place, True) in self.flat
+
+
+def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
+    """Return the interfaces of the equations.
+
+    skipped : number of leading coordinates that the mesh does not have, such as time in time integration
+
+    >>> from rannpde.domains import Box
+    >>> from rannpde.pde.problem.conditions import On
+    >>> square, walls = Box(x=(-1, 1), y=(-1, 1)), {"walls": On("boundary", "u = 0")}
+    >>> found = interfaces_of(Problem("div(where(abs(x) < 0.5, 1, 9)*grad(u)) = where(y < x, 1, 2)", square, walls))
+    >>> found.flat, [one.formula for one in found.curved]
+    (((0, -0.5, True), (0, 0.5, True)), [x - y])
+    """
+    symbols = problem.vocabulary.symbols[skipped:]
+    bounds = np.asarray(problem.domain.bounds, dtype=float)[skipped:]
+    expressions = problem.expressions.values()
+    jumping = set(smooth_places((place for e in expressions for place in e.jumps), symbols))
+    flat: list[tuple[int, float, bool]] = []
+    curved = []
+    for place in interface_places((e.formula for e in expressions), symbols):
+        one = Interface(place, tuple(symbols), place in jumping)
+        axes = [axis for axis, symbol in enumerate(symbols) if symbol in place.free_symbols]
+        if len(axes) > 1:
+            curved += [one] if one.flux or _crosses_few_edges(one, bounds) else []
+        else:
+            flat += [(axes[0], root, one.flux) for root in _zeros(one, axes[0], bounds)]
+    planes = _merged(flat, bounds)
+    return Interfaces(planes, tuple(curved), _corners(problem, planes) if len(bounds) == 2 and not skipped else ())
+
+
+def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tuple[tuple[float, ...], ...]:
+    """Return the points where two flat interfaces cross and the flux jumps across both.
+
+    >>> from rannpde.domains import Box
+    >>> from rannpde.pde.problem.conditions import On
+    >>> square, walls = Box(x=(-1, 1), y=(-1, 1)), {"walls": On("boundary", "u = 0")}
+    >>> inside = "max(abs(x - 0.1), abs(y)) < 0.5"
+    >>> sorted(interfaces_of(Problem(f"div(where({inside}, 9, 1)*grad(u)) = 1", square, walls)).corners)
+    [(-0.4, -0.5), (-0.4, 0.5), (0.6, -0.5), (0.6, 0.5)]
+    """
+    words, corners = problem.vocabulary, []
+    step = QUADRANT_OFFSET * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
+    for first, second in product(*([place for axis, place, flux in planes if flux and axis == k] for k in (0, 1))):
+        around = np.array([(first, second)]) + step * QUADRANTS
+        if not problem.domain.contains(around).all():
+            continue
+        known = dict(zip(words.symbols, around.T, strict=True)) | dict.fromkeys(words.normals, np.ones(4))
+        fluxes = [e.flux for e in problem.expressions.values() if e.flux is not None]
+        factors = [
+            np.broadcast_to(part, 4)
+            for flux in fluxes
+            for part in flux.linearised(known, dict.fromkeys(flux.jets, np.ones(4)))[1]
+        ]
+        values = np.stack(factors, axis=1).reshape(2, 2, -1)  # by side along x, by side along y
+        sides = [np.moveaxis(values, axis, 0) for axis in (0, 1)]
+        if all(not np.allclose(one[0], one[1], rtol=JUMP_TOLERANCE) for one in sides):
+            corners.append((first, second))
+    return tuple(corners)
+
+
+def _crosses_few_edges(interface: Interface, bounds: Array) -> bool:
+    """Return whether an interface is simple enough to be resolved: sign(sin(99*x*y)) would divide all cells."""
+    count = {2: 65, 3: 33}.get(len(bounds), 9)
+    axes = np.meshgrid(*[np.linspace(lower, upper, count) for lower, upper in bounds], indexing="ij")
+    positive = (interface.value(np.stack([axis.ravel() for axis in axes], axis=1)) > 0).reshape(axes[0].shape)
+    changes = [np.mean(np.diff(positive, axis=axis)) for axis in range(len(bounds))]
+    return float(np.mean(changes)) < MAX_CROSSED_EDGES
+
+
+def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
+    """Return where a function of one coordinate changes its sign inside the domain."""
+
+    def value(places: Array) -> Array:
+        points = np.zeros((len(places), len(bounds)))
+        points[:, axis] = places
+        return interface.value(points)
+
+    places = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN_POINTS)
+    positive = value(places) > 0
+    zeros = []
+    for k in np.flatnonzero(positive[1:] != positive[:-1]):
+        lower, upper = places[k], places[k + 1]
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (lower + upper)
+            lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)
+        near = round(float(upper), 12)  # split at 0.3 for x < 0.3, not at a rounded value next to it
+        zeros.append(near if abs(near - upper) < SAME_PLACE * (bounds[axis, 1] - bounds[axis, 0]) else float(upper))
+    return zeros
+
+
+def _merged(flat: Sequence[tuple[int, float, bool]], bounds: Array) -> tuple[tuple[int, float, bool], ...]:
+    """Merge planes that differ by rounding; a flux jumps across the result if it jumps across one of them."""
+    planes: list[tuple[int, float, bool]] = []
+    for axis, position, flux in flat:
+        near = [
+            k
+            for k, one in enumerate(planes)
+            if one[0] == axis and abs(one[1] - position) < SAME_PLACE * np.ptp(bounds[axis])
+        ]
+        if near:
+            planes[near[0]] = (axis, planes[near[0]][1], flux or planes[near[0]][2])
+        else:
+            planes.append((axis, position, flux))
+    return tuple(planes)

@@ -1,0 +1,1 @@
+"""Stationary problems on one mesh: the least-squares system, and Newton's method."""

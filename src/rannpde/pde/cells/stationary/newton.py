@@ -1,0 +1,90 @@
+"""Newton's method on one mesh, with a line search and an estimate of its own convergence.
+
+The first step goes from a function to weights, later ones between weights. Close to the solution a change c is followed
+by a change of about κ c². The largest κ observed is remembered over the meshes of a solve: an iteration that starts
+from the previous solution then needs a single step, since the second one would only confirm it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.network import Weights, cell_network
+from rannpde.pde.cells.stationary.system import CellsSystem
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.functions import State
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.residual import apart
+
+ROUNDING_CHANGE = 1e-6
+"""A step that changes the solution by less than this and does not reduce the residual has reached rounding."""
+SHORTEST_STEP = 1 / 64
+"""The line search gives up below this step length."""
+ASYMPTOTIC_CHANGE, SAFETY_FACTOR = 0.3, 10.0
+"""Larger changes are outside the asymptotic regime and do not determine κ; the factor by which κ may grow between
+meshes."""
+
+
+class Newton:
+    """Solves systems one after the other; points (M, n) : where the first change is measured."""
+
+    def __init__(self, tol: float, monitor: Monitor, tuning: CellsTuning, points: Array) -> None:
+        self.tol, self.monitor, self.tuning, self.points = tol, monitor, tuning, points
+        self.quadratic_constant = np.inf
+        """The largest κ observed."""
+
+    def solve(
+        self, system: CellsSystem, state: State, number: int, first: bool, checkpoint: Callable[[], None]
+    ) -> tuple[Weights, int, Status, bool]:
+        """Return weights, number of steps, status, and whether the system is rank deficient.
+
+        number : of the adaptive iteration; first : whether it is the first; its partial result is returned when time is
+            up
+        """
+        weights, rank_deficient = system.solve(state, checkpoint)
+        before = np.inf
+        if not first:
+            still = (0,) * self.points.shape[1]
+            old, new = (one.derivative(self.points, still) for one in (state, cell_network(system.mesh, weights)))
+            before = apart(old, new)
+            if self._negligible_next_step(before):
+                return weights, 1, Status.CONVERGED, rank_deficient
+        for step in range(2, self.tuning.max_newton_steps + 1):
+            self.monitor.tell(number, step, width=len(system.mesh.cells))
+            if self.monitor.exhausted and first:
+                return weights, step, Status.BUDGET, rank_deficient
+            try:
+                aim, rank_deficient = system.solve(weights, checkpoint)
+            # the previous step led to a state at which the equations cannot be linearised
+            except np.linalg.LinAlgError:
+                return weights, step, Status.NEWTON, rank_deficient
+            length, norm = 1.0, system.norm(weights)
+            while length >= SHORTEST_STEP and not system.norm(weights.moved_towards(aim, length)) < norm * (
+                1 - 1e-4 * length
+            ):
+                length /= 2
+            if length < SHORTEST_STEP:
+                arrived = weights.distance(aim) < ROUNDING_CHANGE
+                return weights, step, Status.CONVERGED if arrived else Status.NEWTON, rank_deficient
+            trial = weights.moved_towards(aim, length)
+            change, weights = weights.distance(trial), trial
+            if length < 1.0:
+                before = np.inf
+                continue
+            if change < ROUNDING_CHANGE and change > 0.3 * before:  # rounding
+                return weights, step, Status.CONVERGED, rank_deficient
+            if ROUNDING_CHANGE < before < ASYMPTOTIC_CHANGE:
+                self.quadratic_constant = max(
+                    change / before**2, self.quadratic_constant if np.isfinite(self.quadratic_constant) else 0.0
+                )
+            if change < 0.01 * self.tol or self._negligible_next_step(change):
+                return weights, step, Status.CONVERGED, rank_deficient
+            before = change
+        return weights, self.tuning.max_newton_steps, Status.NEWTON, rank_deficient
+
+    def _negligible_next_step(self, change: float) -> bool:
+        """Return whether the step after one with this change would be negligible."""
+        return change < ASYMPTOTIC_CHANGE and SAFETY_FACTOR * self.quadratic_constant * change**2 < 0.1 * self.tol

@@ -1,0 +1,362 @@
+"""The least-squares system of a stationary problem on a mesh.
+
+The unknowns are the output weights y of every cell and the traces λ on every face. The rows are the equations at the
+points of a cell, the conditions at boundary points in it, and the continuity constraints ∂_axis^k u = λ_k on its faces
+for k below the order of the equations; where a flux jumps, flux · n = λ. Every row is made dimensionless: it is divided
+by the size that its terms would have for a field of known magnitude that varies over the length of the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+from typing import Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.sides import Side
+from rannpde.pde.cells.basis.basis import Cell
+from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
+from rannpde.pde.cells.condensation.dissection import solve_traces
+from rannpde.pde.cells.constraints.continuity import ContinuityConstraints, FluxOperator
+from rannpde.pde.cells.constraints.fluxes import FaceFluxes, Fluxes
+from rannpde.pde.cells.constraints.points import (
+    CollocationPoints,
+    Flows,
+    collocation_points,
+    corner_weights,
+    field_jets,
+    outflow_weight,
+    record_flow,
+)
+from rannpde.pde.cells.mesh.mesh import Mesh
+from rannpde.pde.cells.network import Weights
+from rannpde.pde.functions import State
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import jets_of
+from rannpde.pde.statement.expression import Jet
+from rannpde.threads import one_thread
+
+JetTable = Mapping["CollocationPoints", Mapping[Jet, Array]]
+
+
+class Given(Protocol):
+    """Unknowns of a problem that are not fields: their jets, and the derivatives of these with respect to ``count``
+    numbers."""
+
+    @property
+    def count(self) -> int: ...
+
+    def value(self, jet: Jet, points: Array) -> Array:
+        """Return the jet (P,) at points (P, n)."""
+        ...
+
+    def slopes(self, jet: Jet, points: Array) -> Array:
+        """Return the derivatives (P, count) of the jet with respect to the numbers."""
+        ...
+
+
+class CellsSystem:
+    """The rows of a problem on a mesh.
+
+    sizes (fields,) : magnitudes of the fields, as far as known
+    weak_outflow (leaves,) : where a value prescribed at an outflow may be missed (see ``points.outflow_weight``)
+    factors : factors of the rows of a term, by name
+    given : unknowns other than the fields; checkpoint : called between cells, may raise
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        mesh: Mesh,
+        sizes: Array,
+        weak_outflow: Array,
+        factors: Mapping[str, float],
+        seed: int,
+        given: Given | None = None,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.given = given
+        self.problem, self.mesh, self.sizes, self.weak_outflow, self.factors = (
+            problem,
+            mesh,
+            sizes,
+            weak_outflow,
+            factors,
+        )
+        self.basis = next(cell.basis for _, cell in mesh.present)
+        self.tuning = self.basis.tuning
+        fields, axes = list(enumerate(problem.fields)), range(problem.domain.dim)
+        traces = [[(n, k) for n, name in fields for k in range(max(1, problem.order(name, a)))] for a in axes]
+        self.face_fluxes: FaceFluxes | None = None
+        self.continuity = ContinuityConstraints(mesh, traces, sizes)
+        if problem.jumping:
+            fluxes = Fluxes(problem)
+            self.continuity = ContinuityConstraints(mesh, traces, sizes, fluxes.flux_traces, len(fluxes))
+            self.face_fluxes = FaceFluxes(problem, mesh, self.continuity, fluxes, self.tuning.largest_contrast_weight)
+        mixed = len({max(problem.order(name, axis) for axis in axes) for _, name in fields}) > 1
+        self.corner_weights = (
+            corner_weights(mesh.tree, problem.domain, self.tuning.corner_exponent)
+            if mixed
+            else np.ones(len(mesh.cells))
+        )
+        self.collocations = collocation_points(problem, mesh, np.random.default_rng(seed), checkpoint)
+        self.roots: list[list[Array]] = [[] for _ in mesh.cells]
+
+    # -------------------------------------------------------------------------------------------------------- rows
+
+    def _given_jets(self, collocation: CollocationPoints) -> dict[Jet, Array]:
+        """Return the jets of the given unknowns."""
+        if self.given is None:
+            return {}
+        others = [jet for jet in collocation.term.expression.jets if jet.field not in self.problem.fields]
+        return {jet: self.given.value(jet, collocation.points) for jet in others}
+
+    def _jets(self, collocation: CollocationPoints, weights: Array) -> dict[Jet, Array]:
+        fields = self.problem.fields
+        own = field_jets(self.problem, collocation.term)
+        values = {jet: collocation.tables[jet.index] @ weights[:, fields.index(jet.field)] for jet in own}
+        return values | self._given_jets(collocation)
+
+    def _around(self, state: State) -> dict[CollocationPoints, dict[Jet, Array]]:
+        """Return the jets of a function at all collocation points; zero for a linear problem, where any linearisation
+        will do."""
+        collocations = [collocation for own in self.collocations for collocation in own]
+        collocations += self.face_fluxes.collocations if self.face_fluxes is not None else []
+        if self.problem.linear:
+            still = {p: dict.fromkeys(field_jets(self.problem, p.term), np.zeros(len(p.points))) for p in collocations}
+            return {p: jets | self._given_jets(p) for p, jets in still.items()}
+        needed = dict.fromkeys(
+            jet for collocation in collocations for jet in field_jets(self.problem, collocation.term)
+        )
+        points = np.concatenate([collocation.points for collocation in collocations])
+        values = jets_of(state, self.problem.fields, points, needed)
+        ends = np.cumsum([len(collocation.points) for collocation in collocations])
+        jets = {}
+        for collocation, end in zip(collocations, ends, strict=True):
+            rows = slice(end - len(collocation.points), end)
+            jets[collocation] = {
+                jet: values[jet][rows] for jet in field_jets(self.problem, collocation.term)
+            } | self._given_jets(collocation)
+        return jets
+
+    def _linear(
+        self, cell: Cell, collocation: CollocationPoints, jets: Mapping[Jet, Array]
+    ) -> tuple[Array, list[Array], float]:
+        """Return value and partial derivatives of a term, and the size that makes its rows dimensionless."""
+        value, partials = collocation.term.expression.linearised(collocation.known, jets)
+        natural = 0.0
+        for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
+            if jet.field not in self.problem.fields:
+                continue
+            size = self.sizes[self.problem.fields.index(jet.field)]
+            natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
+        return np.broadcast_to(value, len(collocation.points)), partials, max(natural, 1e-300)
+
+    def _weight(self, collocation: CollocationPoints, number: int) -> float:
+        """Return the weight of the rows of a term in a cell, relative to equations away from corners."""
+        factor = (
+            collocation.term.weight * self.factors.get(collocation.term.name, 1.0) * float(self.corner_weights[number])
+        )
+        inside = collocation.term.kind == "interior"
+        return (
+            factor
+            if inside
+            else self.tuning.condition_weight[self.basis.dim - 1] * factor * float(self.corner_weights[number])
+        )
+
+    def _constraint_weights(self, number: int) -> Array:
+        """Return the factors (fields,) of the continuity rows of a cell."""
+        own = (
+            np.ones(len(self.problem.fields))
+            if self.face_fluxes is None
+            else self.face_fluxes.constraint_weights(number)
+        )
+        return np.asarray(self.corner_weights[number] * own)
+
+    def _leaf(self, number: int, linearisation: JetTable | Weights) -> tuple[PivotBlock, SchurComplement] | None:
+        """Return the pivot block and Schur complement of a cell (static condensation of its weights)."""
+        cell = self.mesh.cells[number]
+        if cell is None:
+            return None
+        functions = cell.functions
+        blocks, roots = [], []
+        flows: Flows = {}
+        for collocation in self.collocations[number]:
+            jets = self._jets_at(collocation, number, linearisation)
+            value, partials, natural = self._linear(cell, collocation, jets)
+            if collocation.term.kind == "interior":
+                record_flow(flows, collocation, partials)
+            weight = self._weight(collocation, number)
+            weight *= 1.0 if self.face_fluxes is None else self.face_fluxes.row_weight(collocation, number)
+            root = np.sqrt(collocation.weights) * (weight / natural)
+            root = (
+                root * outflow_weight(cell, collocation, flows, self.tuning.outflow_exponent)
+                if self.weak_outflow[number]
+                else root
+            )
+            blocks.append(self._block(collocation, root, jets, value, partials, functions))
+            roots.append(root)
+        self.roots[number] = roots
+        flux_operator = self._flux_operators(number, cell, linearisation)
+        return self.continuity.condensed(number, blocks, functions, flux_operator, self._constraint_weights(number))
+
+    def _flux_operators(self, number: int, cell: Cell, linearisation: JetTable | Weights) -> list[FluxOperator]:
+        """Return the rows of the fluxes that jump across faces of a cell."""
+        if self.face_fluxes is None:
+            return []
+        operators = []
+        for face_flux in self.face_fluxes.own[number]:
+            jets = self._jets_at(face_flux.collocation, number, linearisation)
+            value, partials, _ = self._linear(cell, face_flux.collocation, jets)
+            plain = np.ones(len(face_flux.collocation.points))
+            block = self._block(face_flux.collocation, plain, jets, value, partials, cell.functions)
+            operators.append(self.face_fluxes.row(face_flux, block))
+        return operators
+
+    def _coefficients(
+        self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
+    ) -> tuple[list[Array], float]:
+        """Return the partial derivatives of a term in a cell, and its natural size."""
+        cell = self.mesh.cells[number]
+        assert cell is not None
+        return self._linear(cell, collocation, self._jets_at(collocation, number, linearisation))[1:]
+
+    @property
+    def rhs(self) -> int:
+        """Number of right-hand sides: one, and one for each number of the given unknowns."""
+        return 1 + (0 if self.given is None else self.given.count)
+
+    def _jets_at(
+        self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
+    ) -> Mapping[Jet, Array]:
+        """Return the jets at collocation points of a cell at which terms are linearised."""
+        return (
+            self._jets(collocation, linearisation.cells[number])
+            if isinstance(linearisation, Weights)
+            else linearisation[collocation]
+        )
+
+    def _block(
+        self,
+        collocation: CollocationPoints,
+        root: Array,
+        jets: Mapping[Jet, Array],
+        value: Array,
+        partials: list[Array],
+        functions: int,
+    ) -> Array:
+        """Return the rows (P, local + rhs) of a term linearised at jets, multiplied by ``root`` (P,)."""
+        fields, own = self.problem.fields, functions * len(self.problem.fields)
+        block = np.zeros((len(root), own + self.rhs))
+        shift = -value
+        for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
+            if jet.field not in fields:
+                assert self.given is not None
+                block[:, own + 1 :] -= (root * partial)[:, None] * self.given.slopes(jet, collocation.points)
+                continue
+            start = fields.index(jet.field) * functions
+            factor = root * partial
+            block[:, start : start + functions] += collocation.tables[jet.index] * factor[:, None]
+            shift = shift + partial * jets[jet]
+        block[:, own] = shift * root
+        return block
+
+    # ---------------------------------------------------------------------------------------------------- solution
+
+    def solve(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[Weights, bool]:
+        """Return the weights of the problem linearised at a state, and whether the system is rank deficient."""
+        solutions, rank_deficient = self.solve_all(state, checkpoint)
+        return solutions[0], rank_deficient
+
+    def solve_all(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[list[Weights], bool]:
+        """Do the same, and append the derivatives of the weights with respect to each number of the given unknowns."""
+        linearisation: JetTable | Weights = state if isinstance(state, Weights) else self._around(state)
+        if self.face_fluxes is not None and self.face_fluxes.collocations:
+            self.face_fluxes.rescale(
+                self.collocations, lambda collocation, number: self._coefficients(collocation, number, linearisation)
+            )
+
+        def condense(number: int) -> tuple[PivotBlock, SchurComplement] | None:
+            checkpoint()
+            return self._leaf(number, linearisation)
+
+        with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+            leaves = list(pool.map(condense, range(len(self.mesh.cells))))
+        traces, rank_deficient = solve_traces(
+            self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint
+        )
+        fields, rhs = len(self.problem.fields), self.rhs
+        cells = []
+        for leaf in leaves:
+            solved, deficient = (np.empty((0, rhs)), False) if leaf is None else leaf[0].solve(traces)
+            cells.append(solved.reshape(fields, -1, rhs))
+            rank_deficient |= deficient
+        every = range(rhs)
+        return [
+            Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every
+        ], rank_deficient
+
+    def norm(self, weights: Weights) -> float:
+        """Return the norm of all rows at these weights, scaled as in the last solve; infinite where it is not
+        finite."""
+        total, face_weight = 0.0, self.continuity.face_weight
+        for number, _ in self.mesh.present:
+            own = weights.cells[number]
+            for collocation, root in zip(self.collocations[number], self.roots[number], strict=True):
+                value = collocation.term.expression.value(collocation.known, self._jets(collocation, own))
+                total += float(np.square(value * root).sum())
+            firm = self._constraint_weights(number)
+            for operator in self.continuity.operators[number]:
+                traces = weights.traces[operator.face][: operator.width].reshape(len(operator.projected), -1)
+                for (column, _), projected, complement, trace in zip(
+                    operator.traces, operator.projected, operator.complement, traces, strict=True
+                ):
+                    gap = (
+                        np.square(projected @ own[:, column] - trace).sum()
+                        + np.square(complement @ own[:, column]).sum()
+                    )
+                    total += (face_weight * firm[column]) ** 2 * float(gap)
+        if self.face_fluxes is not None:
+            total += face_weight**2 * self._flux_defect(self.face_fluxes, weights)
+        return float(np.sqrt(total)) if np.isfinite(total) else np.inf
+
+    def _flux_defect(self, face_fluxes: FaceFluxes, weights: Weights) -> float:
+        """Return the sum of squares of the defects of the flux rows."""
+        total = 0.0
+        for number, _ in self.mesh.present:
+            for face_flux in face_fluxes.own[number]:
+                jets = self._jets(face_flux.collocation, weights.cells[number])
+                value = face_flux.collocation.term.expression.value(face_flux.collocation.known, jets)
+                total += face_fluxes.squared_defect(face_flux, value, weights.traces[face_flux.face])
+        return total
+
+    def residuals(self, weights: Weights) -> tuple[Array, Array]:
+        """Return dimensionless root mean squares per leaf: of equations (C,), and of conditions by axis of the normal
+        (C, n)."""
+        dim = self.problem.domain.dim
+        equations, conditions = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
+        for number, cell in self.mesh.present:
+            for collocation in self.collocations[number]:
+                value, _, natural = self._linear(cell, collocation, self._jets(collocation, weights.cells[number]))
+                square = collocation.weights * (value * (self._weight(collocation, number) / natural)) ** 2
+                if collocation.term.kind == "boundary" and isinstance(collocation.term.region, Side):
+                    conditions[number] += square @ collocation.term.region.normals(collocation.points) ** 2
+                else:
+                    equations[number] += square.sum()
+        return np.sqrt(equations), np.sqrt(conditions)
+
+    def losses(self, weights: Weights) -> dict[str, float]:
+        """Return for each name the mean square of the residual over all its points."""
+        sums: dict[str, tuple[float, int]] = {}
+        for number, _ in self.mesh.present:
+            for collocation in self.collocations[number]:
+                value = collocation.term.expression.value(
+                    collocation.known, self._jets(collocation, weights.cells[number])
+                )
+                square = float(np.square(np.broadcast_to(value, len(collocation.points))).sum())
+                total, count = sums.get(collocation.term.name, (0.0, 0))
+                sums[collocation.term.name] = (total + square, count + len(collocation.points))
+        return {name: total / count for name, (total, count) in sums.items()}

@@ -1,0 +1,119 @@
+"""Random problems as users state them: none is confidently wrong, none crashes, and most are solved.
+
+A small part of what ``make randomised COUNT=1000`` runs, always the same seeds.
+"""
+
+from __future__ import annotations
+
+from math import cos, sin
+
+import numpy as np
+import pytest
+from rannpde.pde.cells.cuts import first_tree
+
+import rannpde as rp
+from randomised.classify import OPEN, SOLVED, WRONG, Classified, classify, table
+from randomised.problems import SHAPES, Frame, user_problem
+from rannpde.domains.domain import Domain
+from rannpde.pde.cells.interfaces import Interfaces
+from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual
+
+SEEDS = range(24)
+SECONDS = 120.0
+"""Far more than any of them needs, so that a busy machine does not decide."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_user_problem_is_solved_or_honestly_not(seed):
+    result = classify(user_problem(seed), SECONDS)
+    assert not result.defect, result
+    assert result.outcome == SOLVED, result
+
+
+def test_the_solutions_are_those_of_the_problems():
+    """A manufactured solution leaves nothing in any equation or condition, up to rounding."""
+    for seed in range(100, 112):
+        problem = user_problem(seed).problem()
+        assert problem.exact_solution is not None
+        for name, left in held_out_residual(problem, problem.exact_solution).items():
+            assert left < 1e-9, (seed, name, left)
+
+
+def test_every_kind_of_shape_and_condition_is_drawn():
+    problems = [user_problem(seed) for seed in range(400)]
+    assert {one.kind.split(", ")[1] for one in problems} == set(SHAPES)
+    assert {one.kind.split(", ")[0] for one in problems} == {"stationary", "evolution", "elasticity"}
+    assert {name.split()[0] for one in problems for name in one.conditions} == {"start", "value", "flux", "Robin"}
+    assert max(one.tol for one in problems) > 5e-3
+    assert min(one.tol for one in problems) < 1e-9
+
+
+def test_classes_tell_a_wrong_answer_from_an_honest_one():
+    """The same result is a defect when it claims to have converged, and none when it does not."""
+    one = user_problem(0)
+    rows = [Classified(one, name, 1.0, 1e-6, 1.0) for name in (SOLVED, OPEN, WRONG)]
+    assert [row.defect for row in rows] == [False, False, True]
+    assert "confidently w" in table(rows)
+
+
+# ------------------------------------------------------------------------------- units, position, orientation, decimals
+
+PLAIN: dict[str, Domain] = {
+    "rectangle with a hole": rp.Box(x=(0, 2), y=(0, 1)) - rp.Ball((1, 0.5), 0.25),
+    "L-shape": rp.Box(x=(0, 1), y=(0, 1)) - rp.Box(x=(0.5, 2), y=(0.5, 2)),
+    "disc": rp.Ball((0, 0), 1),
+    "polygon": rp.Polygon([(0, 0), (2, 0), (2, 1), (1, 2), (0, 1)]),
+    "half disc": rp.Ball((0, 0), 1) & rp.HalfSpace((1, 1), 0),
+    "ellipse": rp.Ellipse((1, 0), (2, 1), 0.3),
+}
+
+
+def harmonic(domain: Domain, factor: float, angle: float, shift: tuple[float, float]) -> Problem:
+    """Laplace's equation with the image of Re exp(z/2) under the similarity that moves the shape."""
+    c, s = cos(angle), sin(angle)
+    x, y = f"(x - ({shift[0]!r}))", f"(y - ({shift[1]!r}))"
+    first, second = f"(({c!r})*{x} + ({s!r})*{y})/{factor!r}", f"(({c!r})*{y} - ({s!r})*{x})/{factor!r}"
+    exact = f"exp({first}/2)*cos({second}/2)"
+    moved = (
+        domain.scaled(factor).rotated(angle).translated(*shift) if angle else domain.scaled(factor).translated(*shift)
+    )
+    return Problem("laplace(u) = 0", moved, {"rim": rp.On("boundary", f"u = {exact}")}, exact={"u": exact})
+
+
+@pytest.mark.parametrize("shape", PLAIN)
+@pytest.mark.parametrize("draw", range(2))
+def test_nothing_depends_on_units_position_or_decimals(shape, draw):
+    """A shape in other units and elsewhere: the same iterations up to one, the same accuracy up to a factor."""
+    rng = np.random.default_rng([draw, *map(ord, shape)])
+    frame = Frame.sample(rng, 2)
+    factor = float(f"{rng.uniform(0.2, 5):.2g}") * frame.unit
+    plain = rp.solve(harmonic(PLAIN[shape], 1.0, 0.0, (0.0, 0.0)), tol=1e-7)
+    moved = rp.solve(harmonic(PLAIN[shape], factor, 0.0, frame.origin), tol=1e-7)
+    assert moved.converged
+    assert moved.errors()["u"] <= 1e-7
+    assert abs(len(moved.history.iterations) - len(plain.history.iterations)) <= 1
+    assert len(moved.widths) <= 2 * len(plain.widths)
+
+
+@pytest.mark.parametrize("shape", PLAIN)
+def test_rotated_shapes_are_solved_too(shape):
+    """Rotation changes how cells meet the shape, so only the accuracy is compared."""
+    rng = np.random.default_rng([7, *map(ord, shape)])
+    turned = rp.solve(harmonic(PLAIN[shape], 0.37, round(rng.uniform(0.1, 1.4), 2), (0.3, -1.7)), tol=1e-6)
+    assert turned.converged
+    assert turned.errors()["u"] <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_boxes_with_decimals_get_few_first_cells(seed):
+    """One rounding between a side and the bounds once made a layer of cells 1e-16 thin, and a million others."""
+    rng = np.random.default_rng(seed)
+    digits = 1 + seed % 2
+    width, height = (round(rng.uniform(0.2, 4), digits) for _ in range(2))
+    domain = rp.Box(x=(0, width), y=(0, height)) - rp.Ball((width / 2, height / 2), min(width, height) / 6)
+    problem = Problem("laplace(u) = 0", domain, {"rim": rp.On("boundary", "u = x")})
+    tree = first_tree(problem, 12, 1e-6, CellsTuning(), Interfaces())
+    assert len(tree.leaves) <= 8 * max(width / height, height / width) + 8
+    assert min(leaf.lengths.min() for leaf in tree.leaves) > 0.05 * min(width, height)
