@@ -42,7 +42,7 @@ class BoundaryPieces:
 
 @dataclass(frozen=True, eq=False)
 class CutRule:
-    """A rule on what a domain leaves of a box: points (M, 2) and weights (M,) > 0."""
+    """A rule on what a domain leaves of a box: points (M, 2) and weights (M,) ≥ 0."""
 
     points: Array
     weights: Array
