@@ -501,7 +501,7 @@ ROWS: Mapping[str, Row] = {
     "cantilever": Row(
         cantilever, 1e-5, 1, elements(lambda: cantilever_elements(6, 6)), elements(lambda: cantilever_elements(10, 12))
     ),
-    "Motz": Row(motz, 1e-8, 3, elements(lambda: fem.motz(10, 12)), elements(lambda: fem.motz(13, 18))),
+    "Motz": Row(motz, 1e-8, 3, elements(lambda: fem.motz(10, 12)), elements(lambda: fem.motz(14, 26))),
     "inclusion": Row(
         inclusion, 1e-6, 5, elements(lambda: fem.inclusion(8, 8, 100.0)), elements(lambda: fem.inclusion(11, 14, 100.0))
     ),

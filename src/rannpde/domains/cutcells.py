@@ -115,12 +115,18 @@ def arc_shares(arcs: Arcs, number: Array, axis: int, value: Array) -> Array:
     return share
 
 
+def planar_outline(domain: Domain) -> Planar:
+    """The boundary of a domain in the plane, which shapes have found already when they were stated."""
+    known = getattr(domain, "engine", None)
+    return known if isinstance(known, Planar) else Planar.of(domain.tree)
+
+
 class BoxClipper:
     """Clips boxes by one domain in the plane, whose boundary is found once."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        outline = Planar.of(domain.tree)
+        outline = planar_outline(domain)
         self.size = outline.size
         self.arcs = [arcs for arcs in outline.monotone_in_both() if len(arcs)]
 

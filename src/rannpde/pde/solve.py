@@ -27,6 +27,7 @@ from rannpde.pde.lines.response.influence import functions_march
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
+from rannpde.pde.residual import apart
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.weak.method import WeakCells
 
@@ -39,6 +40,8 @@ METHODS: dict[str, type[Lines] | type[WeakCells] | type[Cells] | type[Collocatio
 }
 """In the order in which they are tried."""
 
+CHECK_POINTS = 2000
+"""Points at which two methods are compared."""
 SMALLEST_TOLERANCE = 1e-13
 """Below this, float64 and the conditioning of random features leave nothing to ask for."""
 
@@ -101,7 +104,28 @@ def _solution(
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), monitor)
     chosen, why = _chosen(problems[0], method)
-    return chosen.solve(problems[0], tol, _generator(rng), monitor, why)
+    found = chosen.solve(problems[0], tol, _generator(rng), monitor, why)
+    return _more_digits(found, problems[0], tol, rng, monitor) if method is None else found
+
+
+AGREEMENT = 3.0
+"""Estimates of a weak solution within which a strong one must lie to be taken in its place."""
+
+
+def _more_digits(found: Solution, problem: Problem, tol: float, rng: Rng, monitor: Monitor) -> Solution:
+    """The same, or where the weak form came to the end of its digits, a strong solution that agrees with it.
+
+    Alone, least squares of the strong form may converge to a wrong function; two methods with different errors do not.
+    """
+    strong = Cells()
+    if found.method.name != WeakCells.name or found.status is not Status.STALLED or monitor.exhausted:
+        return found
+    if strong.obstacles(problem):
+        return found
+    other = strong.solve(problem, tol, _generator(rng), monitor.rest(), "the weak form has no more digits, and agrees")
+    points = problem.domain.sample(CHECK_POINTS, rng=20_072)
+    gap = apart(found.function(points), other.function(points))
+    return other if other.converged and gap <= AGREEMENT * found.estimate else found
 
 
 @dataclass(frozen=True)
@@ -139,7 +163,7 @@ class Identify:
             wanted = Cells(time_stepping=False)
 
         def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
-            chosen, why = _chosen(problem, wanted)
+            chosen, why = _chosen(problem, wanted, without=(WeakCells.name,))  # models stand on the strong form
             rest = monitor.rest()
             if isinstance(chosen, Lines) and isinstance(like, Evolved):
                 return chosen.solve(problem, own, seed, rest, why, like)
@@ -266,8 +290,8 @@ def _plain_settings(kind: type[Any]) -> list[str]:
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
-def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]:
-    """The method and why it was taken."""
+def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
+    """The method and why it was taken; ``without`` : names of those that are not taken unless they are asked for."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
@@ -284,7 +308,9 @@ def _chosen(problem: Problem, method: Method | str | None) -> tuple[Method, str]
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
     found: list[str] = []
-    for kind in METHODS.values():
+    for name, kind in METHODS.items():
+        if name in without:
+            continue
         one = kind()
         reasons = one.obstacles(problem) or one.drawbacks(problem)
         if not reasons:

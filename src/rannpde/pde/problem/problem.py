@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import sympy
 
 from rannpde.arrays import Array
@@ -32,6 +33,7 @@ from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.measurements import Measurement, measurement
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
+from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
@@ -58,6 +60,7 @@ class Problem:
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
     variation : where its data vary, if that can be known
+    elliptic : the system in divergence form that a weak formulation integrates by parts, or why there is none
 
     >>> from rannpde.domains import Interval
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"boundary": "u = sin(x)"})
@@ -80,6 +83,7 @@ class Problem:
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
     variation: Variation | None = field(init=False, repr=False)
+    elliptic: DivergenceSystem | NoDivergenceForm = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
@@ -122,10 +126,17 @@ class Problem:
         object.__setattr__(self, "obstacles", obstacles)
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
+        object.__setattr__(self, "elliptic", self._in_divergence_form())
+
+    def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
+        try:
+            return divergence_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
+        except NoDivergenceForm as reason:
+            return reason
 
     def _take_from(self, forward: Problem) -> None:
         """Whether all unknowns occur; the rest was checked with the guesses in their place."""
-        for key in ("limits", "obstacles", "forms", "variation"):
+        for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
             object.__setattr__(self, key, getattr(forward, key))
         said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
         said |= {jet.field for one in self.measurements for jet in one.expression.jets}

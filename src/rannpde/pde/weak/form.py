@@ -24,7 +24,7 @@ from rannpde.arrays import Array
 from rannpde.domains.sides import Side
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
-from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm, divergence_system
+from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
 
 SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
@@ -146,7 +146,9 @@ def weak_form(problem: Problem) -> WeakForm:
     (True, [[0.0, 1.0], [1.0, 0.0]])
     """
     bounds = np.asarray(problem.domain.bounds, dtype=float)
-    system = divergence_system(problem.expressions, problem.vocabulary, bounds)
+    system = problem.elliptic
+    if isinstance(system, NoDivergenceForm):
+        raise NoDivergenceForm(*system.args)
     for term in problem.constraints:
         if term.kind != "boundary" or not isinstance(term.region, Side):
             raise NoDivergenceForm(f"condition {term.name!r} is no condition on the boundary")

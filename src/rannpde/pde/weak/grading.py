@@ -16,8 +16,8 @@ from numpy.polynomial.legendre import Legendre, leggauss
 from scipy.linalg import eigh
 
 from rannpde.arrays import Array
+from rannpde.domains.cutcells import planar_outline
 from rannpde.domains.pieces import Curves, CutSide
-from rannpde.domains.planar import Planar
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.form import WeakForm
@@ -66,7 +66,7 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
         key = next((k for k in found if np.allclose(k, point, atol=1e-9 * size)), (float(point[0]), float(point[1])))
         found[key] = min(exponent, found.get(key, np.inf))
 
-    outline = Planar.of(domain.tree)
+    outline = planar_outline(domain)
     size = outline.size
     for vertex in outline.vertices:
         before = vertex.point - BESIDE * size * vertex.arriving

@@ -109,7 +109,7 @@ class WeakCells:
             )  # fmt: skip
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
 
-        loop = AdaptiveLoop(theta=self.settings.theta)
+        loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(problem.domain.dim < 3):
             try:
                 outcome = loop.run(discretisation, discretisation.first(), tol, lambda: monitor.exhausted, tell)

@@ -17,6 +17,7 @@ class WeakSettings:
     more_nodes, curved_nodes : Gauss nodes along an axis beyond the degree, and where cells have curved sides
     coercivity : penalty over the least for which the form is coercive; any number above 1 will do in theory
     theta : share of the squared indicators that marked cells hold (Dörfler)
+    patience : iterations in a row that may fail to lower the estimate: at the end of the digits each costs more
     degree, most_degree : degree of the first solve at tol = 1 and what each digit adds; highest, by dimension: beyond,
         the cutoff leaves no further functions
     first_cells : along the shortest side, by dimension
@@ -40,6 +41,7 @@ class WeakSettings:
     curved_nodes: int = 10
     coercivity: float = 2.0
     theta: float = 0.8
+    patience: int = 2
     degree: tuple[float, float] = (4.0, 0.7)
     most_degree: tuple[int, int, int] = (16, 12, 8)
     first_cells: tuple[int, int, int] = (2, 2, 1)
