@@ -1,9 +1,11 @@
 # make run   the main job, with figures to look at     make test   the test suite
 # make lint  style and types                           make bench  speed, as ratios measured side by side
-# make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html
+# make pinnacle  the field's public benchmark: every case, half an hour, results/pinnacle/report.html (CASES="wave-1d": some)
+# make peers PEERS=/path/to/python  other libraries, where that Python has them, beside this one
 # make sensitivity  every empirical number of the solvers halved and doubled, about an hour
 # make docs  the site, with its gallery, in docs/_build/html (RANNPDE_SMALL=1: a small gallery)
 # make dist  the wheel, checked in an empty environment
+# make smoke PYTHON=python3.13  a minute of tests on another Python
 # make fuzz  a hundred thousand hostile statements and files
 # make honesty COUNT=5000  random problems with known solutions: is anything called converged and wrong?
 # make randomised COUNT=1000  random problems as users state them: solved, honestly not, refused, or defective?
@@ -14,15 +16,29 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 COUNT ?= 1000
+CASES ?=
+PEERS ?= $(BIN)/python
 SECONDS ?= 30
 
-.PHONY: run test fuzz honesty randomised lint format bench pinnacle sensitivity docs dist clean
+.PHONY: run test smoke fuzz honesty randomised lint format bench pinnacle peers sensitivity docs dist clean
 
 run: $(READY)
 	$(BIN)/rannpde reproduce --quick
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# the least that another Python must pass, in an environment of its own that is thrown away: make smoke PYTHON=python3.13
+SMOKE := tests/test_names.py tests/test_grammar.py tests/network/test_network.py tests/pde/test_entry.py \
+  tests/studies/run/test_records.py
+
+smoke:
+	rm -rf build/smoke
+	$(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --editable . pytest hypothesis mpmath
+	OPENBLAS_NUM_THREADS=1 build/smoke/bin/python -m pytest -q $(SMOKE)
+	rm -rf build/smoke
 
 fuzz: $(READY)
 	RANNPDE_FUZZ=100000 $(BIN)/python -m pytest -q -s tests/fuzz
@@ -43,17 +59,20 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python benchmarks/fit.py
-	$(BIN)/python benchmarks/reproduce.py
-	$(BIN)/python benchmarks/theory.py
-	$(BIN)/python benchmarks/solve.py
-	$(BIN)/python benchmarks/evolve.py
+	$(BIN)/python -m benchmarks.fit
+	$(BIN)/python -m benchmarks.paper
+	$(BIN)/python -m benchmarks.theory
+	$(BIN)/python -m benchmarks.solve
+	$(BIN)/python -m benchmarks.evolve
 
 pinnacle: $(READY)
-	$(BIN)/rannpde bench pinnacle
+	$(BIN)/python -m benchmarks.pinnacle $(CASES)
+
+peers: $(READY)
+	$(BIN)/python -m benchmarks.peers --python $(PEERS)
 
 sensitivity: $(READY)
-	$(BIN)/python benchmarks/sensitivity.py
+	$(BIN)/python -m benchmarks.sensitivity
 
 docs: .venv/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html

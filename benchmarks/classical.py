@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rannpde.bench.rivals import chebyshev
-from rannpde.bench.rivals.chebyshev import grid, interpolation, tensor
-from rannpde.bench.rivals.chebyshev import points_of as chebyshev_points
-from rannpde.bench.rivals.steady import navier_stokes
+from benchmarks.reference_solvers import chebyshev
+from benchmarks.reference_solvers.chebyshev import grid, interpolation, tensor
+from benchmarks.reference_solvers.chebyshev import points_of as chebyshev_points
+from benchmarks.reference_solvers.steady import navier_stokes
 
 __all__ = ["chebyshev_points", "interpolation", "navier_stokes"]  # for the benchmarks beside this one
 Array = np.ndarray

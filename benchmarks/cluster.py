@@ -1,8 +1,8 @@
 """What Dask costs: the same fit here and on a LocalCluster, memory of the workers, bytes moved, weak scaling.
 
-    python benchmarks/cluster.py                     all tables, for a quiet machine with two cores: minutes
-    python benchmarks/cluster.py --only overhead
-    python benchmarks/cluster.py --points 1e6        the same tables with fewer points
+    python -m benchmarks.cluster                     all tables, for a quiet machine with two cores: minutes
+    python -m benchmarks.cluster --only overhead
+    python -m benchmarks.cluster --points 1e6        the same tables with fewer points
 
 Blocks are made where they are summed, here and there by the same function, so that both sides do the same work. The
 numbers of docs/scaling.md come from here. Seconds depend on the machine and on what else it does; compare the ratios.

@@ -1,9 +1,9 @@
 """Evolution equations to many digits, beside a classical spectral solver of the same accuracy, in one run.
 
-    python benchmarks/evolve.py                     the whole table, some minutes
-    python benchmarks/evolve.py --only burgers kdv
-    python benchmarks/evolve.py --small             loose tolerances, to see that it runs
-    python benchmarks/evolve.py --slower 10         on a busy machine: limits ten times longer
+    python -m benchmarks.evolve                     the whole table, some minutes
+    python -m benchmarks.evolve --only burgers kdv
+    python -m benchmarks.evolve --small             loose tolerances, to see that it runs
+    python -m benchmarks.evolve --slower 10         on a busy machine: limits ten times longer
 
 Ours: ``solve(problem, tol=…)`` and nothing else, with three times the target's seconds. Classical: Chebyshev or Fourier
 collocation with SciPy's Radau (with the exact Jacobian) or ETDRK4, its number of nodes chosen by hand for the accuracy;
@@ -25,11 +25,11 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.sparse import diags_array
 
-import classical
 import rannpde as rp
-from classical import Array, Function, barycentric, chebyshev_points
-from rannpde.bench.rivals.fourier import Waves, carried, gray_scott_rate
-from rannpde.bench.rivals.fourier import square as fourier_square
+from benchmarks import classical
+from benchmarks.classical import Array, Function, barycentric, chebyshev_points
+from benchmarks.reference_solvers.fourier import Waves, carried, gray_scott_rate
+from benchmarks.reference_solvers.fourier import square as fourier_square
 from rannpde.pde.zoo import zoo
 
 TIMES = 1000

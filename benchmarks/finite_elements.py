@@ -3,7 +3,7 @@
 NGSolve is a dependency of this benchmark only: ``pip install ngsolve``. Meshes follow circles and spheres with curved
 elements of the order of the functions; corners are refined geometrically. Inner unknowns are eliminated element by
 element, the rest by a direct solver. Scalar equations, heat, steady flow and most meshes come from
-``rannpde.bench.rivals``; here is what the public benchmark has no case of.
+``benchmarks.reference_solvers``; here is what the public benchmark has no case of.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import sympy
 
-from rannpde.bench.rivals.elements import Elements, scalar, solved
-from rannpde.bench.rivals.extra import ng, occ
-from rannpde.bench.rivals.meshes import plane
+from benchmarks.reference_solvers.elements import Elements, scalar, solved
+from benchmarks.reference_solvers.extra import ng, occ
+from benchmarks.reference_solvers.meshes import plane
 
 try:
     import netgen.meshing as meshing

@@ -1,8 +1,8 @@
 """Speed of fits as ratios, every pair measured side by side in one run, best of several.
 
     make bench                       all tables, a few minutes
-    python benchmarks/fit.py --only nufft
-    python benchmarks/fit.py --small  the same code on sizes of a second, to see that it runs
+    python -m benchmarks.fit --only nufft
+    python -m benchmarks.fit --small  the same code on sizes of a second, to see that it runs
 
 Seconds depend on the machine and on what else it does; the ratios are what to compare.
 """

@@ -1,9 +1,9 @@
 """Shapes: nothing given but the error wanted, beside finite elements of high order, as a table in Markdown.
 
-    python benchmarks/geometry.py                       # every row, one at a time
-    python benchmarks/geometry.py 2d-C L-shape          # these rows
-    python benchmarks/geometry.py --seconds 120         # time allowed to a solve (three times the goal's unless given)
-    python benchmarks/geometry.py --pictures gallery    # also a picture of each solution in that folder
+    python -m benchmarks.geometry                       # every row, one at a time
+    python -m benchmarks.geometry 2d-C L-shape          # these rows
+    python -m benchmarks.geometry --seconds 120         # time allowed to a solve (three times the goal's unless given)
+    python -m benchmarks.geometry --pictures gallery    # also a picture of each solution in that folder
 
 Errors are relative L² on fresh points, the largest over the fields that count: against an exact or manufactured
 solution, or else against finer finite elements (two orders more on a finer mesh; how far those are from the ones in
@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 import sympy
 
-import finite_elements as fem
 import rannpde as rp
-from classical import Array, Function
-from finite_elements import COORDINATES
-from rannpde.bench.rivals import meshes
-from rannpde.bench.rivals.elements import Elements, flow, heated, scalar
+from benchmarks import finite_elements as fem
+from benchmarks.classical import Array, Function
+from benchmarks.finite_elements import COORDINATES
+from benchmarks.reference_solvers import meshes
+from benchmarks.reference_solvers.elements import Elements, flow, heated, scalar
 
 FRESH = 4000
 GRACE = 240.0

@@ -1,9 +1,9 @@
 """Unknown numbers and functions from noisy values, beside SciPy's least squares through a classical solver.
 
-    python benchmarks/inverse.py                        the whole table, some minutes
-    python benchmarks/inverse.py --only burgers lorenz --draws 10
-    python benchmarks/inverse.py --coverage 200         how often 95 % intervals hold the truth, small problems
-    python benchmarks/inverse.py --coverage 50 --only decay     draws are kept: what was interrupted goes on
+    python -m benchmarks.inverse                        the whole table, some minutes
+    python -m benchmarks.inverse --only burgers lorenz --draws 10
+    python -m benchmarks.inverse --coverage 200         how often 95 % intervals hold the truth, small problems
+    python -m benchmarks.inverse --coverage 50 --only decay     draws are kept: what was interrupted goes on
 
 Ours: ``solve(problem, tol=…)`` and nothing else. Classical: ``scipy.optimize.least_squares`` through a spectral solver
 or ``solve_ivp``, nodes and steps chosen by hand, from the same guesses and the same values. Noise is relative to the
@@ -33,11 +33,11 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import binom
 
-import evolve
 import rannpde as rp
-from classical import Array, Function
-from inverse_cases import CASES, DRAWN, SMALL, Case
-from rannpde.pde.inverse.identify import Rounds
+from benchmarks import evolve
+from benchmarks.classical import Array, Function
+from benchmarks.inverse_cases import CASES, DRAWN, SMALL, Case
+from rannpde.pde.inverse.identify import OuterIterations
 from rannpde.pde.inverse.uncertainty import Uncertainty
 from rannpde.pde.monitor import Monitor
 
@@ -205,11 +205,13 @@ def fits_of(case: Case, noise: float) -> Callable[[int], Draw]:
     """Seed → a fit. All share the discretisation of a fit to exact values, and begin there: only the noise is new.
 
     The discretisation's error, which that fit found to be far below what the noise leaves uncertain, is the same for
-    all; every fit is a search of its own, with its own strengths of priors and its own intervals.
+    all; every fit is a search of its own, with its own path of priors and its own intervals.
     """
     problem = case.smooth(noise)
     monitor = Monitor()
-    search = Rounds([problem], case.tol, rp.Identify().solver([problem], monitor), np.random.default_rng(0), monitor)
+    search = OuterIterations(
+        [problem], case.tol, rp.Identify().solver([problem], monitor), np.random.default_rng(0), monitor
+    )
     search.run()
 
     def fit(seed: int) -> Draw:

@@ -9,9 +9,9 @@ import numpy as np
 import sympy
 from scipy.integrate import solve_ivp
 
-import evolve
 import rannpde as rp
-from classical import Array, Function, chebyshev_points, interpolation
+from benchmarks import evolve
+from benchmarks.classical import Array, Function, chebyshev_points, interpolation
 from rannpde.pde.zoo.cole_hopf import ColeHopf
 
 STEPS = evolve.TIMES

@@ -1,8 +1,8 @@
 """Put what was measured into the pages: the public table in docs/benchmarks.md and, shorter, in README.md.
 
-    rannpde bench pinnacle                          # records in results/pinnacle
-    python benchmarks/publish.py                    # both pages, from these records and the tables of the truths
-    python benchmarks/publish.py results/idle       # from another folder
+    python -m benchmarks.pinnacle                   # records in results/pinnacle
+    python -m benchmarks.publish                    # both pages, from these and the reference solutions
+    python -m benchmarks.publish results/idle       # from another folder
 
 Rows of cases that the folder has no record of stay as they are. The short table is made of the long one, so that they
 cannot differ; a test holds them to that.
@@ -15,14 +15,14 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rannpde.bench.page import HEAD, markdown, result_table
-from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import BenchRecord, read_record
-from rannpde.bench.truth import read_truth
+from benchmarks.harness.page import HEAD, markdown, result_table
+from benchmarks.harness.record import BenchRecord, read_record
+from benchmarks.harness.reference_solution import read_reference
+from benchmarks.pinnacle.table import CASES
 from rannpde.studies.show.chapter import Table
 
 ROOT = Path(__file__).parents[1]
-PAGE, README, TRUTHS = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "benchmarks" / "truth"
+PAGE, README, REFERENCES = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "benchmarks" / "references"
 SHORT = ("case", "best published", "rannpde", "estimate", "seconds", "classical solver", "wins")
 Row = tuple[str, ...]
 
@@ -60,7 +60,9 @@ def long_rows(records: Mapping[str, BenchRecord], old: Sequence[Row]) -> list[Ro
         record = records.get(case.name)
         found = result_table([case], [record]).rows[0] if record is not None else was.get(case.title)
         if found is None:
-            raise SystemExit(f"{case.title} has neither a record nor a row: run rannpde bench pinnacle {case.name}")
+            raise SystemExit(
+                f"{case.title} has neither a record nor a row: run python -m benchmarks.pinnacle {case.name}"
+            )
         rows.append(tuple(found))
     return rows
 
@@ -75,7 +77,7 @@ def short_row(row: Row) -> Row:
     ours = cell["error"] if reached(row) else f"{cell['error']} (goal {goal})"
     late = "" if cell["verdict"] != "accurate, late" else f" (goal {time.removesuffix(' s')})"
     return (
-        cell["case"], cell["best published"], ours, cell["estimate"], cell["seconds"] + late, theirs, cell["wins"],
+        cell["case"], cell["best published"], ours, cell["estimate"], cell["seconds"] + late, theirs, cell["better"],
     )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def summary(rows: Sequence[Row]) -> str:
     below = sum(float(cell["error"]) < float(cell["best published"]) for cell in known)
     in_time = sum(cell["verdict"] == "met" for cell in cells)
     valid = sum(cell["best published"] != "invalid" for cell in cells)
-    classical = sum(cell["wins"] not in ("rannpde", "–") for cell in cells)
+    classical = sum(cell["better"] not in ("rannpde", "–") for cell in cells)
     return (
         f"{sum(map(reached, rows))} of {len(rows)} cases reach the goal's error, {in_time} of them within its seconds; "
         f"{below} of {valid} are below the best published error of a trained network; the classical solver of the same "
@@ -99,14 +101,14 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def truth_rows() -> list[Row]:
+def reference_rows() -> list[Row]:
     """Case, solver and what its grids are, the finest, what it is known to, and the goal."""
     rows = []
-    for case in sorted((case for case in CASES.values() if case.truth), key=lambda case: case.title):
-        lines = (TRUTHS / f"{case.truth}.txt").read_text(encoding="utf-8").splitlines()
+    for case in sorted((case for case in CASES.values() if case.reference), key=lambda case: case.title):
+        lines = (REFERENCES / f"{case.reference}.txt").read_text(encoding="utf-8").splitlines()
         finest = re.split(r"\s{2,}", lines[lines.index("", 4) - 1])[0]
         label = lines[0].removeprefix(f"{case.title}: ")
-        rows.append((case.title, label, finest, f"{read_truth(case.truth).accuracy:.1e}", f"{case.goal:.0e}"))
+        rows.append((case.title, label, finest, f"{read_reference(case.reference).accuracy:.1e}", f"{case.goal:.0e}"))
     return rows
 
 
@@ -114,8 +116,8 @@ def publish(records: Mapping[str, BenchRecord]) -> None:
     """Both pages."""
     old = rows_of(between(PAGE.read_text(encoding="utf-8"), "pinnacle")[1])
     rows = long_rows(records, old)
-    truths = Table("", ("case", "solver: grid", "finest", "known to", "goal"), tuple(truth_rows()))
-    replaced(PAGE, {"pinnacle": markdown(Table("", HEAD, tuple(rows))), "truths": markdown(truths)})
+    references = Table("", ("case", "solver: grid", "finest", "known to", "goal"), tuple(reference_rows()))
+    replaced(PAGE, {"pinnacle": markdown(Table("", HEAD, tuple(rows))), "reference-solutions": markdown(references)})
     short = Table("", SHORT, tuple(map(short_row, rows)))
     replaced(README, {"pinnacle": summary(rows) + markdown(short)})
 

@@ -1,18 +1,18 @@
 """What the empirical numbers of the solvers are worth: each is halved and doubled over a fixed set of problems.
 
-    python benchmarks/sensitivity.py                        all fields, about an hour
-    python benchmarks/sensitivity.py finer placement.flat   these fields, by name or with the group before it
-    python benchmarks/sensitivity.py --used                 only which fields change anything at all
-    python benchmarks/sensitivity.py --off                  what each rule is worth: all without it
-    python benchmarks/sensitivity.py --list                 the fields and their values
-    python benchmarks/sensitivity.py --problems heat wave   on these problems of the set
+    python -m benchmarks.sensitivity                        all fields, about an hour
+    python -m benchmarks.sensitivity refinement placement.flat these fields, by name or with the group before it
+    python -m benchmarks.sensitivity --used                 only which fields change anything at all
+    python -m benchmarks.sensitivity --off                  what each rule is worth: all without it
+    python -m benchmarks.sensitivity --list                 the fields and their values
+    python -m benchmarks.sensitivity --problems heat wave   on these problems of the set
 
-Tuples are changed as a whole, whole numbers stay whole and at least 1. Factors of growth change by their excess over 1,
-and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems; with the
-worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where both
-changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise`` marks
-those that change no more than another seed does. Both are candidates for deletion: ``--off`` tells whether the rule
-that a number belongs to is needed at all.
+Tuples are changed as a whole, whole numbers stay whole and at least 1. SchurFactors of growth change by their excess
+over 1, and shares between ½ and 1 go halfway to 1 instead of beyond it. Ratios are geometric means over the problems;
+with the worst error in brackets; CPU seconds, since they bear other work on the machine. ``same`` marks fields where
+both changes leave every result as it was, to the last bit: the set does not use them, or nobody needs them. ``noise``
+marks those that change no more than another seed does. Both are candidates for deletion: ``--off`` tells whether the
+rule that a number belongs to is needed at all.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SEEDS = (1, 2)
 """Of the runs that tell how much a result changes with the draw alone."""
 BUDGET = 60.0
 """Seconds allowed for each solve; one that does not heed it is stopped after three times as many."""
-GROWTH = ("finer", "tighter", "mode_growth", "mode_step", "factor")
-"""Factors from one iteration to the next, which mean nothing below 1."""
+GROWTH = ("refinement", "finer", "tolerance_factor", "tighter", "mode_growth", "mode_factor", "factor")
+"""SchurFactors from one iteration to the next, which mean nothing below 1."""
 TIME_NOISE = 1.25
 """Ratios of CPU seconds nearer to 1 than this are noise."""
 
@@ -352,65 +352,65 @@ def scaled(name: str, value: Any, factor: float) -> Any:
 
 
 OFF: dict[str, Any] = {
-    "lines.early": (),
-    "lines.tighter": 1.0,
-    "lines.least_share": 1.0,
-    "lines.foreign_share": 0.3,
-    "lines.finer": 1.0,
+    "lines.first_tolerances": (),
+    "lines.tolerance_factor": 1.0,
+    "lines.least_amplitude": 1.0,
+    "steps.scipy_share": 0.3,
+    "lines.refinement": 1.0,
     "lines.rough_ratio": np.inf,
-    "lines.hopeless": np.inf,
+    "lines.width_excess": np.inf,
     "lines.uniform_share": 0.0,
-    "lines.loose_nodes": 1.0,
-    "lines.stretches": (1.0,),
-    "lines.product_density": 1.0,
-    "lines.unresolved": np.inf,
-    "lines.much_finer": 1.0,
-    "lines.felt": 0.0,
-    "lines.slow_newton": np.inf,
+    "lines.weak_node_share": 1.0,
+    "lines.length_factors": (1.0,),
+    "lines.tensor_density": 1.0,
+    "lines.unresolved_share": np.inf,
+    "lines.restart_refinement": 1.0,
+    "lines.pressure_cutoff": 0.0,
+    "lines.slow_contraction": np.inf,
     "lines.tail_share": np.inf,
-    "lines.scouting": 0,
-    "lines.exponential_from": np.inf,
+    "lines.pilot_power": 0,
+    "lines.exponential_above": np.inf,
     "lines.resolved_padding": 3.0,
-    "lines.kept_share": 0.0,
+    "lines.truncation_share": 0.0,
     "lines.growth_work": np.inf,
     "lines.window_counts": (),
-    "steps.lengths_per_step": np.inf,
-    "collocation.ill_share": 1.0,
-    "collocation.alike": np.inf,
+    "steps.scales_per_step": np.inf,
+    "collocation.ill_posed_factor": 1.0,
+    "collocation.similar_residual_ratio": np.inf,
     "collocation.few_coordinates_from": 99,
     "collocation.condition_weight": 1.0,
-    "collocation.focus_share": 0.0,
-    "collocation.rough": np.inf,
+    "collocation.focus_fraction": 0.0,
+    "collocation.placement_residual": np.inf,
     "placement.free": 0.0,
     "placement.uniform": 0.0,
     "placement.flat": 0.0,
     "learning.free": 0.0,
     "learning.freer": 0.2,
     "learning.idle": 0,
-    "cells.spread": (1.0, 1.0),
-    "cells.shake": (0.0, 0.0, 0.0),
-    "cells.first_cuts": (0, 0, 0),
+    "cells.frequency_spread": (1.0, 1.0),
+    "cells.jitter": (0.0, 0.0, 0.0),
+    "cells.first_splits": (0, 0, 0),
     "cells.face_weight": (1.0, 1.0, 1.0),
     "cells.condition_weight": (1.0, 1.0, 1.0),
-    "cells.corner": 0.0,
-    "cells.coarser": (0, 0, 0),
+    "cells.corner_exponent": 0.0,
+    "cells.trace_degree_reduction": (0, 0, 0),
     "cells.trace_cutoff": 1e-13,
-    "cells.strongest": 1.0,
-    "cells.leaving": 0.0,
-    "cells.loose": np.inf,
-    "cells.alike": 1.0,
-    "cells.per_cell": np.inf,
-    "cells.worst": 0.0,
-    "cells.cornered": 0.7,
-    "cells.least": 1.0,
-    "cells.direction": 0.0,
-    "cells.bend": 0.0,
-    "cells.slow": 1.0,
-    "cells.vain": np.inf,
-    "cells.worth": 0,
-    "cells.many_stages": 0.0,
-    "cells.first_level": 0,
-    "cells.tighter": 1.0,
+    "cells.largest_contrast_weight": 1.0,
+    "cells.outflow_exponent": 0.0,
+    "cells.outflow_misfit": np.inf,
+    "cells.similar_mesh_ratio": 1.0,
+    "cells.variation_per_cell": np.inf,
+    "cells.marking_fraction": 0.0,
+    "cells.singular_estimator_factor": 0.7,
+    "cells.min_gain": 1.0,
+    "cells.anisotropy_threshold": 0.0,
+    "cells.curvature_threshold": 0.0,
+    "cells.slowest_contraction": 1.0,
+    "cells.spatial_error_ratio": np.inf,
+    "cells.steps_per_factor": 0,
+    "cells.five_stage_tolerance": 0.0,
+    "cells.first_step_level": 0,
+    "cells.step_tolerance_reduction": 1.0,
 }
 """Values with which a rule does nothing."""
 
@@ -569,7 +569,7 @@ def shown(value: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("fields", nargs="*", help="names, such as finer or placement.flat; all unless given")
+    parser.add_argument("fields", nargs="*", help="names, such as refinement or placement.flat; all unless given")
     parser.add_argument("--problems", nargs="*", default=[], help="names of problems; all unless given")
     parser.add_argument("--used", action="store_true", help="only tell which fields change anything at all")
     parser.add_argument("--off", action="store_true", help="only tell what changes without each rule")

@@ -1,9 +1,9 @@
 """Solving from the equations: error, target, best supervised fit in the same features, and time, in one run.
 
-    python benchmarks/solve.py                 # both tables
-    python benchmarks/solve.py poisson wave    # the cases whose name contains one of the words
-    python benchmarks/solve.py --free          # the second table only
-    python benchmarks/solve.py --slower 10     # on a busy machine: limits ten times longer
+    python -m benchmarks.solve                 # both tables
+    python -m benchmarks.solve poisson wave    # the cases whose name contains one of the words
+    python -m benchmarks.solve --free          # the second table only
+    python -m benchmarks.solve --slower 10     # on a busy machine: limits ten times longer
 
 First problems of the zoo by collocation with given settings. ``ratio`` is the total time over the time inside
 orthogonal least-squares factorisations (target: at most 3). ``fit`` is the relative L² error of the best least-squares
@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-import classical
 import rannpde as rp
-from classical import Array, Function
+from benchmarks import classical
+from benchmarks.classical import Array, Function
 from rannpde.fitting.orthogonal import Factor
 from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.subdomains import SubdomainNetwork, locate

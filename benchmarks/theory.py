@@ -1,7 +1,7 @@
 """Speed of the ridgelet transform: 10⁵ parameter triples of each kind of function, against the limits of the design.
 
-python benchmarks/theory.py
-python benchmarks/theory.py --small   the same code on few triples, to see that it runs
+python -m benchmarks.theory
+python -m benchmarks.theory --small   the same code on few triples, to see that it runs
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import pytest
 from scipy.special import ellipe
 
 from rannpde.domains import Ball, Box
-from rannpde.domains.formed import Curve, Implicit
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
+from rannpde.domains.shapes.formed import Curve, Implicit
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
 
 SQUARE = Box(x=(0, 1), y=(0, 1))
 PLATE = Box(x=(0, 4), y=(0, 2)) - Box(x=(0, 2), y=(1, 2)) - Ball((3, 1), 0.2, name="hole")

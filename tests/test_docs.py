@@ -85,3 +85,21 @@ def test_docstrings_become_sections_of_numpydoc(monkeypatch):
         "Parameters", "----------", "points :", "    array (M, 2)", "    of the plane", "rng :", "    a seed",
         "tol :", "    the error", "", "Examples", "--------", ">>> 1", "1",
     ]  # fmt: skip
+
+
+def test_the_picture_of_the_layers_is_that_of_the_imports(monkeypatch):
+    """If this fails: python docs/_ext/layers.py."""
+    monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "_ext"), *sys.path])
+    import layers
+
+    text = layers.PAGE.read_text("utf-8")
+    assert text.split(layers.BEGIN)[1].split(layers.END)[0] == layers.picture()
+
+
+def test_every_word_of_the_glossary_has_a_sentence_and_a_reference():
+    rows = [row.split("|")[1:-1] for row in (ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()[6:]]
+    assert len(rows) > 25
+    for word, sentence, reference in rows:
+        assert word.strip()
+        assert sentence.strip().endswith(".")
+        assert reference.strip()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rannpde.errors import InputError
 from rannpde.grammar import (
-    DEPTH_LIMIT,
     LENGTH_LIMIT,
+    NESTING_LIMIT,
     Binary,
     Name,
     Negative,
@@ -154,7 +154,7 @@ def test_limits_leave_room_for_real_equations():
     long_sum = "u_t = " + " + ".join(f"sin({k}*x)" for k in range(300))
     assert len(long_sum) < LENGTH_LIMIT
     assert len(read(long_sum, WORDS).formula.args) == 300
-    depth = DEPTH_LIMIT - 2
+    depth = NESTING_LIMIT - 2
     assert str(build("(" * depth + "x" + ")" * depth, WORDS)) == "x"
 
 

@@ -1,4 +1,4 @@
-"""The ladder of imports: each package uses only what stands below it, and inside ``pde`` each part likewise."""
+"""The ladder of imports: each package uses only those below it, and so do the parts of ``pde`` and ``domains``."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -36,8 +36,7 @@ BELOW = {
     "plotting": {"network", "domains", "fitting", "pde"},
     "sklearn": {"network", "domains", "fitting"},
     "studies": {"network", "domains", "fitting", "pde", "theory", "plotting"},
-    "bench": {"network", "domains", "fitting", "pde", "plotting", "studies"},
-    "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies", "bench"},
+    "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies"},
 }
 STATED = {"statement", "functions", "residual", "problem"}
 BELOW_IN_PDE = {
@@ -49,20 +48,53 @@ BELOW_IN_PDE = {
     "budget": set(),
     "monitor": {"budget"},
     "solution": {"problem", "monitor"},
+    "forward_model": STATED | {"monitor", "solution"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
     "initial": STATED,
-    "collocation": STATED | {"monitor", "solution", "start"},
-    "cells": STATED | {"monitor", "solution", "start", "initial"},
-    "lines": STATED | {"monitor", "solution"},
+    "intrinsic": STATED,
+    "time": {"monitor"},
+    "collocation": STATED | {"monitor", "solution", "start", "forward_model"},
+    "cells": STATED | {"intrinsic", "monitor", "solution", "start", "initial", "time", "forward_model"},
+    "lines": STATED | {"monitor", "solution", "time", "forward_model"},
     "adaptivity": set(),
-    "weak": STATED | {"monitor", "solution", "cells", "adaptivity"},
-    "inverse": STATED | {"monitor", "solution", "cells", "lines"},
+    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
+    "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "solve": STATED
-    | {"budget", "monitor", "solution", "ensembles", "weak", "cells", "collocation", "lines", "inverse"},
+    | {
+        "budget",
+        "monitor",
+        "solution",
+        "forward_model",
+        "ensembles",
+        "weak",
+        "cells",
+        "collocation",
+        "lines",
+        "inverse",
+    },
 }
 """statement ← problem ← cells, collocation, lines ← inverse ← solve; the methods never meet before these, but for the
 weak form, which stands on the trees of cells and on what they leave."""
+BELOW_IN_DOMAINS = {
+    "streams": set(),
+    "coordinates": set(),
+    "region": {"streams"},
+    "boundary": {"streams", "coordinates", "region"},
+    "quadrature": {"streams", "region", "boundary"},
+    "shapes": {"streams", "coordinates", "region", "boundary", "quadrature"},
+    "domain": {"streams", "coordinates", "region", "boundary", "shapes"},
+    "operations": {"coordinates", "region", "boundary", "quadrature", "shapes", "domain"},
+    "norms": {"region", "quadrature", "domain"},
+    "export": {"boundary", "shapes", "domain", "operations"},
+}
+"""streams, coordinates ← region ← boundary ← quadrature ← shapes ← domain ← operations, norms ← export."""
+OPERATORS = {
+    "shapes/base.py": {"operations", "export"},
+    "shapes/boxes.py": {"operations"},
+    "shapes/cutting.py": {"operations"},
+}
+"""``one | other``, ``shape.part(…)``, ``shape.plot()``: what they make loads when they are called, inside functions."""
 BELOW_IN_CELLS = {
     "tuning": set(),
     "interfaces": set(),
@@ -74,13 +106,29 @@ BELOW_IN_CELLS = {
     "stationary": {"tuning", "basis", "mesh", "network", "condensation", "constraints"},
     "time": {"tuning", "interfaces", "basis", "mesh", "network", "condensation", "constraints"},
     "adaptivity": {"tuning", "interfaces", "basis", "mesh", "network", "stationary"},
-    "method": {"tuning", "time", "adaptivity"},
+    "model": {"tuning", "basis", "mesh", "network", "stationary", "time"},
+    "method": {"tuning", "network", "time", "adaptivity", "model"},
 }
 """interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
+BELOW_IN_LINES = {
+    "tuning": set(),
+    "solution": set(),
+    "comparison": {"solution"},
+    "adaptive": {"tuning", "solution", "comparison"},
+    "features": {"tuning", "solution", "comparison", "adaptive"},
+    "fourier": {"tuning", "solution", "adaptive"},
+    "tensor": {"tuning", "solution", "adaptive", "features"},
+    "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
+    "files": {"tuning", "solution", "features", "fourier", "tensor"},
+    "method": {"tuning", "solution", "comparison", "adaptive", "features", "fourier", "tensor", "sensitivities"},
+}
+"""solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""
 DRAWS = ("pde/solution.py", "pde/ensembles.py", "pde/inverse/identified.py", "pde/inverse/design.py")
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
+LINES = [p for p in INNER if place(p, 1) == "lines" and p != ROOT / "pde" / "lines" / "__init__.py"]
+SHAPES = [p for p in MODULES if place(p, 0) == "domains" and p != ROOT / "domains" / "__init__.py"]
 CELLS = [p for p in INNER if place(p, 1) == "cells" and p != ROOT / "pde" / "cells" / "__init__.py"]
 PACKAGES = sorted({p.parent for p in ROOT.rglob("__init__.py")})
 
@@ -128,6 +176,17 @@ def test_inside_pde_imports_point_downwards(path):
     assert used <= BELOW_IN_PDE[part], f"pde.{part} may not import {used - BELOW_IN_PDE[part]}"
 
 
+@pytest.mark.parametrize("path", SHAPES, ids=lambda p: str(p.relative_to(ROOT / "domains")))
+def test_inside_domains_imports_point_downwards(path):
+    part, tree = place(path, 1), without_hints(read(path))
+    top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+    for module, late in ((top, set()), (tree, OPERATORS.get(path.relative_to(ROOT / "domains").as_posix(), set()))):
+        names = [name.split(".") for name in imports(module) if name.startswith("rannpde.domains.")]
+        used = {name[2] for name in names} - {part}
+        allowed = BELOW_IN_DOMAINS[part] | late
+        assert used <= allowed, f"domains.{part} may not import {used - allowed}"
+
+
 @pytest.mark.parametrize("path", CELLS, ids=lambda p: str(p.relative_to(ROOT / "pde" / "cells")))
 def test_inside_cells_imports_point_downwards(path):
     part, above = place(path, 2), "rannpde.pde.cells."
@@ -136,7 +195,19 @@ def test_inside_cells_imports_point_downwards(path):
     assert used <= BELOW_IN_CELLS[part], f"pde.cells.{part} may not import {used - BELOW_IN_CELLS[part]}"
 
 
-@pytest.mark.parametrize("table", [BELOW, BELOW_IN_PDE, BELOW_IN_CELLS], ids=["rannpde", "pde", "cells"])
+@pytest.mark.parametrize("path", LINES, ids=lambda p: str(p.relative_to(ROOT / "pde" / "lines")))
+def test_inside_lines_imports_point_downwards(path):
+    part = place(path, 2)
+    names = [name.split(".") for name in imports(without_hints(read(path))) if name.startswith("rannpde.pde.lines.")]
+    used = {name[3] for name in names} - {part}
+    assert used <= BELOW_IN_LINES[part], f"pde.lines.{part} may not import {used - BELOW_IN_LINES[part]}"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [BELOW, BELOW_IN_DOMAINS, BELOW_IN_PDE, BELOW_IN_CELLS, BELOW_IN_LINES],
+    ids=["rannpde", "domains", "pde", "cells", "lines"],
+)
 def test_the_layers_have_an_order(table):
     """Each table is topologically sorted: what a part may import stands above it, so that no two import each other."""
     TopologicalSorter(table).prepare()
@@ -145,8 +216,8 @@ def test_the_layers_have_an_order(table):
         assert table[part] <= set(parts[:number]), f"{part} may import {table[part] - set(parts[:number])} below it"
 
 
-def test_no_modules_inside_cells_import_each_other_in_a_circle():
-    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in CELLS}
+def test_no_modules_inside_pde_import_each_other_in_a_circle():
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in INNER}
     graph = {name: imports(without_hints(read(path))) & set(names) for name, path in names.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
@@ -176,3 +247,47 @@ def test_no_type_has_the_name_of_another():
         for name in named(read(path)):
             homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert not {name: found for name, found in homes.items() if len(found) > 1}
+
+
+PROTOCOLS = {"DEVIATIONS", "chapter", "problem", "register", "study"}
+"""What every module of a kind has: chapters of the report, problems of the zoo, groups of commands; type variables."""
+WRAPPED = {"load", "reproduce"}
+"""The public function, and what it stands on."""
+WAITING = {
+    "BISECTIONS",
+    "BLOCK",
+    "CHECK_POINTS",
+    "EVALUATIONS",
+    "GUESS_TOLERANCE",
+    "NEWTON_STEPS",
+    "SIDE_SAMPLES",
+    "build",
+    "evaluate",
+    "first_scales",
+    "locate",
+    "panels",
+    "read",
+    "table_of",
+    "triangular_factor",
+}
+"""Names that parts of ``pde`` and ``theory`` still share with others. The list only shrinks: a name that is unique
+again must leave it."""
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Public constants and functions of a module."""
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    targets = [t for node in assigned for t in (node.targets if isinstance(node, ast.Assign) else [node.target])]
+    constants = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return {name for name in functions | {c for c in constants if c.isupper()} if not name.startswith("_")} - {"T"}
+
+
+def test_no_constant_or_function_has_the_name_of_another():
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for name in defined(read(path)) - PROTOCOLS - WRAPPED:
+            homes.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
+    shared = {name: places for name, places in homes.items() if len(places) > 1}
+    assert not {name: places for name, places in shared.items() if name not in WAITING}
+    assert not WAITING - set(shared), "these are unique now: take them off the list"

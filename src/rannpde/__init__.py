@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rannpde.domains.domain import Ball, Box, Interval, SpaceTime
-    from rannpde.domains.formed import Curve, Implicit
-    from rannpde.domains.meshes import mesh
     from rannpde.domains.norms import Difference, l2_norm, relative_l2, sobolev_norm
-    from rannpde.domains.polygon import Polygon
-    from rannpde.domains.quadrature import Estimate, gauss_rule, integrate
-    from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
+    from rannpde.domains.quadrature.integrals import Estimate, gauss_rule, integrate
+    from rannpde.domains.shapes.formed import Curve, Implicit
+    from rannpde.domains.shapes.meshes import mesh
+    from rannpde.domains.shapes.polygon import Polygon
+    from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
     from rannpde.domains.streams import mixture
     from rannpde.errors import FileError, InputError
     from rannpde.fitting.fit import fit
@@ -57,12 +57,12 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "domains.domain": ("Ball", "Box", "Interval", "SpaceTime"),
-    "domains.formed": ("Curve", "Implicit"),
-    "domains.meshes": ("mesh",),
+    "domains.shapes.formed": ("Curve", "Implicit"),
+    "domains.shapes.meshes": ("mesh",),
     "domains.norms": ("Difference", "l2_norm", "relative_l2", "sobolev_norm"),
-    "domains.quadrature": ("Estimate", "gauss_rule", "integrate"),
-    "domains.polygon": ("Polygon",),
-    "domains.shapes": ("Cylinder", "Ellipse", "HalfSpace"),
+    "domains.quadrature.integrals": ("Estimate", "gauss_rule", "integrate"),
+    "domains.shapes.polygon": ("Polygon",),
+    "domains.shapes.quadrics": ("Cylinder", "Ellipse", "HalfSpace"),
     "domains.streams": ("mixture",),
     "errors": ("FileError", "InputError"),
     "fitting.fit": ("fit",),

@@ -171,7 +171,7 @@ def compute(lazy: Any, topic: str = "", listen: Callable[[Any], None] | None = N
     client = current_client()
     if client is None:
         return lazy.compute()
-    with answered(client), listening(client, topic) as messages:
+    with cluster_errors(client), listening(client, topic) as messages:
         future = client.compute(lazy)
         try:
             for _ in waiting([future]):
@@ -191,7 +191,7 @@ def call_all(
     """function(*call) for every call, on the current client; the first error ends all. ``listen`` as in ``compute``."""
     client = current_client()
     assert client is not None
-    with answered(client), listening(client, topic) as messages:
+    with cluster_errors(client), listening(client, topic) as messages:
         futures = [client.submit(function, *call, pure=False) for call in calls]
         try:
             for _ in waiting(futures):
@@ -229,7 +229,7 @@ def waiting(futures: list[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def answered(client: Any, kept: str = "") -> Iterator[None]:
+def cluster_errors(client: Any, kept: str = "") -> Iterator[None]:
     """Dask's own failures as a ClusterError that says what to do; kept: what was not lost."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
@@ -280,7 +280,7 @@ class Counter:
 
 
 @contextmanager
-def shown(progress: Callable[[Blocks], None] | None) -> Iterator[Callable[[Blocks], None] | None]:
+def shown_progress(progress: Callable[[Blocks], None] | None) -> Iterator[Callable[[Blocks], None] | None]:
     """The caller's function, or a bar on a terminal that goes when the work is done, or nothing."""
     there = current_client() is not None
     if progress is not None and not there:

@@ -23,7 +23,7 @@ from rannpde.errors import InputError
 
 LENGTH_LIMIT = 5000
 """Characters of an equation: two pages of formula; the longest of our own (a manufactured force) has 400."""
-DEPTH_LIMIT = 40
+NESTING_LIMIT = 40
 """Levels of nesting: far from Python's limit of 1000 calls, of which SymPy needs a dozen per level."""
 DIGITS_LIMIT = 25
 """Characters of a number: float64 has 17 digits, and room for a sign, a point and an exponent."""
@@ -234,8 +234,8 @@ class _Parser:
 
     def unary(self) -> Node:
         self.depth += 1  # every nesting passes through here: brackets, signs and exponents
-        if self.depth > DEPTH_LIMIT:
-            fail(self.text, self.column, f"nested deeper than {DEPTH_LIMIT} levels; refused")
+        if self.depth > NESTING_LIMIT:
+            fail(self.text, self.column, f"nested deeper than {NESTING_LIMIT} levels; refused")
         column = self.column
         if self.accept("-"):
             node: Node = Negative(column, self.unary())

@@ -23,7 +23,7 @@ TOML_LIMIT = 2**20
 """Bytes of a TOML file at most: a problem or a study is a few pages, more is a mistake or an attack."""
 CSV_LIMIT = 64 * 2**20
 """Bytes of a file of measurements: about a million rows."""
-ROOM = 64 * 2**20
+FREE_BYTES = 64 * 2**20
 """Bytes that must be free in an output folder: records, figures and page of a full study take a third of it."""
 
 
@@ -38,9 +38,9 @@ def prepare_folder(folder: PathLike) -> Path:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"output folder {folder} cannot be used: {reason}; choose another with --out") from None
-    if free < ROOM:
+    if free < FREE_BYTES:
         raise InputError(
-            f"output folder {folder} has {free / 2**20:.0f} MB free, but {ROOM / 2**20:.0f} MB are needed; "
+            f"output folder {folder} has {free / 2**20:.0f} MB free, but {FREE_BYTES / 2**20:.0f} MB are needed; "
             "make room or choose another with --out"
         )
     return folder

@@ -20,11 +20,12 @@ from rannpde.pde.cells.time.trajectory import unpack_trajectory
 from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.subdomains import unpack_subdomains
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import Response, restored
+from rannpde.pde.inverse.models import restored
 from rannpde.pde.inverse.tangent import with_sensitivities
-from rannpde.pde.lines.files import unpack_evolved
+from rannpde.pde.lines.files import unpack_solution
 from rannpde.pde.lines.method import LinesHistory
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -114,13 +115,13 @@ def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem:
         "covariance": floats(arrays, "identified.covariance", (count, count)),
         "noise": {str(n): float(v) for n, v in header["noise"].items()},
         "misfit": {str(n): float(v) for n, v in header["misfit"].items()},
-        "factor": float(header["factor"]), "told": tuple(map(str, header["told"])),
+        "factor": float(header["factor"]), "notes": tuple(map(str, header["notes"])),
     }  # fmt: skip
     if "response" in header:
         own = {name.removeprefix("response."): a for name, a in arrays.items() if name.startswith("response.")}
         values = {name: one.value for name, one in parameters.items()}
-        if header["response"]["function"] == "sensitive":
-            evolved = unpack_evolved(header["response"]["solution"], own, _at_values(problem, found))
+        if header["response"]["function"] == "forward_sensitivities":
+            evolved = unpack_solution(header["response"]["solution"], own, _at_values(problem, found))
             found["response"] = restored(problem, values, functions, evolved)
         else:
             both = with_sensitivities(problem, values) if header["response"]["function"] == "evolved" else problem
@@ -139,7 +140,7 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         "function", header["function"], dict.fromkeys(("evolved", "cells", "marched", "pieces"), header["function"])
     )
     if kind == "evolved":
-        return unpack_evolved(header, arrays, problem)
+        return unpack_solution(header, arrays, problem)
     if kind == "marched":
         return unpack_trajectory(header, arrays)
     return unpack_cells(header, arrays) if kind == "cells" else unpack_subdomains(header, arrays)

@@ -1,31 +1,27 @@
-"""The cases: stated in a few lines, with truths that are small and finer than the goals, solved in small."""
+"""The cases: stated in a few lines, with small files of reference solutions finer than the goals."""
 
 import inspect
-import sys
 import warnings
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.bench.case import judged, relative_error
-from rannpde.bench.coefficients import blocks, random_field, random_field_values, read_numbers
-from rannpde.bench.pinnacle import burgers, poisson, waves
-from rannpde.bench.pinnacle.table import CASES, ORDER
-from rannpde.bench.truth import LARGEST, read_truth
+from benchmarks.harness.case import judged, relative_error
+from benchmarks.harness.coefficients import DATA, blocks, random_field, random_field_values, read_numbers
+from benchmarks.harness.reference_solution import LARGEST, read_reference
+from benchmarks.pinnacle import burgers, poisson, waves
+from benchmarks.pinnacle.table import CASES, ORDER
+from benchmarks.references import compute
 from rannpde.errors import FileError
 from rannpde.pde.functions import ExactSolution
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.residual import term_residual
 
-TABLES = Path(__file__).parents[2] / "benchmarks" / "truth"
-sys.path.insert(0, str(TABLES))
-import compute  # noqa: E402
-
+TABLES = Path(__file__).parents[2] / "benchmarks" / "references"
 STATED = list(CASES.values())
-COMPUTED = [case for case in STATED if case.truth]
+COMPUTED = [case for case in STATED if case.reference]
 LEFT = {"poisson-2d-ms": "a residual is left at the corners of blocks"}
 """Small versions that reach their error without being called converged, and why."""
 COARSE = {
@@ -34,7 +30,7 @@ COARSE = {
     "poisson-3d-cg": "1.01e-5 for 1e-5: elements of order 10 in space",
     "wave-2d-cg": "a kink travels for ever: only algebraic convergence",
 }
-"""Truths that are less than two orders finer than the goal, with the reason; the page tells each accuracy."""
+"""Reference solutions that are less than two orders finer than the goal, and why; the page tells each accuracy."""
 
 
 def stated(case, small=False):
@@ -56,33 +52,33 @@ def test_a_statement_has_fifteen_lines_at_most(case):
 
 
 @pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
-def test_a_case_is_stated_and_knows_its_truth(case):
+def test_a_case_is_stated_and_knows_its_reference(case):
     problem = stated(case)
-    truth = case.judged_at(problem)
+    reference = case.judged_at(problem)
     if not case.function:
-        assert problem.domain.contains(truth.points).all()
-        assert truth.points.shape == (len(truth.points), problem.domain.dim)
-    assert truth.values.shape[1] == (case.fields or len(problem.fields))
-    assert len(truth.points) >= 1000
+        assert problem.domain.contains(reference.points).all()
+        assert reference.points.shape == (len(reference.points), problem.domain.dim)
+    assert reference.values.shape[1] == (case.fields or len(problem.fields))
+    assert len(reference.points) >= 1000
     if case.times:
-        assert set(np.round(truth.points[:, 0], 9)) == set(np.round(case.times, 9))
+        assert set(np.round(reference.points[:, 0], 9)) == set(np.round(case.times, 9))
     small = case.judged_at(stated(case, small=True), small=True)
     assert len(small.points) >= 50
 
 
-TRUTHS = [(case, case.truth, case.goal) for case in COMPUTED]
-TRUTHS += [(case, case.small_truth, case.small_tol) for case in COMPUTED if case.small_truth]
+REFERENCES = [(case, case.reference, case.goal) for case in COMPUTED]
+REFERENCES += [(case, case.small_reference, case.small_tol) for case in COMPUTED if case.small_reference]
 
 
-@pytest.mark.parametrize(("case", "name", "goal"), TRUTHS, ids=[name for _, name, _ in TRUTHS])
-def test_a_truth_is_small_and_has_its_table(case, name, goal):
-    assert len(files("rannpde.bench").joinpath("data", f"{name}.npz").read_bytes()) <= LARGEST
+@pytest.mark.parametrize(("case", "name", "goal"), REFERENCES, ids=[name for _, name, _ in REFERENCES])
+def test_a_reference_is_small_and_has_its_table(case, name, goal):
+    assert (DATA / f"{name}.npz").stat().st_size <= LARGEST
     lines = (TABLES / f"{name}.txt").read_text("utf-8").splitlines()
     assert lines[0].startswith(case.title)
     table = lines[4 : lines.index("", 4)]
     distances = [float(line.split()[-2]) for line in table[1:]]
     accuracy, why = compute.known_to(distances)
-    assert read_truth(name).accuracy == pytest.approx(accuracy, rel=0.02)  # the table has three digits
+    assert read_reference(name).accuracy == pytest.approx(accuracy, rel=0.02)  # the table has three digits
     assert lines[-1].startswith("The finest is known to ")
     assert lines[-1].endswith(f"{why}.")
     assert (accuracy <= 0.01 * goal) == (name not in COARSE)
@@ -98,9 +94,9 @@ def test_what_is_left_is_summed_only_where_distances_fall_steadily():
     assert compute.known_to([1e-2])[0] == 1e-2
 
 
-def test_a_truth_that_is_missing_is_named():
+def test_a_reference_that_is_missing_is_named():
     with pytest.raises(FileError, match=r"no-such-case\.npz does not exist"):
-        read_truth("no-such-case")
+        read_reference("no-such-case")
 
 
 @pytest.mark.parametrize("case", STATED, ids=lambda case: case.name)
@@ -109,16 +105,16 @@ def test_a_small_version_is_solved(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rp.ConvergenceWarning if case.name in LEFT else ConditionWarning)
         solution = rp.solve(problem, tol=case.small_tol)
-    truth = case.judged_at(problem, small=True)
-    values, _ = judged(case, solution, truth.points)
+    reference = case.judged_at(problem, small=True)
+    values, _ = judged(case, solution, reference.points)
     assert solution.converged or case.name in LEFT
-    assert relative_error(values, truth.values, case.fields) <= case.small_tol
+    assert relative_error(values, reference.values, case.fields) <= case.small_tol
 
 
 @pytest.mark.parametrize(
     ("statement", "values"), [(burgers.burgers_2d, burgers.start_values), (waves.gray_scott, waves.start_values)]
 )
-def test_the_start_of_a_rival_is_the_one_that_is_stated(statement, values):
+def test_the_start_of_a_reference_solver_is_the_one_that_is_stated(statement, values):
     problem = statement()
     points = problem.domain.sample(200, rng=5)
     points[:, 0] = 0.0

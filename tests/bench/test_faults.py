@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import sympy
 
-from rannpde.bench.pinnacle import faults, inverse
-from rannpde.bench.pinnacle.table import CASES
+from benchmarks.pinnacle import faults, inverse
+from benchmarks.pinnacle.table import CASES
 from rannpde.pde.zoo.cole_hopf import ColeHopf
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.bench.paper import cells_of, compared, numpy_whole
-from rannpde.bench.peers import programs
-from rannpde.bench.peers.suite import apart, run_peers, tasks
+from benchmarks.paper import cells_of, compared, numpy_whole
+from benchmarks.peers import programs
+from benchmarks.peers.suite import run_isolated, run_peers, tasks
 
 SETTINGS = {"seconds": 20.0, "python": sys.executable}
 
@@ -33,22 +33,22 @@ def test_every_program_has_its_task(name):
 def test_a_peer_that_is_not_installed_is_a_row():
     if find_spec("pyrfm") is not None:
         pytest.skip("it is installed here")
-    row = apart("pyRFM square", "pyrfm-square", tasks()["square"], SETTINGS)
-    assert (row.outcome, row.told) == ("waits", "not installed: pip install pyrfm")
+    row = run_isolated("pyRFM square", "pyrfm-square", tasks()["square"], SETTINGS)
+    assert (row.outcome, row.message) == ("waits", "not installed: pip install pyrfm")
 
 
 def test_a_python_that_is_not_there_is_a_row():
-    row = apart("pyRFM square", "pyrfm-square", tasks()["square"], SETTINGS | {"python": "/no/such/python"})
+    row = run_isolated("pyRFM square", "pyrfm-square", tasks()["square"], SETTINGS | {"python": "/no/such/python"})
     assert row.outcome == "crashed"
-    assert "/no/such/python cannot be run" in row.told
+    assert "/no/such/python cannot be run" in row.message
 
 
 def test_a_peer_that_fails_says_its_last_word():
     silent = shutil.which("false")
     if silent is None:
         pytest.skip("this system has no command that fails")
-    row = apart("pyRFM square", "x", tasks()["square"], SETTINGS | {"python": silent})
-    assert (row.outcome, row.told) == ("crashed", "no message")
+    row = run_isolated("pyRFM square", "x", tasks()["square"], SETTINGS | {"python": silent})
+    assert (row.outcome, row.message) == ("crashed", "no message")
 
 
 def test_ours_is_one_of_the_rows_and_is_kept(tmp_path):

@@ -1,24 +1,19 @@
 """The tables of the pages: the short one is made of the long one, and both keep what no record tells otherwise."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from rannpde.bench.page import HEAD
-from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import BenchRecord
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import publish  # noqa: E402
+from benchmarks import publish
+from benchmarks.harness.page import HEAD
+from benchmarks.harness.record import BenchRecord
+from benchmarks.pinnacle.table import CASES
 
 LONG = publish.rows_of(publish.between(publish.PAGE.read_text("utf-8"), "pinnacle")[1])
 TITLES = [case.title for case in CASES.values()]
 WAVE = BenchRecord(
     "wave-1d", {"tol": 1e-10, "small": False}, "solved", error=1e-9, estimate=2e-9, seconds=0.5,
-    rival="Chebyshev, 41 nodes", rival_error=1e-11, rival_seconds=1.0,
+    solver="Chebyshev, 41 nodes", solver_error=1e-11, solver_seconds=1.0,
 )  # fmt: skip
 
 
@@ -28,15 +23,15 @@ def test_the_page_has_a_row_for_every_case():
 
 
 def test_the_readme_shows_the_rows_of_the_page():
-    """If this fails: python benchmarks/publish.py."""
+    """If this fails: python -m benchmarks.publish."""
     inside = publish.between(publish.README.read_text("utf-8"), "pinnacle")[1]
     assert publish.rows_of(inside) == list(map(publish.short_row, LONG))
     assert inside.startswith(publish.summary(LONG))
 
 
-def test_the_page_shows_the_truths_that_are_there():
-    inside = publish.between(publish.PAGE.read_text("utf-8"), "truths")[1]
-    assert publish.rows_of(inside) == publish.truth_rows()
+def test_the_page_shows_the_reference_solutions_that_are_there():
+    inside = publish.between(publish.PAGE.read_text("utf-8"), "reference-solutions")[1]
+    assert publish.rows_of(inside) == publish.reference_rows()
 
 
 def test_a_record_replaces_its_row_and_no_other():
@@ -49,7 +44,7 @@ def test_a_record_replaces_its_row_and_no_other():
     assert short[5:] == ("Chebyshev, 41 nodes: 1.0e-11 in 1.00 s", "Chebyshev")
     late = publish.long_rows({"wave-1d": replace(WAVE, error=1e-11, seconds=3.0)}, LONG)[TITLES.index("Wave 1d-C")]
     assert publish.short_row(late)[2:5] == ("1.0e-11", "2.0e-09", "3.0 (goal 1)")
-    with pytest.raises(SystemExit, match="rannpde bench pinnacle burgers-1d"):
+    with pytest.raises(SystemExit, match=r"python -m benchmarks\.pinnacle burgers-1d"):
         publish.long_rows({}, [])
 
 

@@ -6,19 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from rannpde.bench import run as harness
-from rannpde.bench.case import Rival
-from rannpde.bench.child import _unknown, peak_memory, with_rival
-from rannpde.bench.judge import verdict, winner
-from rannpde.bench.page import markdown, number, result_table
-from rannpde.bench.pinnacle.suite import run_suite
-from rannpde.bench.pinnacle.table import CASES
-from rannpde.bench.record import BenchRecord, read_record
-from rannpde.bench.settings import Settings, settings_for
-from rannpde.bench.truth import Truth
-from rannpde.cli import build
+from benchmarks.harness import run as harness
+from benchmarks.harness.case import ReferenceSolver
+from benchmarks.harness.child import _unknown, peak_memory, with_reference_solver
+from benchmarks.harness.page import markdown, number, result_table
+from benchmarks.harness.record import BenchRecord, read_record
+from benchmarks.harness.reference_solution import ReferenceSolution
+from benchmarks.harness.settings import Settings, settings_for
+from benchmarks.harness.verdicts import better_solver, verdict
+from benchmarks.peers import __main__ as peers_program
+from benchmarks.pinnacle import __main__ as pinnacle_program
+from benchmarks.pinnacle.suite import run_suite
+from benchmarks.pinnacle.table import CASES
 from rannpde.errors import FileError, InputError
 
 WAVE = CASES["wave-1d"]
@@ -26,7 +28,7 @@ SOLVED = BenchRecord("wave-1d", {"tol": 1e-10}, "solved", error=1e-11, estimate=
 
 
 def test_a_record_comes_back_as_it_was(tmp_path):
-    record = replace(SOLVED, told="ünd “so”", columns=7)
+    record = replace(SOLVED, message="ünd “so”", columns=7)
     record.write(tmp_path)
     assert read_record(tmp_path, "wave-1d") == record
     assert read_record(tmp_path, "heat-nd") is None
@@ -53,7 +55,10 @@ def test_a_damaged_record_is_refused(tmp_path, text):
         ({"error": 1e-9}, "MISSED"),
         ({"error": None}, "MISSED"),
         ({"accuracy": 1e-12}, "met"),
-        ({"accuracy": 1e-3}, "open: the truth is known to 1e-03"),  # 1e-11 from a truth that is 1e-3 off proves nothing
+        (
+            {"accuracy": 1e-3},
+            "open: the reference solution is known to 1e-03",
+        ),  # it cannot prove more
         ({"accuracy": 1e-3, "error": 2e-2}, "MISSED"),
         ({"outcome": "crashed"}, "CRASHED"),
         ({"outcome": "overran"}, "OVERRAN"),
@@ -84,17 +89,17 @@ def test_a_small_version_is_judged_by_what_was_asked_of_it():
         ((1e-8, 0.5), (None, None), "rannpde"),
     ],
 )
-def test_winners(ours, theirs, wanted):
+def test_which_solver_is_better(ours, theirs, wanted):
     record = replace(
         SOLVED,
         error=ours[0],
         seconds=ours[1],
-        rival="Chebyshev, 41 nodes",
-        rival_error=theirs[0],
-        rival_seconds=theirs[1],
+        solver="Chebyshev, 41 nodes",
+        solver_error=theirs[0],
+        solver_seconds=theirs[1],
     )
-    assert winner(WAVE, record) == wanted
-    assert winner(WAVE, replace(record, rival="", error=None, rival_error=None)) == ""
+    assert better_solver(WAVE, record) == wanted
+    assert better_solver(WAVE, replace(record, solver="", error=None, solver_error=None)) == ""
 
 
 def test_settings_are_the_goal_unless_given():
@@ -107,14 +112,14 @@ def test_settings_are_the_goal_unless_given():
 
 def test_a_case_runs_in_a_process_of_its_own_and_is_kept(tmp_path):
     """The small wave: solved, judged, drawn; the second time nothing runs, and other settings are another record."""
-    told = []
-    listen = lambda record, kept: told.append((record.case, record.outcome, kept))  # noqa: E731
+    message = []
+    listen = lambda record, kept: message.append((record.case, record.outcome, kept))  # noqa: E731
     names = ["wave-1d", "poisson-inverse"]
     other = CASES["poisson-inverse"]  # solved before, by the same settings
-    replace(SOLVED, case=other.name, settings=settings_for(other, None, None, True).told).write(tmp_path)
-    product = run_suite(names, tmp_path, command="rannpde <bench>", small=True, tell=listen)
-    again = run_suite(["wave-1d"], tmp_path, command="rannpde <bench>", small=True, tell=listen)
-    assert told == [("wave-1d", "solved", False), ("poisson-inverse", "solved", True), ("wave-1d", "solved", True)]
+    replace(SOLVED, case=other.name, settings=settings_for(other, None, None, True).table).write(tmp_path)
+    product = run_suite(names, tmp_path, command="rannpde <bench>", small=True, report=listen)
+    again = run_suite(["wave-1d"], tmp_path, command="rannpde <bench>", small=True, report=listen)
+    assert message == [("wave-1d", "solved", False), ("poisson-inverse", "solved", True), ("wave-1d", "solved", True)]
     record = next(one for one in product.records if one.case == "wave-1d")
     assert product.records == again.records  # the pages tell of what was not named this time, too
     assert record.converged
@@ -122,7 +127,7 @@ def test_a_case_runs_in_a_process_of_its_own_and_is_kept(tmp_path):
     assert record.method == "lines"
     assert record.memory > 50
     assert record.processor_seconds > 0
-    assert harness.known(WAVE, Settings(1e-9, 20.0), tmp_path) is None
+    assert harness.stored_record(WAVE, Settings(1e-9, 20.0), tmp_path) is None
     page = product.page.read_text("utf-8")
     for text in (
         "Wave 1d-C",
@@ -143,18 +148,18 @@ def test_a_case_runs_in_a_process_of_its_own_and_is_kept(tmp_path):
 
 def test_a_case_that_crashes_leaves_a_row(tmp_path):
     nameless = replace(WAVE, name="no-such-case")  # the process does not know it
-    record = harness.apart(nameless, Settings(1e-3, 5.0), tmp_path)
+    record = harness.run_isolated(nameless, Settings(1e-3, 5.0), tmp_path)
     assert record.outcome == "crashed"
-    assert "KeyError" in record.told
+    assert "KeyError" in record.message
     assert json.loads((tmp_path / "no-such-case.json").read_text("utf-8"))["outcome"] == "crashed"
     assert verdict(nameless, record) == "CRASHED"
 
 
 def test_a_case_that_does_not_end_is_ended(tmp_path):
     """Python alone takes longer to load than the time that is left."""
-    record = harness.apart(WAVE, Settings(1e-3, 1e-4, True), tmp_path, grace=0.05)
+    record = harness.run_isolated(WAVE, Settings(1e-3, 1e-4, True), tmp_path, grace=0.05)
     assert record.outcome == "overran"
-    assert "no end after" in record.told
+    assert "no end after" in record.message
 
 
 def test_ctrl_c_ends_the_process_and_keeps_what_is_done(tmp_path, monkeypatch):
@@ -171,31 +176,34 @@ def test_ctrl_c_ends_the_process_and_keeps_what_is_done(tmp_path, monkeypatch):
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        harness.apart(CASES["heat-nd"], Settings(1e-3, 5.0), tmp_path)
+        harness.run_isolated(CASES["heat-nd"], Settings(1e-3, 5.0), tmp_path)
     assert ended
     assert not (tmp_path / "heat-nd.json").exists()
     assert read_record(tmp_path, "wave-1d") == SOLVED
 
 
-def test_a_rival_that_is_missing_or_fails_is_told():
-    truth = WAVE.judged_at(WAVE.problem())
+def test_a_reference_solver_that_is_missing_or_fails_is_told():
+    reference = WAVE.judged_at(WAVE.problem())
 
     def fail():
         raise ZeroDivisionError("a pivot")
 
-    missing = replace(WAVE, rival=Rival("elements", fail, "no_such_package"))
-    assert with_rival(missing, SOLVED, truth).rival_told == "needs pip install no_such_package"
-    assert with_rival(replace(WAVE, rival=Rival("x", fail)), SOLVED, truth).rival_told == "ZeroDivisionError: a pivot"
-    assert with_rival(replace(WAVE, rival=None), SOLVED, truth) == SOLVED
+    missing = replace(WAVE, solver=ReferenceSolver("elements", fail, "no_such_package"))
+    assert with_reference_solver(missing, SOLVED, reference).solver_message == "needs pip install no_such_package"
+    assert (
+        with_reference_solver(replace(WAVE, solver=ReferenceSolver("x", fail)), SOLVED, reference).solver_message
+        == "ZeroDivisionError: a pivot"
+    )
+    assert with_reference_solver(replace(WAVE, solver=None), SOLVED, reference) == SOLVED
     assert peak_memory() is None or peak_memory() > 10
 
 
 def test_a_march_that_ended_early_says_what_it_knows():
-    truth = Truth(np.zeros((4, 2)), np.ones((4, 1)), "exact")
-    assert _unknown(np.ones((4, 1)), truth, WAVE) == ""
+    reference = ReferenceSolution(np.zeros((4, 2)), np.ones((4, 1)), "exact")
+    assert _unknown(np.ones((4, 1)), reference, WAVE) == ""
     partly = np.array([[1.1], [np.nan], [1.1], [np.nan]])
-    assert _unknown(partly, truth, WAVE) == "; it is known at 50% of the points, where its error is 1.0e-01"
-    assert "0% of the points" in _unknown(np.full((4, 1), np.nan), truth, WAVE)
+    assert _unknown(partly, reference, WAVE) == "; it is known at 50% of the points, where its error is 1.0e-01"
+    assert "0% of the points" in _unknown(np.full((4, 1), np.nan), reference, WAVE)
 
 
 def test_the_table_says_what_is_not_known():
@@ -210,10 +218,13 @@ def test_the_table_says_what_is_not_known():
     assert "a \\| b" in markdown(replace(table, rows=(("a | b",),)))
 
 
-def test_the_command_answers_wrong_names_and_settings(tmp_path):
+def test_the_programs_answer_wrong_names_and_settings(tmp_path):
     runner = CliRunner()
-    wrong = runner.invoke(build(), ["bench", "pinnacle", "wave-1", "--out", str(tmp_path)])
+    pinnacle, peers = typer.Typer(), typer.Typer()
+    pinnacle.command()(pinnacle_program.pinnacle)
+    peers.command()(peers_program.peers)
+    wrong = runner.invoke(pinnacle, ["wave-1", "--out", str(tmp_path)])
     assert wrong.exit_code == 2
     assert "did you mean 'wave-1d'" in wrong.stderr
-    assert runner.invoke(build(), ["bench", "pinnacle", "--tol", "3", "--out", str(tmp_path)]).exit_code == 2
-    assert runner.invoke(build(), ["bench", "peers", "chess", "--out", str(tmp_path)]).exit_code == 2
+    assert runner.invoke(pinnacle, ["--tol", "3", "--out", str(tmp_path)]).exit_code == 2
+    assert runner.invoke(peers, ["chess", "--out", str(tmp_path)]).exit_code == 2

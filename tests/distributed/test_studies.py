@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -142,17 +143,17 @@ def fragile(tmp_path):
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ | {"PYTHONPATH": path}}
     start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--dashboard-address", ":0"]
-    scheduler = subprocess.Popen([*start, "--no-dashboard", "--scheduler-file", str(file)], **quiet)
-    start = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file)]
-    worker = subprocess.Popen([*start, "--no-dashboard", "--no-nanny", "--nthreads", "1"], **quiet)
-    with Client(scheduler_file=str(file), set_as_default=False) as client:
-        client.wait_for_workers(1)
-        address = client.scheduler.address
-    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):  # how long a client tries to come back
-        yield scheduler, address
-    for process in (worker, scheduler):
-        process.kill()
-        process.wait()
+    with ExitStack() as stack:
+        scheduler = subprocess.Popen([*start, "--no-dashboard", "--scheduler-file", str(file)], **quiet)
+        stack.callback(stack.enter_context(scheduler).kill)
+        start = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file)]
+        worker = subprocess.Popen([*start, "--no-dashboard", "--no-nanny", "--nthreads", "1"], **quiet)
+        stack.callback(stack.enter_context(worker).kill)
+        with Client(scheduler_file=str(file), set_as_default=False) as client:
+            client.wait_for_workers(1)
+            address = client.scheduler.address
+        with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):  # how long a client tries to come back
+            yield scheduler, address
 
 
 def test_a_scheduler_that_dies_loses_no_finished_record(fragile, tmp_path, monkeypatch):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rannpde.domains import Ball, Box
-from rannpde.domains.cutcells import BoxClipper
-from rannpde.domains.formed import Implicit
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.quadrature import integrate
-from rannpde.domains.shapes import Ellipse
+from rannpde.domains.operations.cutcells import BoxClipper
+from rannpde.domains.quadrature.integrals import integrate
+from rannpde.domains.shapes.formed import Implicit
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Ellipse
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import gauss_cube
 

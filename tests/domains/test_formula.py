@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
-from rannpde.domains.formula import FUNCTIONS, ShapeFormula
+from rannpde.domains.shapes.formula import SHAPE_FUNCTIONS, ShapeFormula
 from rannpde.errors import InputError
 from rannpde.grammar import StatementError
 from rannpde.pde.statement.vocabulary import FUNCTIONS as WORDS
@@ -14,11 +14,11 @@ EPS = np.finfo(float).eps
 
 
 def test_shapes_speak_the_language_of_equations():
-    assert set(WORDS) - set(FUNCTIONS) == {"sign", "max", "min"}  # these have no slope to follow a boundary by
+    assert set(WORDS) - set(SHAPE_FUNCTIONS) == {"sign", "max", "min"}  # these have no slope to follow a boundary by
 
 
 @pytest.mark.parametrize(
-    "text", [*(f"{word}(x*y/2)" for word in FUNCTIONS), "x**y", "x/(1 + y)", "-2^x + pi", "+y - -x"]
+    "text", [*(f"{word}(x*y/2)" for word in SHAPE_FUNCTIONS), "x**y", "x/(1 + y)", "-2^x + pi", "+y - -x"]
 )
 def test_values_and_gradients_are_those_of_sympy(text):
     value, gradient = ShapeFormula.read(text, ("x", "y")).both(POINTS)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rannpde.domains import Box, integrate
-from rannpde.domains.distance import Facets
-from rannpde.domains.meshes import mesh
+from rannpde.domains.shapes.distance import Facets
+from rannpde.domains.shapes.meshes import mesh
 from rannpde.errors import FileError, InputError
 
 CORNERS = np.array([(x, y, z) for x in (0.0, 2.0) for y in (0.0, 1.0) for z in (0.0, 1.0)])
@@ -166,6 +166,6 @@ def test_without_the_extra_the_error_names_it(part, monkeypatch):
             raise ImportError(name)
         return real(name, *rest, **options)
 
-    monkeypatch.setattr("rannpde.domains.meshes.import_module", lambda name: no_trimesh(name))
+    monkeypatch.setattr("rannpde.domains.shapes.meshes.import_module", lambda name: no_trimesh(name))
     with pytest.raises(InputError, match=r"rannpde\[geometry\]"):
         mesh(part)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from known_shapes import CUBE, FOUR, PLATE, plane
 from rannpde.domains import Ball, Box, Interval
-from rannpde.domains.outline import enclosed, outlines, section_outlines
-from rannpde.domains.shapes import Cylinder
-from rannpde.domains.simplices import filled, volumes
+from rannpde.domains.export.outline import enclosed, outlines, section_outlines
+from rannpde.domains.export.simplices import filled, volumes
+from rannpde.domains.shapes.quadrics import Cylinder
 from rannpde.errors import InputError
 
 

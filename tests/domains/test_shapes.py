@@ -7,13 +7,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from helpers import inked
 from known_shapes import CUBE, FOUR, PLANE, PLATE, SPACE, SQUARE, plane, space
 from rannpde.domains import Ball, Box, Interval, SpaceTime, gauss_rule, integrate
-from rannpde.domains.combined import nearby
-from rannpde.domains.formed import Curve, Implicit
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
-from rannpde.domains.touching import refuse_touching_solids
+from rannpde.domains.operations.combined import nearby
+from rannpde.domains.operations.touching import refuse_touching_solids
+from rannpde.domains.shapes.formed import Curve, Implicit
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
 from rannpde.errors import InputError
 
 EPS = np.finfo(float).eps
@@ -348,8 +349,8 @@ def test_moves_compose_and_come_back():
 
 def test_pictures(tmp_path):
     for name, domain in {"plate": PLATE, "time": SpaceTime(t=(0, 1), x=FOUR), "cube": CUBE}.items():
-        domain.plot(tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+        figure = domain.plot(tmp_path / f"{name}.png")
+        assert min(inked(figure, tmp_path / f"{name}.png")) > 0.005
     with pytest.raises(InputError, match="to be drawn"):
         Interval(0, 1).plot()
 

@@ -22,7 +22,7 @@ JUNK = (None, True, -1, 0, 10**30, 1.5, float("1e308"), "", "x", [], {}, [[]], {
 SOLVED = {
     "collocation": lambda: solve(zoo("poisson"), tol=1e-2, method=Collocation(width=40, scale=1.0)),
     "pieces": lambda: solve(
-        zoo("helmholtz", length=1.0), tol=0.1, method=Collocation(width=30, scale=5.0, pieces={"x": 2})
+        zoo("helmholtz", length=1.0), tol=0.1, method=Collocation(width=30, scale=5.0, subdomains={"x": 2})
     ),
     "features": lambda: solve(zoo("heat"), tol=1e-2, method=Lines(width=60)),
     "modes": lambda: solve(zoo("advection"), tol=1e-2),

@@ -15,8 +15,8 @@ import sympy
 
 from rannpde.domains import Ball, Box, Interval, SpaceTime
 from rannpde.domains.domain import Domain
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.shapes import Ellipse
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Ellipse
 from rannpde.pde.problem.conditions import Condition, On, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.reading import forced

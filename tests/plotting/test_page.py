@@ -143,7 +143,7 @@ def tank() -> rp.Solution:
 
 def test_what_was_found_has_its_interval_and_its_figure_is_open(tank):
     text = page(tank)
-    for words in (str(tank.parameters["k"]), "± ", "(95 %)", "misfit", "<details open>", *tank.told):
+    for words in (str(tank.parameters["k"]), "± ", "(95 %)", "misfit", "<details open>", *tank.notes):
         assert words in text, words
 
 
@@ -152,8 +152,9 @@ def test_a_picture_is_a_palette_with_the_first_row_lowest():
     import io
 
     values = np.array([[0.0, 1.0], [np.nan, 0.5]])
-    image = Image.open(io.BytesIO(base64.b64decode(picture(values, Scale("viridis", 0.0, 1.0)).partition(",")[2])))
-    pixels = np.asarray(image.convert("RGBA"))
+    data = base64.b64decode(picture(values, Scale("viridis", 0.0, 1.0)).partition(",")[2])
+    with Image.open(io.BytesIO(data)) as image:
+        pixels = np.asarray(image.convert("RGBA"))
     assert pixels[0, 0, 3] == 0  # outside
     assert pixels[1, 0, :3].tolist() == [68, 1, 84]  # viridis begins so
     assert pixels[1, 1, :3].tolist() == [253, 231, 37]  # and ends so

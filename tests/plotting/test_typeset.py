@@ -13,7 +13,7 @@ from rannpde.grammar import parse
 from rannpde.pde.problem.toml import example, examples, from_table
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.zoo import ZOO, zoo
-from rannpde.plotting.typeset import as_svg, equations, length, symbol, tex
+from rannpde.plotting.typeset import as_svg, length, symbol, tex, typeset_equations
 
 WORDS = Vocabulary(("t", "x1", "x2"), "t", ("u", "rho"), {"nu": 0.1, "eps": 1e-3})
 
@@ -54,7 +54,7 @@ def test_every_shipped_problem_can_be_set(name):
         problem = from_table(table)
     else:
         problem = zoo(name)
-    for written in equations(problem).values():
+    for written in typeset_equations(problem).values():
         assert written.count("=") >= 1
         assert length(written) is not None, written
 

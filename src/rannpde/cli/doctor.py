@@ -1,4 +1,4 @@
-"""The command ``doctor``: versions, BLAS, threads, and a tiny problem solved, with what is wrong with any of them."""
+"""The command ``doctor``: versions, BLAS, threads, and a tiny problem solved, and what is wrong with any of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from rannpde.studies.run.environment import Check
 
-TOLERANCE = 1e-8
+DOCTOR_TOLERANCE = 1e-8
 """Relative L² error asked of the tiny problem."""
 SECONDS = 3.0
 """Processor time above which something is wrong: a core of 2.5 GHz takes 0.1 to 0.5 s once everything is loaded."""
@@ -22,24 +22,27 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor() -> None:
-    """Say whether this installation is well.
+    """Check the installation.
 
     Versions, BLAS, threads and rates are printed, a tiny problem is solved, and what is wrong is named with a remedy.
     """
     from rannpde.studies.run.environment import examine
 
-    console, checks = Console(), [*examine(), *solved()]
+    console, checks = Console(), [*examine(), *solved_example()]
     for check in checks:
         console.print(f"{check.name:>13}  {check.value}", markup=False, highlight=False, soft_wrap=True)
         if check.problem:
             console.print(f"{'':>13}  ! {check.problem}", style="red", markup=False, soft_wrap=True)
     wrong = sum(bool(check.problem) for check in checks)
-    console.print("nothing is wrong" if not wrong else f"{wrong} to mend", style="green" if not wrong else "red")
+    console.print(
+        "no issues found" if not wrong else f"{wrong} issue{'s' * (wrong > 1)} found",
+        style="green" if not wrong else "red",
+    )
     if wrong:
         raise typer.Exit(1)
 
 
-def solved() -> list[Check]:
+def solved_example() -> list[Check]:
     """Digits and speed of a heat equation with a known solution; the second of two solves counts, all being loaded."""
     import time
     import warnings
@@ -52,13 +55,13 @@ def solved() -> list[Check]:
     problem = zoo("heat")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what is wrong is told below
-        solve(problem, tol=TOLERANCE)
+        solve(problem, tol=DOCTOR_TOLERANCE)
         started = time.process_time()  # not by the clock: other programs may run
-        solution = solve(problem, tol=TOLERANCE)
+        solution = solve(problem, tol=DOCTOR_TOLERANCE)
         spent = time.process_time() - started
     error = max(solution.errors().values())
-    good = solution.converged and error <= TOLERANCE
-    digits = f"heat equation to {error:.1e}, {TOLERANCE:.0e} asked, {solution.estimate:.1e} estimated"
+    good = solution.converged and error <= DOCTOR_TOLERANCE
+    digits = f"heat equation to {error:.1e}, {DOCTOR_TOLERANCE:.0e} asked, {solution.estimate:.1e} estimated"
     lost = "digits are lost: the BLAS or its flags may be unsafe; reinstall numpy and scipy, then run the tests"
     slow = "slow: threads compete (see above), or the BLAS is not tuned"
     return [

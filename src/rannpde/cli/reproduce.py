@@ -28,7 +28,7 @@ Scheduler = Annotated[
     typer.Option("--scheduler", help="Address of a Dask scheduler, like tcp://host:8786, whose workers run the cells."),
 ]
 
-KEPT = "finished cells are kept, run the same command to go on"
+CELLS_KEPT = "finished cells are kept, run the same command to go on"
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +62,7 @@ def reproduce(
     from rannpde.studies.paper.catalogue import chapters
     from rannpde.studies.show.chapter import Size
 
-    with answered(KEPT):
+    with answered(CELLS_KEPT):
         if quick and full:
             reject("--quick", "given together with --full", "given alone")
         size: Size = "quick" if quick else "full" if full else "default"
@@ -81,7 +81,7 @@ def study(
     from rannpde.studies.show.chapter import plain_chapter
     from rannpde.studies.toml import read_study
 
-    with answered(KEPT):
+    with answered(CELLS_KEPT):
         mine = read_study(file)
         _produce([plain_chapter(mine)], out / mine.name, mine.title or mine.name, workers, threads, scheduler)
 

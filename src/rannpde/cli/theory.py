@@ -68,11 +68,11 @@ def theory(
 
 def _draw(choice: Estimator, domain: Domain, folder: Path, console: Console) -> None:
     from rannpde.io import write_whole
-    from rannpde.studies.show.figures import render
+    from rannpde.studies.show.figures import render_figure
     from rannpde.studies.show.theory_figures import theory_drawings
 
     for drawing in theory_drawings(choice, domain):
-        path = write_whole(folder / f"theory-{drawing.name}.png", render(drawing, ["png"])["png"])
+        path = write_whole(folder / f"theory-{drawing.name}.png", render_figure(drawing, ["png"])["png"])
         console.print(f"{path}: {drawing.caption}", markup=False, highlight=False, soft_wrap=True)
 
 

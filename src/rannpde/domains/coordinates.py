@@ -28,7 +28,7 @@ def named_intervals(coordinates: Mapping[str, Any]) -> dict[str, Pair]:
     return dict(pairs)
 
 
-def expand(key: str, value: Any, names: tuple[str, ...]) -> list[tuple[str, Pair]]:
+def expanded_coordinates(key: str, value: Any, names: tuple[str, ...]) -> list[tuple[str, Pair]]:
     """The coordinates that a key of ``restrict`` means, with their new intervals."""
     group = [name for name in names if re.fullmatch(re.escape(key) + r"\d+", name)]
     members = [key] if key in names else group

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.base import SPACE_ONLY, Domain, box_level
-from rannpde.domains.boxes import Ball, Box, Interval, listing
+from rannpde.domains.boundary.creases import Creases
+from rannpde.domains.boundary.sides import FlatSide, RoundSide, Side, find_side, side_name
 from rannpde.domains.coordinates import Pair, checked_names, pair
-from rannpde.domains.creases import Creases
 from rannpde.domains.region import Linear, Region, tensor_rule
-from rannpde.domains.sides import FlatSide, RoundSide, Side, find_side, side_name
+from rannpde.domains.shapes.base import SPACE_ONLY, Domain, box_level
+from rannpde.domains.shapes.boxes import Ball, Box, Interval, listing
 from rannpde.domains.streams import PointStream
 from rannpde.errors import finite_points, reject, require
 
 if TYPE_CHECKING:
-    from rannpde.domains.planar import Corner
-    from rannpde.domains.solids import Tree
+    from rannpde.domains.boundary.planar import Corner
+    from rannpde.domains.boundary.solids import Tree
 
 __all__ = ["Ball", "Box", "Domain", "Interval", "SpaceTime"]
 

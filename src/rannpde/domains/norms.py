@@ -20,7 +20,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import Domain, SpaceTime
-from rannpde.domains.quadrature import Estimate, Options, checked_region, integrate
+from rannpde.domains.quadrature.integrals import Estimate, Options, checked_region, integrate
 from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, finite_points, reject, require
 

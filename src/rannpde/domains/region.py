@@ -21,7 +21,7 @@ from rannpde.arrays import Array, Rng
 from rannpde.domains.streams import PointStream, SamplingMethod, unit_stream
 from rannpde.errors import positive_integer, require
 
-ROUNDING = 8 * np.finfo(float).eps
+CONTAINS_SLACK = 8 * np.finfo(float).eps
 """Relative slack of ``contains`` for points that were computed to lie on a curved or flat boundary."""
 TRIES = 10**7
 """Points of the bounds that are tried before a domain is called too thin to be sampled."""

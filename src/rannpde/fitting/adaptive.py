@@ -2,8 +2,8 @@
 
 Passes as in the method of lines: fit, measure the length ℓ of the fitted function place by place
 (``network.adapted.inverse_length``, in coordinates scaled to [-1, 1]), draw the next features by the adapted law of ℓ,
-and keep the pass that predicts held-out points best. It pays where a function has layers; in many dimensions centres
-are too sparse to find them, and the first pass is what remains.
+and keep the iteration that predicts held-out points best. It pays where a function has layers; in many dimensions
+centres are too sparse to find them, and the first iteration is what remains.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ FEWEST_POINTS = 20
 MOST_PLACES = 3000
 """Data points at which the length is measured."""
 FIRST_LENGTH = 0.5
-"""ℓ of the first pass everywhere: that of a constant field on [-1, 1]."""
-HELD_OUT = 0.1
-"""Share of the points by which passes are compared."""
-CUTOFF = 1e-12
+"""ℓ of the first iteration everywhere: that of a constant field on [-1, 1]."""
+COMPARED_SHARE = 0.1
+"""Share of the points by which iterations are compared."""
+PIVOT_CUTOFF = 1e-12
 """Of the factorisation on the way, relative to the largest pivot."""
 
 
 def adaptive_features(
     points: Array, values: Array, width: int, *, weights: Array | None = None, rng: Rng = None
 ) -> RandomFeatures:
-    """tanh features for data (M, dim), (M,) or (M, outputs): the draw of the best of a few passes.
+    """tanh features for data (M, dim), (M,) or (M, outputs): the draw of the best of a few iterations.
 
     weights (M,) ≥ 0 of the squared errors, 1 by default; a point of weight 0 does not matter at all.
     """
@@ -48,7 +48,7 @@ def adaptive_features(
     rng = np.random.default_rng(rng)
     lower, upper = points.min(axis=0), points.max(axis=0)
     centre, halfwidth = 0.5 * (lower + upper), np.where(upper > lower, 0.5 * (upper - lower), 1.0)
-    held, train = np.split(rng.permutation(len(points)), [max(1, int(HELD_OUT * len(points)))])
+    held, train = np.split(rng.permutation(len(points)), [max(1, int(COMPARED_SHARE * len(points)))])
     places = points[rng.permutation(train)[:MOST_PLACES]]
     lengths = np.full(len(places), FIRST_LENGTH)
     trials: list[tuple[float, RandomFeatures]] = []
@@ -68,7 +68,7 @@ def _fit(features: RandomFeatures, points: Array, targets: Array, weights: Array
     equations = OrthogonalEquations(features.columns, targets.shape[1], True)
     for block in row_blocks(len(points), max(4 * features.columns, 4096)):
         equations.add(features.ridge(points[block], 0), targets[block], weights[block])
-    return equations.solve(0.0, CUTOFF).coefficients
+    return equations.solve(0.0, PIVOT_CUTOFF).coefficients
 
 
 def _lengths(features: RandomFeatures, coefficients: Array, places: Array) -> Array:

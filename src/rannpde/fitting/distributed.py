@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.cluster import Blocks, Counter, compute, new_topic, one_core, shown, tell
+from rannpde.cluster import Blocks, Counter, compute, new_topic, one_core, shown_progress, tell
 from rannpde.errors import InputError, require
 from rannpde.fitting.fit import (
     Chunk,
@@ -146,7 +146,7 @@ class Plan:
 
     def run(self, lazy: Any, progress: Listener | None) -> Any:
         """Its value, with progress told or shown."""
-        with shown(progress) as listener:
+        with shown_progress(progress) as listener:
             counter = Counter(len(self.blocks), listener)
             return compute(lazy, self.topic, lambda numbers: counter.notice(set(numbers)))
 

@@ -133,12 +133,12 @@ def _fitted(features: RandomLayer, samples: Samples, penalty: Any, method: FitMe
     """Sum the samples on this machine, and solve."""
     equations, solver = sums(features, samples, method)
     try:
-        result = solved(equations, samples.rows, penalty, cutoff)
+        result = solved_weights(equations, samples.rows, penalty, cutoff)
     except NotPositiveDefinite:
         if method != "auto" or not samples.repeatable:
             raise
         equations, solver = sums(features, samples, "orthogonal")
-        result = solved(equations, samples.rows, penalty, cutoff)
+        result = solved_weights(equations, samples.rows, penalty, cutoff)
     return Fitted(result, samples.unit, samples.rows, samples.outside, samples.scalar, solver)
 
 
@@ -165,7 +165,7 @@ def sums(features: RandomLayer, samples: Samples, method: FitMethod) -> tuple[Fi
     return equations, solver
 
 
-def solved(
+def solved_weights(
     equations: FitEquations | None, rows: int, penalty: float | Literal["gcv"], cutoff: float | None
 ) -> LinearFit:
     """The fit of equations over that many rows."""

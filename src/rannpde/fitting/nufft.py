@@ -19,7 +19,7 @@ from rannpde.arrays import Array
 from rannpde.network.features import FourierFeatures
 from rannpde.network.kernels import forked
 
-TOLERANCE = 3e-13
+NUFFT_TOLERANCE = 3e-13
 """Relative accuracy asked of the transform: about the rounding of a sum over a million points."""
 
 LARGEST_DIM = 3
@@ -56,7 +56,11 @@ def _grid_size(features: FourierFeatures, points: Array) -> float:
 
 
 def normal_sums(
-    features: FourierFeatures, points: Array, values: Array, weights: Array | None = None, tolerance: float = TOLERANCE
+    features: FourierFeatures,
+    points: Array,
+    values: Array,
+    weights: Array | None = None,
+    tolerance: float = NUFFT_TOLERANCE,
 ) -> tuple[Array, Array]:
     """Lower triangle of Σ φφᵀ (columns, columns), upper triangle zero, and Σ φy (columns, outputs).
 

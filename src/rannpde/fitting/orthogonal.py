@@ -22,7 +22,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError, reject, require
 from rannpde.fitting.path import LinearFit, PenaltyPath, check_penalty, relative_error
 
-CUTOFF = 1e-14
+SINGULAR_VALUE_CUTOFF = 1e-14
 """Default relative singular-value cut. Empirical: below it, rounding in the features is fitted, above it digits go."""
 
 
@@ -102,7 +102,7 @@ class OrthogonalEquations:
                 f"{len(self._factor)} independent rows cannot determine {self.columns} columns with penalty 0; "
                 "give more points, a smaller width, a penalty > 0, or a cutoff for the solution of least norm"
             )
-        cutoff = CUTOFF if cutoff is None else cutoff
+        cutoff = SINGULAR_VALUE_CUTOFF if cutoff is None else cutoff
         require(0 < cutoff < 1, "cutoff", cutoff, "a number in (0, 1)")
         matrix, right = self._factor[: self.columns, : self.columns], self._factor[: self.columns, self.columns :]
         norms = _column_norms(matrix)

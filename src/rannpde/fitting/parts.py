@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rannpde.errors import require
-from rannpde.fitting.fit import FitEquations, FitMethod, RandomLayer, Samples, solved, sums
+from rannpde.fitting.fit import FitEquations, FitMethod, RandomLayer, Samples, solved_weights, sums
 from rannpde.fitting.path import Fitted
 
 
@@ -70,7 +70,7 @@ class Part:
     def fit(self, penalty: float | Literal["gcv"], cutoff: float | None = None) -> Fitted:
         """Solve; the equations stay as they are."""
         require(self.equations.count > 0, "weights", 0.0, "≥ 0 and not all 0")
-        result = solved(self.equations, self.rows, penalty, cutoff)
+        result = solved_weights(self.equations, self.rows, penalty, cutoff)
         solver = " and ".join(sorted(self.solvers))
         return Fitted(result, self.unit or 1.0, self.rows, self.outside, self.scalar, solver)
 

@@ -27,7 +27,7 @@ BLOCK_ENTRIES = 2**22
 """Distances that are computed at once: 32 MB."""
 
 
-FLAT = 1e-12
+CONSTANT_RANGE = 1e-12
 """A field whose range is below this share of its size is constant: what varies is rounding."""
 
 
@@ -44,7 +44,7 @@ def inverse_length(values: Array, slopes: Array, bends: Array, size: float) -> A
     span = 0.5 * float(np.ptp(values))
     tiny = np.finfo(float).tiny
     size = max(size, tiny)
-    if span <= FLAT * max(float(np.abs(values).max()), tiny):
+    if span <= CONSTANT_RANGE * max(float(np.abs(values).max()), tiny):
         return np.full(len(values), 4.0 / size)
     largest: Array = length_rate(slopes / span, np.abs(bends) / span, size).max(axis=1)
     return largest

@@ -1,4 +1,4 @@
-"""Several solutions of one problem, from independent draws of the random features."""
+"""Several solutions of one problem, from independent realisations of the random features."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Solutions from independent draws. Calling it gives the mean; ``spread`` the standard deviation over the draws.
+    """Solutions from independent realisations. Calling it gives the mean, ``spread`` the standard deviation over them.
 
-    The spread is the random part of the error only: what all members share, such as an error in time, it cannot show.
+    The spread is the random part of the error only: it cannot show errors that all members share, such as one in time.
     """
 
     members: tuple[Solution, ...]
@@ -45,12 +45,12 @@ class Ensemble:
 
     def errors(self) -> dict[str, list[float]]:
         """Field → relative L² error of every member, where an exact solution is known."""
-        found = [member.errors() for member in self.members]
-        return {name: [one[name] for one in found] for name in found[0]}
+        errors = [member.errors() for member in self.members]
+        return {name: [one[name] for one in errors] for name in errors[0]}
 
     @property
     def converged(self) -> bool:
-        """Whether every member did."""
+        """Whether every member converged."""
         return all(member.converged for member in self.members)
 
     def relative_spread(self, count: int = 4000, rng: int = 7) -> dict[str, float]:

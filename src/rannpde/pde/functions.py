@@ -1,4 +1,4 @@
-"""Anything with exact derivatives can stand in an equation: networks, pieces of them, exact solutions."""
+"""Functions with exact derivatives, which can be put into equations: networks, formulas, exact solutions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ State = Differentiable
 
 @dataclass(frozen=True)
 class Zero:
-    """The state that vanishes, of that many fields."""
+    """The zero state with that many fields."""
 
     fields: int
 

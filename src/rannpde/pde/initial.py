@@ -1,4 +1,4 @@
-"""Initial value problems of one coordinate: a first guess by an integrator of SciPy's, for Newton to begin with."""
+"""Initial value problems in one coordinate: an initial guess for Newton's method by an ODE solver of SciPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.domains.sides import FlatSide
+from rannpde.domains.boundary.sides import FlatSide
 from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component
 from rannpde.pde.problem.forms import rates
@@ -17,13 +17,13 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Expression, evaluate
 
 TOLERANCE = 1e-7
-"""Of the guess: far inside the region from which Newton's method converges."""
+"""Relative tolerance of the guess, far inside the region from which Newton's method converges."""
 EVALUATIONS = 100_000
-"""After which there is no guess: the solution blows up, or needs steps too small for one."""
+"""Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
 
 
 def integrated(problem: Problem) -> Integrated | None:
-    """The solution of an initial value problem, roughly; None for problems that are none, or have none.
+    """Return an approximate solution of an initial value problem; None for other problems, or without a solution.
 
     >>> from rannpde.domains import Interval
     >>> from rannpde.pde.problem.conditions import On
@@ -63,11 +63,11 @@ def integrated(problem: Problem) -> Integrated | None:
 
 
 class _TooLong(Exception):
-    """More evaluations than a guess is worth."""
+    """The guess took too many evaluations."""
 
 
 def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:
-    """The end where everything is prescribed, and the values there; None where some are prescribed elsewhere."""
+    """Return the end where everything is prescribed, and the values there; None where some are prescribed elsewhere."""
     values: dict[Component, float] = {}
     places = set()
     for term in problem.constraints:
@@ -86,7 +86,7 @@ def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:
 
 @dataclass(frozen=True, eq=False)
 class Integrated:
-    """The dense output of an integrator as a state: derivatives up to the order of the equations, zero beyond."""
+    """The dense output of an ODE solver as a state: derivatives up to the order of the equations, zero beyond."""
 
     problem: Problem
     rates: dict[str, Expression]
@@ -94,21 +94,21 @@ class Integrated:
     path: Any
 
     def rate(self, points: Array, states: Array) -> Array:
-        """d/dt of all components (c, M) at points (M, 1)."""
+        """Return d/dt of all components (c, M) at points (M, 1)."""
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
-        found = np.empty_like(states)
+        rates = np.empty_like(states)
         for row, component in enumerate(self.components):
             above = Component(component.field, component.level + 1)
             if above in self.components:
-                found[row] = states[self.components.index(above)]
+                rates[row] = states[self.components.index(above)]
                 continue
             expression = self.rates[component.field]
             values = known | {s: states[self.components.index(Component.of(j))] for s, j in expression.symbols.items()}
-            found[row] = evaluate([expression.formula], values, expression.functions)[0]
-        return found
+            rates[row] = evaluate([expression.formula], values, expression.functions)[0]
+        return rates
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """(M, fields)"""
+        """Return a derivative (M, fields)."""
         states = np.atleast_2d(self.path(points[:, 0]))
         moved = self.rate(points, states)
         result = np.zeros((len(points), len(self.problem.fields)))

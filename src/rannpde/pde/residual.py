@@ -1,4 +1,4 @@
-"""Terms that must vanish, and what functions leave of them: residuals at points, held out or not.
+"""Terms that must vanish, and the residuals of functions in them, on collocation points or held-out points.
 
 A *term* is one sum of the PINN loss (paper, section "Physics-informed machine learning"): an expression that must
 vanish on a region (the interior, a side, a slice), or at given points for measured data.
@@ -14,9 +14,9 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
 from rannpde.domains.norms import relative_errors
 from rannpde.domains.region import Region
-from rannpde.domains.sides import Side
 from rannpde.pde.functions import State
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 DATA_SYMBOL = sympy.Symbol("measured value", real=True)
-NOTHING = 1e-9
-"""A field that is smaller than another by more is zero up to rounding: that is no size to compare with."""
+ZERO_FIELD_RATIO = 1e-9
+"""A field smaller than this fraction of the largest is zero up to rounding, and its size is no scale for errors."""
 HELD_OUT = 1000
-"""Fresh points per term for the held-out residual."""
+"""Held-out points per term."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Term:
         return 1.0 if self.region is None else self.region.measure
 
     def known(self, points: Array, vocabulary: Vocabulary, data: Array | None = None) -> dict[sympy.Symbol, Array]:
-        """Values at the points of everything that is not a field: coordinates, normals, measured values."""
+        """Return the values at points of everything that is not a field: coordinates, normals, measured values."""
         values = dict(zip(vocabulary.symbols, points.T, strict=True))
         if isinstance(self.region, Side) and self.expression.formula.free_symbols.intersection(vocabulary.normals):
             values |= dict(zip(vocabulary.normals, self.region.normals(points).T, strict=True))
@@ -62,7 +62,7 @@ class Term:
 
     @property
     def prescribed(self) -> tuple[Jet, sympy.Expr] | None:
-        """(jet, value) of a condition that gives one jet a value, such as u = sin(x) or 2*u_t = x; None for others."""
+        """(jet, value) of a condition that prescribes one jet, such as u = sin(x) or 2*u_t = x; None for others."""
         expression = self.expression
         if len(expression.jets) != 1:
             return None
@@ -73,47 +73,47 @@ class Term:
 
 
 def jets_of(state: State, fields: tuple[str, ...], points: Array, jets: Iterable[Jet]) -> dict[Jet, Array]:
-    """The values of these jets at the points, one derivative computed once for all fields."""
+    """Return the values of these jets at the points; each derivative is computed once for all fields."""
     jets = list(jets)
     indices = sorted({jet.index for jet in jets})
-    several = getattr(state, "derivatives", None)  # networks evaluate their profile once an order
-    found = several(points, indices) if several else {index: state.derivative(points, index) for index in indices}
-    return {jet: found[jet.index][:, fields.index(jet.field)] for jet in jets}
+    several = getattr(state, "derivatives", None)  # networks evaluate their profile once per order
+    derivatives = several(points, indices) if several else {index: state.derivative(points, index) for index in indices}
+    return {jet: derivatives[jet.index][:, fields.index(jet.field)] for jet in jets}
 
 
 def gradient(state: State, points: Array) -> Array:
-    """∂_l of every field, (M, fields, n)."""
+    """Return ∂_l of every field, (M, fields, n)."""
     axes = [tuple(int(a == b) for b in range(points.shape[1])) for a in range(points.shape[1])]
     several = getattr(state, "derivatives", None)
-    found = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
-    return np.stack([found[axis] for axis in axes], axis=2)
+    derivatives = several(points, axes) if several else {axis: state.derivative(points, axis) for axis in axes}
+    return np.stack([derivatives[axis] for axis in axes], axis=2)
 
 
 def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
-    """The residual (M,) of a loss term for these functions at points of its region."""
+    """Return the residual (M,) of a loss term for these functions at points of its region."""
     jets = jets_of(state, vocabulary.fields, points, term.expression.jets)
     value = term.expression.value(term.known(points, vocabulary, data), jets)
     return np.broadcast_to(value, (len(points),))
 
 
 def distance(one: State, other: State, points: Array) -> float:
-    """The relative l² distance of two states at points (M, n), the largest over the fields."""
+    """Return the relative l² distance of two states at points (M, n), the largest over the fields."""
     still = (0,) * points.shape[1]
     return float(relative_errors(one.derivative(points, still), other.derivative(points, still)).max())
 
 
 def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, float]:
-    """Equation → mean square of its residual at points (M, n)."""
-    found = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}
-    return {name: float(np.mean(residual**2)) for name, residual in found.items()}
+    """Return for each equation the mean square of its residual at points (M, n)."""
+    residuals = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}
+    return {name: float(np.mean(residual**2)) for name, residual in residuals.items()}
 
 
 def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: int = HELD_OUT) -> dict[str, float]:
-    """Name → root mean square residual on fresh points over the size of the term's own summands.
+    """Return by name the root mean square residual on held-out points, relative to the size of the term's own summands.
 
-    A number that needs no exact solution and no units: 1 means nothing is solved, 1e-6 six digits of balance. The
-    size is at least what the linearised term gives for fields that vary over the whole domain, |∂^α u| ~ |u|/h^α.
-    Where the data are concentrated, an equation is looked at there as well, and the worse of both counts.
+    The number needs no exact solution and has no unit: 1 means that nothing is solved, 1e-6 that six digits balance.
+    The size is at least that of the linearised term for fields that vary over the whole domain, |∂^α u| ~ |u|/h^α.
+    Where the data are concentrated, an equation is evaluated there as well, and the larger residual counts.
     """
     generator = np.random.default_rng(rng)
     interior = problem.domain.sample(count, rng=generator)
@@ -123,22 +123,22 @@ def held_out_residual(problem: Problem, state: State, rng: int = 20231, count: i
     still = (0,) * problem.domain.dim
     plainly = np.array([root_mean_square(everywhere[Jet(name, still)]) for name in problem.fields])
     sizes = dict(zip(problem.fields, field_sizes(plainly).tolist(), strict=True))
-    found: dict[str, tuple[float, float]] = {}
+    sums: dict[str, tuple[float, float]] = {}
     for term in problem.terms:
-        residual, size = _measured(term, state, problem, interior, everywhere, sizes, generator)
-        before = found.get(term.name, (0.0, 0.0))
-        found[term.name] = (before[0] + residual**2, before[1] + size**2)
-    ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in found.items()}
+        residual, size = _residual_and_size(term, state, problem, interior, everywhere, sizes, generator)
+        before = sums.get(term.name, (0.0, 0.0))
+        sums[term.name] = (before[0] + residual**2, before[1] + size**2)
+    ratios = {name: float(np.sqrt(residual / max(size, 1e-300))) for name, (residual, size) in sums.items()}
     focus = problem.variation.sample(count, generator) if problem.variation is not None else interior[:0]
     if len(focus):
         near = jets_of(state, problem.fields, focus, needed)
         for term in problem.interior:
-            residual, size = _measured(term, state, problem, focus, near, sizes, generator)
+            residual, size = _residual_and_size(term, state, problem, focus, near, sizes, generator)
             ratios[term.name] = max(ratios[term.name], residual / max(size, 1e-300))
     return ratios
 
 
-def _measured(
+def _residual_and_size(
     term: Term,
     state: State,
     problem: Problem,
@@ -147,9 +147,9 @@ def _measured(
     sizes: Mapping[str, float],
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Root mean squares of the residual and of Σ |summand|, which is at least what the partial derivatives tell.
+    """Return root mean squares of the residual and of Σ |summand|, bounded below by the partial derivatives.
 
-    These are multiplied by the sizes of their jets: of conditions by those that the same quantities have inside.
+    The partial derivatives are multiplied by the sizes of their jets; in conditions these are sizes inside the domain.
     """
     expression, points = term.expression, interior
     jets: Mapping[Jet, Array] = everywhere
@@ -175,20 +175,21 @@ def _measured(
     return residual, max(size, natural)
 
 
-def field_sizes(found: Array) -> Array:
-    """To which errors of the fields are relative: their own sizes (fields,), the largest for one that is zero.
+def field_sizes(sizes: Array) -> Array:
+    """Return the scales (fields,) of relative errors: the fields' own sizes, the largest size for one that is zero.
 
     >>> field_sizes(np.array([2.0, 1e-14, 1e-3]))
     array([2.e+00, 2.e+00, 1.e-03])
     """
-    largest = max(float(found.max()), 1e-300)
-    return np.where(found > NOTHING * largest, found, largest)
+    largest = max(float(sizes.max()), 1e-300)
+    return np.where(sizes > ZERO_FIELD_RATIO * largest, sizes, largest)
 
 
-def apart(before: Array, after: Array) -> float:
-    """The relative l² distance of values (M, fields), the largest over the fields; infinite where some are missing.
+def relative_difference(before: Array, after: Array) -> float:
+    """Return the relative l² difference of values (M, fields), the largest over the fields; infinite where some are
+    missing.
 
-    >>> apart(np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]]))
+    >>> relative_difference(np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]]))
     0.4472135954999579
     """
     gaps, sizes = (np.sqrt(np.mean(np.square(v), axis=0)) for v in (before - after, after))
@@ -196,5 +197,5 @@ def apart(before: Array, after: Array) -> float:
 
 
 def root_mean_square(values: Array) -> float:
-    """√ of the mean of the squares of all entries."""
+    """Return the square root of the mean of the squares of all entries."""
     return float(np.sqrt(np.mean(np.square(values))))

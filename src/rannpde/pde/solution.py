@@ -1,4 +1,4 @@
-"""What ``solve`` gives back: a function with derivatives, and everything needed to judge it."""
+"""The result of ``solve``: a function with derivatives, and everything needed to judge it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Report(str):
 
 
 class SolvedFunction(Protocol):
-    """What a method finds: all fields on the domain, with derivatives, and as arrays for a file."""
+    """The function that a method computes: all fields on the domain, with derivatives, and as arrays for a file."""
 
     @property
     def dim(self) -> int: ...
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of the features of each piece, or each stretch of time."""
+        """Number of columns of the features of each subdomain, or each time segment."""
         ...
 
     def __call__(self, points: Array) -> Array: ...
@@ -58,7 +58,7 @@ class SolvedFunction(Protocol):
 
 
 class History(Protocol):
-    """What only the method that ran can tell: its iterations, ranks, steps, and advice."""
+    """The history of the method that ran: its iterations, ranks, steps, and advice."""
 
     @property
     def advice(self) -> str: ...
@@ -70,7 +70,7 @@ class History(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which method ran (``name``), what it worked with (``label``), and why it and not another."""
+    """The method that ran (``name``), its discretisation (``label``), and why it was chosen."""
 
     name: str
     label: str
@@ -114,7 +114,7 @@ class Solution:
 
     @property
     def reason(self) -> str:
-        """How it ended, in a sentence."""
+        """The reason for the end, in a sentence."""
         return self.detail or str(self.status)
 
     @property
@@ -123,7 +123,7 @@ class Solution:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of the features of each piece, or each stretch of time."""
+        """Number of columns of the features of each subdomain, or each time segment."""
         return self.function.widths
 
     @property
@@ -156,22 +156,22 @@ class Solution:
         return self.stated.residual(self.function, points)
 
     def errors(self, count: int = 4000, rng: int = 7) -> dict[str, float]:
-        """Field → relative L² error on fresh uniform points, where the problem knows an exact solution.
+        """Return for each field the relative L² error on held-out uniform points, where an exact solution is known.
 
-        Of a march that ended early, up to its end.
+        If a time integration ended early, the error is that up to its end.
         """
         exact = self.stated.exact_solution
         if exact is None:
             return {}
         points = self.stated.domain.sample(count, rng=rng)
         values = self.function(points)
-        known = np.isfinite(values).all(axis=1)  # a march that ended early is known up to its end
+        known = np.isfinite(values).all(axis=1)  # a time integration that ended early is known up to its end
         errors = relative_errors(values[known], exact(points[known]))
         return dict(zip(self.fields, errors.tolist(), strict=True))
 
     @property
     def stated(self) -> Problem:
-        """The problem; an InputError where the solution was read from a file that could not hold it."""
+        """The problem; an InputError where the solution was read from a file that could not store it."""
         if self.problem is None:
             raise InputError("this solution was read from a file without its problem; pass problem=… to load")
         return self.problem
@@ -226,9 +226,10 @@ class Solution:
 
     @property
     def vector(self) -> tuple[str, ...]:
-        """The fields that are the components of a vector: the first d, if an equation has ∂_x u and ∂_y v … of them.
+        """The fields that are the components of a vector: the first d, if an equation contains ∂_x u and ∂_y v … of
+        them.
 
-        Velocities by their divergence, displacements by the balance of forces; empty where nothing says so.
+        These are velocities by their divergence, or displacements by the balance of forces; empty where there are none.
         """
         problem = self.problem
         if problem is None:
@@ -250,13 +251,13 @@ class Solution:
         resolution : cells along the longest side; times : of a problem in time, eleven unless given, one file each,
         listed in a ``.pvd`` file. Gives back the path of the file to open. Needs the extra ``rannpde[geometry]``.
         """
-        from rannpde.domains.vtk import write_vtk  # the extra loads when it is wanted
+        from rannpde.domains.export.vtk import write_vtk  # the extra loads when it is wanted
 
         def values(points: Array) -> dict[str, Array]:
-            found = self.function(points)
-            named = {name: found[:, k] for k, name in enumerate(self.fields)}
+            values_at = self.function(points)
+            named = {name: values_at[:, k] for k, name in enumerate(self.fields)}
             vector = self.vector
-            return named | ({f"({', '.join(vector)})": found[:, : len(vector)]} if vector else {})
+            return named | ({f"({', '.join(vector)})": values_at[:, : len(vector)]} if vector else {})
 
         return write_vtk(path, self.stated.domain, values, resolution, times)
 

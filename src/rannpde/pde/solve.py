@@ -1,4 +1,4 @@
-"""solve() and ensemble(): pick a method, run it, judge it."""
+"""solve() and ensemble(): choose a method, run it, and warn where it did not reach the tolerance."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.inverse.identify import Forward, identify, response_at_guess
 from rannpde.pde.inverse.uncertainty import Uncertainty
-from rannpde.pde.lines.evolved import Evolved
 from rannpde.pde.lines.method import Lines
-from rannpde.pde.lines.response.influence import functions_march
+from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
+from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.residual import apart
+from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.pde.weak.method import WeakCells
 
@@ -38,12 +39,14 @@ METHODS: dict[str, type[Lines] | type[WeakCells] | type[Cells] | type[Collocatio
     "cells": Cells,
     "collocation": Collocation,
 }
-"""In the order in which they are tried."""
+"""Methods in the order in which they are tried."""
 
+FORWARD_WITHOUT = ("weak",)
+"""Methods that have no model of a solution on a fixed discretisation, which identification needs."""
 CHECK_POINTS = 2000
 """Points at which two methods are compared."""
 SMALLEST_TOLERANCE = 1e-13
-"""Below this, float64 and the conditioning of random features leave nothing to ask for."""
+"""With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
 
 
 def solve(
@@ -124,7 +127,7 @@ def _more_digits(found: Solution, problem: Problem, tol: float, rng: Rng, monito
         return found
     other = strong.solve(problem, tol, _generator(rng), monitor.rest(), "the weak form has no more digits, and agrees")
     points = problem.domain.sample(CHECK_POINTS, rng=20_072)
-    gap = apart(found.function(points), other.function(points))
+    gap = relative_difference(found.function(points), other.function(points))
     return other if other.converged and gap <= AGREEMENT * found.estimate else found
 
 
@@ -151,33 +154,47 @@ class Identify:
         return Uncertainty(self.uncertainty, self.confidence, self.draws)
 
     def solve(self, problems: Sequence[Problem], tol: float, rng: np.random.Generator, monitor: Monitor) -> Identified:
-        """The unknowns that the problems share, and the solution of the first."""
+        """Return the unknowns that the problems share, and the solution of the first."""
         check_shared(problems)
         return identify(problems, tol, self.solver(problems, monitor), self._intervals(), rng, monitor)
 
     def solver(self, problems: Sequence[Problem], monitor: Monitor) -> Forward:
-        """What solves the problems at given values of their unknowns."""
+        """Return the solver of the problems at given values of their unknowns."""
         functions = any(isinstance(one, UnknownFunction) for one in problems[0].unknown.values())
         wanted = self.forward
-        if functions and wanted is None and not all(map(functions_march, problems)):
+        if functions and wanted is None and not all(map(functions_identifiable, problems)):
             wanted = Cells(time_stepping=False)
 
-        def forward(problem: Problem, own: float, seed: np.random.Generator, like: State | None = None) -> Solution:
-            chosen, why = _chosen(problem, wanted, without=(WeakCells.name,))  # models stand on the strong form
-            rest = monitor.rest()
-            if isinstance(chosen, Lines) and isinstance(like, Evolved):
-                return chosen.solve(problem, own, seed, rest, why, like)
-            return chosen.solve(problem, own, seed, rest, why)
+        return ForwardSolver(wanted, monitor)
 
-        return forward
+
+@dataclass(frozen=True)
+class ForwardSolver:
+    """Solves a problem at values of its unknowns by a method, or the first that fits, in the time that is left."""
+
+    method: Method | str | None
+    monitor: Monitor
+
+    def __call__(
+        self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
+    ) -> Solution:
+        chosen, why = _chosen(problem, self.method, without=FORWARD_WITHOUT)
+        rest = self.monitor.rest()
+        if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
+            return chosen.solve(problem, tol, rng, rest, why, like)
+        return chosen.solve(problem, tol, rng, rest, why)
+
+    def model(self, request: ModelRequest, /) -> ForwardModel | None:
+        """The model of a solution by the method that gave it, with its settings."""
+        return _chosen(request.solution.stated, self.method, without=FORWARD_WITHOUT)[0].model(request)
 
 
 def _judged(solution: Solution) -> Solution:
-    """The same solution, with a warning where it did not reach the wanted error."""
+    """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
         told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
-        advice = "" if told else solution.history.advice  # the reason says what to do: no method would help
+        advice = "" if told else solution.history.advice  # the reason says what to do: no other method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution
@@ -190,7 +207,7 @@ def sensitivity(
     method: Method | str | None = None,
     rng: Rng = 0,
 ) -> Sensitivity:
-    """How the fields change with the unknown numbers of a problem, at their guesses: where to put sensors.
+    """Return the derivatives of the fields by the unknown numbers of a problem, at their guesses: where to put sensors.
 
     >>> from rannpde.domains import SpaceTime
     >>> from rannpde.pde.problem.conditions import On
@@ -217,9 +234,9 @@ def ensemble(
     rng: Rng = 0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Ensemble:
-    """Solutions from ``count`` ≥ 2 independent draws, with mean and spread; the other arguments are those of ``solve``.
+    """Return solutions from ``count`` ≥ 2 independent realisations of the features, with mean and spread.
 
-    seconds : time allowed for each of them
+    The other arguments are those of ``solve``; seconds : time allowed for each of them
 
     Where a Dask client is in use, its workers solve (docs/scaling.md).
 
@@ -239,7 +256,7 @@ def ensemble(
 
 
 def _member(problem: Problem, rng: np.random.Generator, topic: str, settings: dict[str, Any]) -> Solution:
-    """A solution on a worker; its progress goes to the client, where somebody listens."""
+    """Solve on a worker; its progress is sent to the client if somebody listens."""
     progress = (lambda at: tell(topic, astuple(at))) if topic else None
     with one_core():
         return _solution(problem, rng=rng, progress=progress, **settings)
@@ -252,21 +269,21 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     400
     """
     shared = ("tol", "seconds", "rng")
-    found = {key: table[key] for key in shared if key in table}
+    arguments = {key: table[key] for key in shared if key in table}
     for key in ("tol", "seconds"):
-        if key in found:
-            positive_number(key, found[key])
-    require(found.get("tol", 0.0) < 1, "tol", found.get("tol"), "below 1")
-    if "rng" in found:
-        whole = isinstance(found["rng"], int) and not isinstance(found["rng"], bool) and found["rng"] >= 0
-        require(whole, "rng", found["rng"], "a whole number ≥ 0")
+        if key in arguments:
+            positive_number(key, arguments[key])
+    require(arguments.get("tol", 0.0) < 1, "tol", arguments.get("tol"), "below 1")
+    if "rng" in arguments:
+        whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
+        require(whole, "rng", arguments["rng"], "a whole number ≥ 0")
     own = {key: value for key, value in table.items() if key not in (*shared, "method")}
     if "method" not in table:
         if own:
             key, known = next(iter(own)), {name for kind in METHODS.values() for name in _plain_settings(kind)}
             hint = "name its method too, method = …" if key in known else suggestion(key, {*known, *shared, "method"})
             raise InputError(f"solve has the key {key!r}, which is unknown there; {hint}")
-        return found
+        return arguments
     name = table["method"]
     require(isinstance(name, str), "method", name, "text")
     kind = choose("method", name, METHODS | {"identify": Identify})
@@ -274,7 +291,7 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in own.items():
         choose(f"setting of {name}", key, dict.fromkeys(_plain_settings(kind)))
         settings[key] = tuple(value) if isinstance(value, list) else value
-    return found | {"method": kind(**settings)}
+    return arguments | {"method": kind(**settings)}
 
 
 def _generator(rng: Rng) -> np.random.Generator:
@@ -285,13 +302,13 @@ def _generator(rng: Rng) -> np.random.Generator:
 
 
 def _plain_settings(kind: type[Any]) -> list[str]:
-    """The settings that text can state."""
+    """Return the settings that can be given as text."""
     objects = ("tuning", "settings", "events", "features", "law", "newton", "guess", "forward")
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
 def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
-    """The method and why it was taken; ``without`` : names of those that are not taken unless they are asked for."""
+    """Return the method, and why it was chosen; ``without`` : names of those that are only taken when asked for."""
     if isinstance(method, str):
         method = choose("method", method, METHODS)()
     if method is not None:
@@ -307,13 +324,13 @@ def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, .
             remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
             raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
         return method, "asked for"
-    found: list[str] = []
+    refusals: list[str] = []
     for name, kind in METHODS.items():
         if name in without:
             continue
         one = kind()
         reasons = one.obstacles(problem) or one.drawbacks(problem)
         if not reasons:
-            return one, "; ".join(found) or "the problem evolves in time"
-        found.append(f"not by {one.name}: " + "; ".join(reasons))
-    raise InputError(f"no method can solve the problem: {'; '.join(found)}; state it without what is named")
+            return one, "; ".join(refusals) or "the problem evolves in time"
+        refusals.append(f"not by {one.name}: " + "; ".join(reasons))
+    raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")

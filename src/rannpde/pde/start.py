@@ -1,4 +1,4 @@
-"""Where a solve begins: the state, from what a problem prescribes or a user guesses, and the weights of its terms."""
+"""Initial guesses, from what a problem prescribes or a user gives, and checks of row weights."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rannpde.pde.statement.expansion import expand
 from rannpde.pde.statement.expression import Expression
 
 STEP = 1e-4
-"""Of central differences of a user's function, relative to its argument: good enough for a guess."""
-PROBES = 200
-"""Points at which a linearisation is looked at."""
-BENDS = (0.0, 1.0, -1.0, 4.0, -4.0)
-"""Laplacians of the membranes that are tried as a start, in units of the data over the square of half the domain."""
+"""Step of central differences of a user's function, relative to its argument: accurate enough for a guess."""
+PROBE_POINTS = 200
+"""Points at which a linearisation is checked."""
+GUESS_LAPLACIANS = (0.0, 1.0, -1.0, 4.0, -4.0)
+"""Laplacians of the Poisson initial guesses, in units of the data over the square of half the domain."""
 
 
 def first_guess(problem: Problem, moving: bool = False) -> State:
@@ -54,7 +54,7 @@ def first_guess(problem: Problem, moving: bool = False) -> State:
 
 @dataclass(frozen=True)
 class _Finite:
-    """A state whose derivatives are 0 where they do not exist: at the edge of a support, say."""
+    """A state whose derivatives are set to 0 where they do not exist, for instance at the edge of a support."""
 
     state: State
 
@@ -72,16 +72,16 @@ def _inside(problem: Problem, name: str) -> sympy.Expr:
 
 
 def _time_derivatives(problem: Problem, values: dict[str, sympy.Expr], start: float) -> dict[str, sympy.Expr]:
-    """∂_t of the fields at the start, where the equations are of first order in time and give it."""
+    """Return ∂_t of the fields at the start, where the equations are of first order in time and determine it."""
     solved = rates(problem) if all(problem.order(name, 0) == 1 for name in problem.fields) else None
-    found = {}
+    derivatives = {}
     for name, rate in (solved or {}).items():
         table = {}
         for symbol, jet in rate.symbols.items():
             orders = [(c, k) for c, k in zip(problem.vocabulary.symbols, jet.index, strict=True) if k]
             table[symbol] = expand(sympy.diff(values[jet.field], *orders)) if orders else values[jet.field]
-        found[name] = rate.formula.xreplace(table).subs(problem.vocabulary.symbols[0], start)
-    return found
+        derivatives[name] = rate.formula.xreplace(table).subs(problem.vocabulary.symbols[0], start)
+    return derivatives
 
 
 def _with_derivative(function: Callable[..., Any]) -> Any:
@@ -90,7 +90,8 @@ def _with_derivative(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Differenced:
-    """A user's function with derivatives by central differences: good enough for a guess, never in a residual."""
+    """A user's function with derivatives by central differences: accurate enough for a guess, never used in a
+    residual."""
 
     function: Callable[..., Any]
 
@@ -111,11 +112,11 @@ class Differenced:
 
 
 def linearises(problem: Problem, state: State) -> bool:
-    """Whether every equation has a linearisation at a state: finite, and not zero at most points.
+    """Return whether every equation has a linearisation at a state: finite, and not zero at most points.
 
-    At u = 0 neither u_xx u_yy - u_xy² = f nor div(|∇u| ∇u) = f has one, and Newton's method cannot begin there.
+    At u = 0 neither u_xx u_yy - u_xy² = f nor div(|∇u| ∇u) = f has one, and Newton's method cannot start there.
     """
-    points = problem.domain.sample(PROBES, rng=31)
+    points = problem.domain.sample(PROBE_POINTS, rng=31)
     for term in problem.interior:
         jets = jets_of(state, problem.fields, points, term.expression.jets)
         value, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
@@ -125,13 +126,13 @@ def linearises(problem: Problem, state: State) -> bool:
     return True
 
 
-def membranes(problem: Problem) -> list[Problem]:
-    """Linear problems with the conditions of a stationary one, whose solutions can be starts: Δu = c for each field."""
+def poisson_guesses(problem: Problem) -> list[Problem]:
+    """Return linear problems Δu = c with the conditions of a stationary one, whose solutions can be initial guesses."""
     state, height = first_guess(problem), 0.0
     for term in problem.constraints:
         region: Any = term.region
         if region is not None:
-            points = region.sample(1 if region.is_point else PROBES, rng=31)
+            points = region.sample(1 if region.is_point else PROBE_POINTS, rng=31)
             missed = term_residual(term, state, problem.vocabulary, points)
             height = max(height, float(np.abs(missed[np.isfinite(missed)]).max(initial=0.0)))
     unit = (height or 1.0) / (0.5 * float(np.diff(problem.domain.bounds, axis=1).min())) ** 2
@@ -140,12 +141,12 @@ def membranes(problem: Problem) -> list[Problem]:
             problem, equations={name: f"laplace({name}) = {bend * unit!r}" for name in problem.fields},
             exact={}, incomplete=True,
         )
-        for bend in BENDS
+        for bend in GUESS_LAPLACIANS
     ]  # fmt: skip
 
 
 def as_state(guess: Any, problem: Problem) -> State | None:
-    """A guess given as formulas, as a Solution, or as any object with derivatives."""
+    """Return the state of a guess given as formulas, as a Solution, or as any object with derivatives."""
     if guess is None:
         return None
     if isinstance(guess, Solution):
@@ -163,7 +164,7 @@ def as_state(guess: Any, problem: Problem) -> State | None:
 
 
 def check_weights(problem: Problem, weights: Mapping[str, float]) -> None:
-    """Refuse weights that name no equation or condition of a problem, or are no numbers."""
+    """Refuse weights that do not name an equation or condition of a problem, or are not numbers."""
     known = {*problem.equations, *problem.conditions, "continuity", *(f"bounds of {n}" for n in problem.bounds)}
     for name, value in weights.items():
         if name not in known:

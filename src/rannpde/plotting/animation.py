@@ -15,15 +15,15 @@ from rannpde.io import PathLike
 from rannpde.plotting.figures import canvas, component, heading
 from rannpde.plotting.film import Film, films
 from rannpde.plotting.style import COLOURS, style
-from rannpde.plotting.typeset import inline, symbol
-from rannpde.plotting.view import LETTERS, Panel, scale_of
+from rannpde.plotting.typeset import inline_equation, symbol
+from rannpde.plotting.view import SYMBOL_FONT_SIZE, Panel, scale_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rannpde.pde.solution import Solution
 
-GRID = 100
+ANIMATION_GRID = 100
 """Points of a map along each axis."""
 
 
@@ -64,8 +64,8 @@ def _profiles(solution: Solution, film: Film) -> tuple[Figure, Callable[[int], N
         known = values[:, :, k][np.isfinite(values[:, :, k])]
         room = 0.06 * float(np.ptp(known)) or 1.0
         place.set(ylim=(known.min() - room, known.max() + room), xlim=(film.across[0], film.across[-1]))
-        place.set_xlabel(inline(film.domain.names[film.line]), fontsize=LETTERS)
-        place.set_ylabel(inline(name), fontsize=LETTERS)
+        place.set_xlabel(inline_equation(film.domain.names[film.line]), fontsize=SYMBOL_FONT_SIZE)
+        place.set_ylabel(inline_equation(name), fontsize=SYMBOL_FONT_SIZE)
     title = _clock(solution, film, figure)
 
     def draw(number: int) -> None:
@@ -80,17 +80,17 @@ def _profiles(solution: Solution, film: Film) -> tuple[Figure, Callable[[int], N
 
 
 def _maps(solution: Solution, film: Film) -> tuple[Figure, Callable[[int], None]]:
-    views = film.views(GRID)
+    views = film.views(ANIMATION_GRID)
     found = []
     for k, name in enumerate(solution.fields):
-        panel = Panel(inline(name), component(solution.function, k))
+        panel = Panel(inline_equation(name), component(solution.function, k))
         maps = [view.evaluate(panel.values) for view in views]
         found.append((panel, maps, scale_of(np.concatenate([one.ravel() for one in maps]), panel)))
     figure, axes = canvas(1, len(found), *views[0].size)
     images = []
     for place, (panel, maps, scale) in zip(axes[0], found, strict=True):
         views[0].draw(figure, place, panel, maps[0], scale)
-        place.set_title(panel.label, fontsize=LETTERS)
+        place.set_title(panel.label, fontsize=SYMBOL_FONT_SIZE)
         images.append(place.collections[0])
     title = _clock(solution, film, figure)
 
@@ -109,7 +109,7 @@ def _clock(solution: Solution, film: Film, figure: Figure) -> Callable[[int], No
 
     def show(number: int) -> None:
         now = f"${symbol(film.coordinate)} = {film.positions[number]:.3f}$"
-        figure.suptitle("\n".join([*lines, now]), fontsize=LETTERS)
+        figure.suptitle("\n".join([*lines, now]), fontsize=SYMBOL_FONT_SIZE)
 
     show(0)
     return show

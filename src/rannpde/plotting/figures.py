@@ -15,8 +15,8 @@ from rannpde.domains import Domain, SpaceTime
 from rannpde.io import PathLike
 from rannpde.pde.statement.expression import Jet
 from rannpde.plotting.style import COLOURS, ONE_SIGN, SIZES, style
-from rannpde.plotting.typeset import equations, inline, length, symbol
-from rannpde.plotting.view import LETTERS, Panel, View, last_time, scale_of, span, telling
+from rannpde.plotting.typeset import inline_equation, length, symbol, typeset_equations
+from rannpde.plotting.view import SYMBOL_FONT_SIZE, Panel, View, last_time, scale_of, span, telling
 
 if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
@@ -26,7 +26,7 @@ _LINE = 400
 _SNAPSHOTS = 5
 HEADING = 11
 """Size of the letters of a heading."""
-ROOM = 0.07
+PANEL_MARGIN = 0.07
 """Inches around panels."""
 EQUATIONS = 3
 """Equations that a heading shows; more would be a page."""
@@ -64,9 +64,9 @@ def _ensemble(ensemble: Ensemble, domain: Domain) -> Figure:
             if view is None:
                 line = span(domain, 0, _LINE)
                 place.plot(line, np.reshape(function(line[:, None]), (_LINE, -1))[:, row])
-                place.set(xlabel=inline(domain.names[0]), ylabel=f"{label} of {inline(name)}")
+                place.set(xlabel=inline_equation(domain.names[0]), ylabel=f"{label} of {inline_equation(name)}")
                 continue
-            title = f"{label} of {inline(name)}"
+            title = f"{label} of {inline_equation(name)}"
             panel = logarithm(title, function, row) if column else Panel(title, component(function, row))
             draw_map(figure, place, view, panel)
     drawn = f"{len(ensemble.members)} independent draws"
@@ -86,14 +86,14 @@ def first_view(domain: Domain) -> View | None:
 def heading(solution: Solution, width: float) -> str:
     """Name, equations set as mathematics where they fit into that many inches, errors, and what went wrong."""
     problem = solution.stated
-    written = list(equations(problem).values())
+    written = list(typeset_equations(problem).values())
     fits = [(length(one, HEADING) or np.inf) < 0.95 * width for one in written]
     lines = [problem.name] if problem.name else []
     if all(fits) and len(written) <= EQUATIONS:
         lines += _joined([f"${one}$" for one in written], width)
     elif not lines:
-        lines = [", ".join(map(inline, solution.fields))]
-    errors = ", ".join(f"{inline(name)} {error:.1e}" for name, error in solution.errors().items())
+        lines = [", ".join(map(inline_equation, solution.fields))]
+    errors = ", ".join(f"{inline_equation(name)} {error:.1e}" for name, error in solution.errors().items())
     if errors:
         lines.append(f"relative $L^2$ error: {errors}")
     return "\n".join([*lines, *([] if solution.converged else ["DID NOT CONVERGE"])])
@@ -120,14 +120,14 @@ def _interval(solution: Solution, domain: Domain) -> Figure:
     figure, axes = canvas(rows, len(solution.fields), width=5.0, height=2.6)
     for column, name in enumerate(solution.fields):
         axes[0, column].plot(line[:, 0], values[:, column], label="solution")
-        axes[0, column].set_ylabel(inline(name), fontsize=LETTERS)
+        axes[0, column].set_ylabel(inline_equation(name), fontsize=SYMBOL_FONT_SIZE)
         if exact is not None:
             wanted = exact(line)[:, column]
             axes[0, column].plot(line[:, 0], wanted, "k:", label="exact")
             axes[0, column].legend()
             axes[1, column].semilogy(line[:, 0], np.maximum(np.abs(values[:, column] - wanted), 1e-17))
-            axes[1, column].set_ylabel(f"error of {inline(name)}")
-        axes[-1, column].set_xlabel(inline(domain.names[0]), fontsize=LETTERS)
+            axes[1, column].set_ylabel(f"error of {inline_equation(name)}")
+        axes[-1, column].set_xlabel(inline_equation(domain.names[0]), fontsize=SYMBOL_FONT_SIZE)
     return figure
 
 
@@ -146,8 +146,8 @@ def _space_time(solution: Solution, domain: Domain) -> Figure:
             if exact is not None:
                 axes[row, 0].plot(line, exact(points)[:, row], "k:", linewidth=1)
         axes[row, 0].legend()
-        axes[row, 0].set_xlabel(inline(domain.names[1]), fontsize=LETTERS)
-        axes[row, 0].set_ylabel(inline(name), fontsize=LETTERS)
+        axes[row, 0].set_xlabel(inline_equation(domain.names[1]), fontsize=SYMBOL_FONT_SIZE)
+        axes[row, 0].set_ylabel(inline_equation(name), fontsize=SYMBOL_FONT_SIZE)
         panels = [_fields(solution)[row], *_checks(solution, timed=True)[row : row + 1]]
         for column, panel in enumerate(panels, start=1):
             draw_map(figure, axes[row, column], view, panel)
@@ -186,7 +186,7 @@ def _planes(solution: Solution, domain: Domain) -> Figure:
         limits = scale_of(np.concatenate([one.ravel() for one in values]), panel)  # one scale for the whole row
         for place, view, title, one in zip(row, views, titles, values, strict=True):
             view.draw(figure, place, panel, one, limits)
-            place.set_title(panel.label + title, fontsize=LETTERS - 1)
+            place.set_title(panel.label + title, fontsize=SYMBOL_FONT_SIZE - 1)
     _name_the_rest(figure, domain, cut)
     return figure
 
@@ -216,7 +216,7 @@ def _name_the_rest(figure: Figure, domain: Domain, cut: Mapping[int, float]) -> 
 def _fields(solution: Solution) -> list[Panel]:
     """The length of the vector with its direction, if there is one, and every field."""
     function, vector = solution.function, solution.vector
-    panels = [Panel(inline(name), component(function, k)) for k, name in enumerate(solution.fields)]
+    panels = [Panel(inline_equation(name), component(function, k)) for k, name in enumerate(solution.fields)]
     if not vector:
         return panels
     size = len(vector)
@@ -246,7 +246,7 @@ def _checks(solution: Solution, timed: bool) -> list[Panel]:
     else:
         return []
     return [
-        logarithm(f"{kind} of {inline(name) if kind == 'error' else name}", judged, number)
+        logarithm(f"{kind} of {inline_equation(name) if kind == 'error' else name}", judged, number)
         for number, name in enumerate(names)
     ]
 
@@ -268,11 +268,11 @@ def draw_map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
     values = view.evaluate(panel.values)
     view.draw(figure, axes, panel, values, scale_of(values, panel))
     axes.set_aspect("auto" if isinstance(view.domain, SpaceTime) and view.plane == (1, 0) else "equal")
-    axes.set_title(panel.label, fontsize=LETTERS - 1)
+    axes.set_title(panel.label, fontsize=SYMBOL_FONT_SIZE - 1)
 
 
 def canvas(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Array]:
-    engine = ConstrainedLayoutEngine(h_pad=ROOM, w_pad=ROOM)
+    engine = ConstrainedLayoutEngine(h_pad=PANEL_MARGIN, w_pad=PANEL_MARGIN)
     figure = Figure(figsize=(width * columns, height * rows + 0.4), layout=engine)
     return figure, figure.subplots(rows, columns, squeeze=False)
 

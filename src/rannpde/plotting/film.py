@@ -1,4 +1,7 @@
-"""What moves in a picture: the fields along one coordinate, time where there is time, else across slices of a solid."""
+"""What moves in a picture: the fields along one coordinate, time where there is time, else across slices of a solid.
+
+It only chooses the frames; files are written by Pillow through matplotlib (``animation``).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from rannpde.plotting.view import View, last_time, span, telling
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
 
-LINE = 240
+PROFILE_POINTS = 240
 """Points of a profile."""
 
 
@@ -43,7 +46,7 @@ class Film:
     def across(self) -> Array:
         """Points (L,) of a profile."""
         assert self.line is not None
-        return span(self.domain, self.line, LINE)
+        return span(self.domain, self.line, PROFILE_POINTS)
 
     def profiles(self, function: Callable[[Array], Array]) -> Array:
         """Values (K, L, fields) of a function of points (M, n) with values (M, fields)."""
@@ -52,7 +55,7 @@ class Film:
         else:
             points = combinations([self.positions, self.across])
         values = np.reshape(function(points), (len(points), -1))
-        return values.reshape(len(self.positions), LINE, -1)
+        return values.reshape(len(self.positions), PROFILE_POINTS, -1)
 
     def views(self, grid: int) -> list[View]:
         """The plane of each picture: its grid, and the boundary in it."""

@@ -15,15 +15,15 @@ from rannpde.io import PathLike
 from rannpde.pde.inverse.identified import residuals_of
 from rannpde.plotting.figures import HEADING, canvas, component, draw_map, finished, first_view, heading
 from rannpde.plotting.style import COLOURS, style
-from rannpde.plotting.typeset import inline, symbol
-from rannpde.plotting.view import LETTERS, Panel, View, scale_of, span
+from rannpde.plotting.typeset import inline_equation, symbol
+from rannpde.plotting.view import SYMBOL_FONT_SIZE, Panel, View, scale_of, span
 
 if TYPE_CHECKING:
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import FunctionEstimate
     from rannpde.pde.inverse.identified import Identified
 
-LINE, GRID = 300, 80
+CURVE_POINTS, IDENTIFIED_GRID = 300, 80
 """Points of a curve, and along each side of a map."""
 BAND, MEASURED = COLOURS[:2]
 COLUMNS = 3
@@ -64,9 +64,9 @@ def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
     domain, name = solution.stated.domain, solution.fields[0]
     points = [one.points for one in solution.stated.measurements if len(one.points) == len(one.values)]
     if domain.dim == 1:
-        line = span(domain, 0, LINE)
+        line = span(domain, 0, CURVE_POINTS)
         values = np.reshape(solution.function(line[:, None])[:, 0], -1)
-        half = solution.factor * np.reshape(solution.std(line[:, None]), (LINE, -1))[:, 0]
+        half = solution.factor * np.reshape(solution.std(line[:, None]), (CURVE_POINTS, -1))[:, 0]
         axes.fill_between(line, values - half, values + half, color=BAND, alpha=0.25, lw=0)
         axes.plot(line, values, color=BAND)
         _label(axes, domain.names[0], name)
@@ -78,7 +78,9 @@ def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
         return
     view = first_view(domain)
     assert view is not None
-    draw_map(figure, axes, view, Panel(f"{inline(name)} and where it was measured", component(solution.function, 0)))
+    draw_map(
+        figure, axes, view, Panel(f"{inline_equation(name)} and where it was measured", component(solution.function, 0))
+    )
     across, up = view.plane
     for places in points:
         size = 3 if len(places) > 200 else 6
@@ -86,8 +88,8 @@ def _field(figure: Figure, axes: Axes, solution: Identified) -> None:
 
 
 def _label(axes: Axes, across: str, up: str) -> None:
-    axes.set_xlabel(inline(across), fontsize=LETTERS)
-    axes.set_ylabel(inline(up), fontsize=LETTERS)
+    axes.set_xlabel(inline_equation(across), fontsize=SYMBOL_FONT_SIZE)
+    axes.set_ylabel(inline_equation(up), fontsize=SYMBOL_FONT_SIZE)
 
 
 def _numbers(axes: Axes, solution: Identified) -> None:
@@ -100,7 +102,7 @@ def _numbers(axes: Axes, solution: Identified) -> None:
             axes.plot(ends, [row, row], color=BAND, lw=3, solid_capstyle="butt")
         axes.plot(0, row, "o", color=BAND, mec="white")
         axes.annotate(str(one), (0, row), xytext=(0, 9), textcoords="offset points", ha="center", fontsize=8)
-    axes.set_yticks(range(len(names)), map(inline, names), fontsize=LETTERS)
+    axes.set_yticks(range(len(names)), map(inline_equation, names), fontsize=SYMBOL_FONT_SIZE)
     axes.grid(False, axis="y")
     axes.set(ylim=(-0.6, len(names) - 0.2), xlabel="interval, percent of the value")
     axes.margins(x=0.3)
@@ -111,22 +113,22 @@ def _function(figure: Figure, places: Iterator[Axes], one: FunctionEstimate) -> 
     bounds = one.expanded.basis.cell.bounds
     axes = next(places)
     if len(one.of) == 1:
-        line = np.linspace(bounds[0, 0], bounds[0, 1], LINE)
+        line = np.linspace(bounds[0, 0], bounds[0, 1], CURVE_POINTS)
         lower, upper = one.band(line[:, None])
         axes.fill_between(line, lower, upper, color=BAND, alpha=0.25, lw=0)
         axes.plot(line, one(line[:, None]), color=BAND)
         _label(axes, one.of[0], one.name)
-        axes.set_title(f"{inline(one.name)} with its band", fontsize=LETTERS - 1)
+        axes.set_title(f"{inline_equation(one.name)} with its band", fontsize=SYMBOL_FONT_SIZE - 1)
         return
-    first, second = (np.linspace(lower, upper, GRID) for lower, upper in bounds[:2])
-    grid = np.tile(bounds.mean(axis=1), (GRID * GRID, 1))
-    grid[:, 0], grid[:, 1] = np.tile(first, GRID), np.repeat(second, GRID)
-    shown = [Panel(inline(one.name), one)]
+    first, second = (np.linspace(lower, upper, IDENTIFIED_GRID) for lower, upper in bounds[:2])
+    grid = np.tile(bounds.mean(axis=1), (IDENTIFIED_GRID * IDENTIFIED_GRID, 1))
+    grid[:, 0], grid[:, 1] = np.tile(first, IDENTIFIED_GRID), np.repeat(second, IDENTIFIED_GRID)
+    shown = [Panel(inline_equation(one.name), one)]
     if len(one.of) == 2:
-        shown.append(Panel(f"± of {inline(one.name)}", lambda points: one.factor * one.std(points)))
+        shown.append(Panel(f"± of {inline_equation(one.name)}", lambda points: one.factor * one.std(points)))
     for number, panel in enumerate(shown):
         axes = axes if number == 0 else next(places)
-        values = panel.values(grid).reshape(GRID, GRID)
+        values = panel.values(grid).reshape(IDENTIFIED_GRID, IDENTIFIED_GRID)
         scale = scale_of(values, panel)
         axes.grid(False)
         shaded = axes.pcolormesh(
@@ -135,7 +137,7 @@ def _function(figure: Figure, places: Iterator[Axes], one: FunctionEstimate) -> 
         )  # fmt: skip
         figure.colorbar(shaded, ax=axes).outline.set_visible(False)
         _label(axes, *one.of[:2])
-        axes.set_title(panel.label, fontsize=LETTERS - 1)
+        axes.set_title(panel.label, fontsize=SYMBOL_FONT_SIZE - 1)
 
 
 def _residuals(axes: Axes, solution: Identified) -> None:
@@ -150,7 +152,7 @@ def _residuals(axes: Axes, solution: Identified) -> None:
         alpha=0.5,
         density=True,
     )
-    line = np.linspace(-width, width, LINE)
+    line = np.linspace(-width, width, CURVE_POINTS)
     axes.plot(line, np.exp(-(line**2) / 2) / np.sqrt(2 * np.pi), color="black", lw=1, label="normal noise")
     axes.set(xlabel="(measured - predicted) / noise", yticks=[])
     axes.legend(frameon=False, fontsize=8)
@@ -168,7 +170,7 @@ def _sensitivity(sensitivity: Sensitivity) -> Figure:
     field = sensitivity.problem.fields[0]
     best = sensitivity.best(2 * len(names))
     view = first_view(domain)
-    told = f"What {inline(field)} tells of each unknown, and where {len(best)} sensors tell most"
+    told = f"What {inline_equation(field)} tells of each unknown, and where {len(best)} sensors tell most"
     if view is not None and isinstance(domain, SpaceTime) and domain.dim > 2:  # at a time of the sensors, not the last
         time = float(np.median(best[:, 0]))
         view = View.of(domain, view.plane, {0: time})
@@ -178,11 +180,11 @@ def _sensitivity(sensitivity: Sensitivity) -> Figure:
         axes, values = next(places), _change(sensitivity, name)
         title = rf"${symbol(name)}\ \partial {symbol(field)} / \partial {symbol(name)}$"
         if view is None:
-            line = span(domain, 0, LINE)
+            line = span(domain, 0, CURVE_POINTS)
             axes.plot(line, values(line[:, None]), color=BAND)
             axes.plot(best[:, 0], values(best), "o", color=MEASURED)
-            axes.set_xlabel(inline(domain.names[0]), fontsize=LETTERS)
-            axes.set_title(title, fontsize=LETTERS)
+            axes.set_xlabel(inline_equation(domain.names[0]), fontsize=SYMBOL_FONT_SIZE)
+            axes.set_title(title, fontsize=SYMBOL_FONT_SIZE)
             continue
         draw_map(figure, axes, view, Panel(title, values))
         across, up = best[:, list(view.plane)].T

@@ -27,12 +27,12 @@ from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.plotting.shown import figure, pictures, residuals, wide
 from rannpde.plotting.svg import greek
-from rannpde.plotting.typeset import as_svg, equations, symbol, tex
+from rannpde.plotting.typeset import as_svg, symbol, tex, typeset_equations
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
 
-LIBRARIES = ("numpy", "scipy", "sympy", "matplotlib")
+PAGE_LIBRARIES = ("numpy", "scipy", "sympy", "matplotlib")
 
 
 def write_page(solution: Solution, path: PathLike, command: str = "") -> Path:
@@ -53,7 +53,7 @@ def page(solution: Solution, command: str = "") -> str:
         figure(solution),
         residuals(solution),
         _found(solution),
-        _passes(solution),
+        _iterations(solution),
         _made(solution, command),
     ]
     title = escape(solution.title)
@@ -87,7 +87,7 @@ def _statement(problem: Problem) -> str:
     """Equations, domain, conditions and parameters, typeset."""
     rows = [
         wide(as_svg(written, f"{name}: {problem.equations[name]}"), f"equation {name}")
-        for name, written in equations(problem).items()
+        for name, written in typeset_equations(problem).items()
     ]
     conditions = [
         (escape(name), escape(_place(condition)), _condition(condition, problem))
@@ -151,7 +151,7 @@ def _found(solution: Solution) -> str:
             (escape(name), _number(sigma), _number(solution.misfit[name])) for name, sigma in solution.noise.items()
         ]
         parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
-        parts.append(_listed(solution.told))
+        parts.append(_listed(solution.notes))
     given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items()]
     if given:
         parts.append(_table(("parameter", "value"), given))
@@ -163,7 +163,7 @@ def _found(solution: Solution) -> str:
     return f'<section><h2 id="numbers">Parameters and residuals</h2>{"".join(parts)}</section>'
 
 
-def _passes(solution: Solution) -> str:
+def _iterations(solution: Solution) -> str:
     iterations: Sequence[Any] = getattr(solution.history, "iterations", ())
     table = ""
     if iterations and all(is_dataclass(one) for one in iterations):
@@ -184,7 +184,7 @@ def _made(solution: Solution, command: str) -> str:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     how = command or f"rp.solve(problem, method={solution.method.name!r}, …) in Python"
     listed = [f"rannpde {_version('rannpde')}", f"Python {platform.python_version()}"]
-    listed += [f"{name} {_version(name)}" for name in LIBRARIES]
+    listed += [f"{name} {_version(name)}" for name in PAGE_LIBRARIES]
     listed.append(f"{platform.system()} {platform.machine()}")
     return (
         f'<section><h2 id="made">How it was made</h2><pre>{escape(how)}</pre>'

@@ -21,7 +21,7 @@ from rannpde.plotting.view import Panel, last_time, scale_of
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
 
-GRID = 72
+PAGE_GRID = 72
 """Points of a map along each axis: the browser smooths between them."""
 PROFILES, MAPS, SLICES = 49, 25, 15
 """Pictures of a film of profiles, of maps, which take more room, and of slices, whose outlines take time."""
@@ -80,7 +80,7 @@ def _panels(solution: Solution, film: Film, key: str, levels: Array | None = Non
             for k, name in enumerate(solution.fields)
         ]
     assert film.plane is not None
-    views = film.views(GRID)
+    views = film.views(PAGE_GRID)
     axes = names[film.plane[0]], names[film.plane[1]]
     found = [_on(view, function, len(solution.fields)) for view in views]
     drawn = []
@@ -110,7 +110,7 @@ def residuals(solution: Solution) -> str:
             drawn = profile_panel(f"residual-{k}", film.across, rows, None, (film.domain.names[film.line], "log₁₀"))
         else:
             assert film.plane is not None
-            views = film.views(GRID)
+            views = film.views(PAGE_GRID)
             maps = [view.evaluate(panel.values) for view in views]
             axes = film.domain.names[film.plane[0]], film.domain.names[film.plane[1]]
             scale = scale_of(maps[0], panel)

@@ -1,4 +1,7 @@
-"""Panels of a page as SVG: profiles and maps whose pictures are exchanged by setting attributes, and nothing else."""
+"""Panels of a page as SVG: profiles and maps whose pictures are exchanged by setting attributes, and nothing else.
+
+Not matplotlib's SVG: 37 kB for one map, once more for each frame, where a frame is here one attribute.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from rannpde.arrays import Array
 from rannpde.plotting.style import COLOURS
 from rannpde.plotting.view import Scale, View
 
-WIDTH, LEFT, TOP, BOTTOM = 360.0, 56.0, 10.0, 40.0
+SVG_WIDTH, LEFT, TOP, BOTTOM = 360.0, 56.0, 10.0, 40.0
 """Pixels of a panel and around its axes: on a phone it is as wide as the page, so that letters keep their size."""
 RIGHT_OF_MAP, RIGHT_OF_PROFILE = 66.0, 12.0
 """Beside a map its scale of colours."""
-LETTERS = 12
+SVG_FONT_SIZE = 12
 SHADES = 255
 """Colours of a map; one more entry of the palette is for what is outside."""
 Update = tuple[str, str]
@@ -69,11 +72,11 @@ class Axes:
         for value in marks(*self.x):
             (at,), _ = self.place(np.array([value]), np.array([self.y[0]]))
             parts.append(f'<path class="mark" d="M{at:.1f} {bottom:g}v4"/>')
-            parts.append(f'<text x="{at:.1f}" y="{bottom + 16:g}" text-anchor="middle">{number(value)}</text>')
+            parts.append(f'<text x="{at:.1f}" y="{bottom + 16:g}" text-anchor="middle">{number_text(value)}</text>')
         for value in marks(*self.y):
             _, (at,) = self.place(np.array([self.x[0]]), np.array([value]))
             parts.append(f'<path class="mark" d="M{self.left:g} {at:.1f}h-4"/>')
-            parts.append(f'<text x="{self.left - 6:g}" y="{at + 4:.1f}" text-anchor="end">{number(value)}</text>')
+            parts.append(f'<text x="{self.left - 6:g}" y="{at + 4:.1f}" text-anchor="end">{number_text(value)}</text>')
         middle = self.left + self.width / 2
         parts.append(f'<text x="{middle:g}" y="{bottom + 33:g}" text-anchor="middle">{name_in_svg(names[0])}</text>')
         turned = f"translate(14 {self.top + self.height / 2:g}) rotate(-90)"
@@ -87,7 +90,7 @@ def profile_panel(key: str, across: Array, values: Array, exact: Array | None, n
     known = known[np.isfinite(known)]
     least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     room = 0.06 * (most - least) or max(abs(most), 1.0) * 0.06
-    axes = Axes(LEFT, TOP, WIDTH - LEFT - RIGHT_OF_PROFILE, 220.0, _ends(across), (least - room, most + room))
+    axes = Axes(LEFT, TOP, SVG_WIDTH - LEFT - RIGHT_OF_PROFILE, 220.0, _ends(across), (least - room, most + room))
     curves = [("line", values, f'stroke="{COLOURS[0]}" stroke-width="2"')]
     if exact is not None:
         curves.append(("exact", exact, 'stroke="#000000" stroke-width="1.2" stroke-dasharray="2 3"'))
@@ -116,7 +119,7 @@ def map_panel(
     """
     first = views[0]
     x, y = _ends(first.across), _ends(first.up)
-    width = WIDTH - LEFT - RIGHT_OF_MAP
+    width = SVG_WIDTH - LEFT - RIGHT_OF_MAP
     same = first.plane != (1, 0)  # lengths in both directions, not length and time
     shape = min(max((y[1] - y[0]) / (x[1] - x[0]), 0.25), 1.6) if same else 0.85
     axes = Axes(LEFT, TOP, width, width * shape, x, y)
@@ -177,7 +180,7 @@ def marks(lower: float, upper: float) -> list[float]:
     ]
 
 
-def number(value: float) -> str:
+def number_text(value: float) -> str:
     """A mark's number, short, with a true minus sign."""
     return f"{round(value, 12) + 0.0:.4g}".replace("-", "\N{MINUS SIGN}")
 
@@ -232,7 +235,7 @@ def _scale_of_colours(axes: Axes, scale: Scale) -> str:
     if scale.most > scale.least:
         for value in marks(scale.least, scale.most):
             _, (at,) = bar.place(np.array([0.0]), np.array([value]))
-            parts.append(f'<text x="{bar.left + bar.width + 4:g}" y="{at + 4:.1f}">{number(value)}</text>')
+            parts.append(f'<text x="{bar.left + bar.width + 4:g}" y="{at + 4:.1f}">{number_text(value)}</text>')
     return "".join(parts)
 
 
@@ -250,7 +253,7 @@ def _address(image: Image.Image) -> str:
 
 def _svg(axes: Axes, body: str, title: str) -> str:
     height = axes.top + axes.height + BOTTOM
-    return f'<svg role="img" aria-label="{escape(title)}" viewBox="0 0 {WIDTH:g} {height:.1f}">{body}</svg>'
+    return f'<svg role="img" aria-label="{escape(title)}" viewBox="0 0 {SVG_WIDTH:g} {height:.1f}">{body}</svg>'
 
 
 def _moving(svg: str, targets: Sequence[Update], columns: Sequence[Sequence[str]]) -> Drawn:

@@ -1,6 +1,7 @@
 r"""Statements as mathematics: the text of an equation → TeX for matplotlib's mathtext → an SVG for a page.
 
 The tree of our own grammar is written out, so that nothing is reordered or simplified: the reader sees what was stated.
+Not sympy.latex: it writes ``b*u + a - u/2*2`` as a + bu - u.
 SymPy statements are written from their expanded residual. What mathtext cannot set stays plain text.
 """
 
@@ -64,10 +65,10 @@ def symbol(name: str) -> str:
     return f"{letter}_{{{below}}}" if below else letter
 
 
-def inline(name: str) -> str:
+def inline_equation(name: str) -> str:
     """A name as matplotlib sets it within a label.
 
-    >>> inline("rho")
+    >>> inline_equation("rho")
     '$\\\\rho$'
     """
     return f"${symbol(name)}$"
@@ -85,7 +86,7 @@ def tex(statement: str, words: Vocabulary) -> str:
     return " = ".join(sides) if len(sides) == 2 else sides[0]
 
 
-def equations(problem: Problem) -> dict[str, str]:
+def typeset_equations(problem: Problem) -> dict[str, str]:
     """Equation name → TeX; a bare expression is set to zero."""
     found = {}
     for name, statement in problem.equations.items():

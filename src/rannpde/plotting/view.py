@@ -13,12 +13,12 @@ from scipy.spatial import cKDTree
 
 from rannpde.arrays import Array
 from rannpde.domains import Box, Domain, SpaceTime
-from rannpde.domains.outline import outlines, section_outlines
+from rannpde.domains.export.outline import outlines, section_outlines
 from rannpde.pde.solution import Solution
 from rannpde.plotting.style import ONE_SIGN, TWO_SIGNS
-from rannpde.plotting.typeset import inline
+from rannpde.plotting.typeset import inline_equation
 
-GRID = 120
+PANEL_GRID = 120
 """Points of a panel along each axis."""
 STREAMS = 0.9
 """Density of streamlines, of thirty along each axis."""
@@ -26,13 +26,13 @@ STILL = 1e-6
 """Speeds below this share of the largest that is drawn count as rest."""
 ARROWS = 20
 """Arrows along each axis."""
-LETTERS = 11
+SYMBOL_FONT_SIZE = 11
 """Size of symbols on axes: mathematics is set smaller than text of the same size."""
 BOTH_SIGNS = 0.1
 """The smaller extreme over the larger from which values count as being of both signs: less is an undershoot."""
 CUTS = (0.5, 0.25, 0.75, 0.35, 0.65, 0.42, 0.58)
 """Where a coordinate that is not shown may be cut, as shares of its length: the first, unless it shows little."""
-SEEN = 0.2
+LEAST_SECTION_SIZE = 0.2
 """Mean size of a function in a cut, over that in the best of them, below which the cut shows little."""
 CUT_POINTS = 512
 """Points at which a cut is judged."""
@@ -73,7 +73,7 @@ class View:
 
     @classmethod
     def of(
-        cls, domain: Domain, plane: tuple[int, int], at: Mapping[int, float] | None = None, grid: int = GRID
+        cls, domain: Domain, plane: tuple[int, int], at: Mapping[int, float] | None = None, grid: int = PANEL_GRID
     ) -> View:
         """A plane of two coordinates; ``at`` gives others, the rest are in the middle; ``grid`` points each way."""
         space = domain.space if isinstance(domain, SpaceTime) else domain
@@ -145,7 +145,10 @@ class View:
         for loop in self.loops:
             axes.plot(*np.concatenate([loop, loop[:1]]).T, color="black", linewidth=0.8)
         axes.set(
-            **{f"{side}label": inline(self.domain.names[axis]) for side, axis in zip("xy", self.plane, strict=True)}
+            **{
+                f"{side}label": inline_equation(self.domain.names[axis])
+                for side, axis in zip("xy", self.plane, strict=True)
+            }
         )
         axes.locator_params(nbins=5)  # more would touch in a panel
         axes.set_aspect("equal")
@@ -202,7 +205,7 @@ def telling(
         inside = points[domain.contains(points)]
         values = np.reshape(function(inside), (len(inside), -1)) / unit if len(inside) else np.zeros((1, 1))
         seen.append(float(np.sqrt(np.mean(values**2))))
-    best = 0 if seen[0] >= SEEN * max(seen) else int(np.argmax(seen))
+    best = 0 if seen[0] >= LEAST_SECTION_SIZE * max(seen) else int(np.argmax(seen))
     return dict(zip(rest, map(float, places[best]), strict=True))
 
 

@@ -19,13 +19,13 @@ from rannpde.studies.run.runner import missing_cells, run_cells
 from rannpde.studies.show import report
 from rannpde.studies.show.analysis import collect
 from rannpde.studies.show.chapter import Chapter, Table
-from rannpde.studies.show.figures import render, write_figure
+from rannpde.studies.show.figures import render_figure, write_figure
 from rannpde.studies.show.opening import opening
 from rannpde.studies.show.progress import Display, title
 from rannpde.studies.study import StudyCell
 
 RECORDS_FILE = "records.sqlite"
-SHOWN = ("study", "curve", "slope", "95 % interval", "straight from", "reading")
+TERMINAL_COLUMNS = ("study", "curve", "slope", "95 % interval", "straight from", "reading")
 """Columns of the slope table that fit a terminal."""
 
 
@@ -76,7 +76,7 @@ def reproduce(
         series = collect(chapter.study, found)
         with style():
             drawings = chapter.draw(series) if series else []
-        rendered = [(drawing, render(drawing)) for drawing in drawings]
+        rendered = [(drawing, render_figure(drawing)) for drawing in drawings]
         for drawing, formats in rendered:
             figures += write_figure(drawing.name, formats, folder / "figures")
         sections.append(report.Section(chapter, series, [(drawing, formats["svg"]) for drawing, formats in rendered]))
@@ -87,7 +87,7 @@ def reproduce(
     )
     slopes = report.slope_table(sections)
     write_whole(folder / "slopes.csv", _csv(slopes))
-    path = write_whole(folder / "report.html", report.render(page))
+    path = write_whole(folder / "report.html", report.render_report(page))
     return Reproduction(path, folder / RECORDS_FILE, tuple(figures), slopes, failures)
 
 
@@ -95,7 +95,7 @@ def show(product: Reproduction, console: Console) -> None:
     """The table of slopes, the failures, and where everything is."""
 
     rows = [
-        tuple(row[product.slopes.head.index(name)] for name in SHOWN)
+        tuple(row[product.slopes.head.index(name)] for name in TERMINAL_COLUMNS)
         for row in (product.slopes.head, *product.slopes.rows)
     ]
     lengths = [max(map(len, column)) for column in zip(*rows, strict=True)]

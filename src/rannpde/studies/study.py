@@ -74,7 +74,7 @@ class FittedCurve:
     def __post_init__(self) -> None:
         _check_text("label", self.label)
         if self.penalty is not None:
-            check_penalty(self.penalty)
+            check_study_penalty(self.penalty)
         if self.widths is not None:
             object.__setattr__(self, "widths", _widths(self.widths))
 
@@ -227,7 +227,7 @@ class Study:
         require(isinstance(self.target, Target), "target", self.target, "a target", "see rannpde.studies.target")
         if self.title != "":
             _check_text("title", self.title)
-        check_penalty(self.penalty)
+        check_study_penalty(self.penalty)
         object.__setattr__(self, "widths", _widths(self.widths))
         object.__setattr__(self, "seeds", checked_seeds(self.seeds))
         object.__setattr__(self, "curves", tuple(self.curves) or (FittedCurve(self.title or self.name),))
@@ -288,7 +288,7 @@ def as_data(value: Any) -> Any:
     return value
 
 
-def check_penalty(penalty: Any) -> None:
+def check_study_penalty(penalty: Any) -> None:
     """Refuse anything but a finite number ≥ 0 or a rule."""
     number = isinstance(penalty, (int, float)) and not isinstance(penalty, bool) and 0 <= penalty < inf
     rules = " or ".join(map(repr, PENALTY_RULES))

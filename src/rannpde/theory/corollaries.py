@@ -17,7 +17,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains import Domain, Estimate, SpaceTime, integrate
 from rannpde.domains.norms import evaluate
-from rannpde.domains.quadrature import Options
+from rannpde.domains.quadrature.integrals import Options
 from rannpde.errors import positive_integer, require
 from rannpde.network.features import RandomFeatures
 from rannpde.network.network import Network

@@ -16,7 +16,7 @@ from scipy.special import chdtri, ndtri, stdtrit
 
 from rannpde.arrays import Array
 from rannpde.domains import Box, Domain, Estimate, integrate
-from rannpde.domains.quadrature import Options
+from rannpde.domains.quadrature.integrals import Options
 from rannpde.errors import require
 from rannpde.theory.ridgelet_function import RidgeletFunction
 from rannpde.theory.targets import RidgeletTarget

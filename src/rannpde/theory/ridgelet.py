@@ -14,7 +14,7 @@ import numpy as np
 
 from rannpde.arrays import Array, row_blocks
 from rannpde.domains import Estimate
-from rannpde.domains.quadrature import Options
+from rannpde.domains.quadrature.integrals import Options
 from rannpde.errors import finite_array, finite_points, require
 from rannpde.network.activations import Activation, as_activation
 from rannpde.theory.parameter_space import Proposal, parameter_integral

@@ -18,7 +18,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, Rng
 from rannpde.domains import Domain, Estimate, sobolev_norm
 from rannpde.domains.norms import derivative_indices
-from rannpde.domains.quadrature import Options
+from rannpde.domains.quadrature.integrals import Options
 from rannpde.errors import InputError, positive_integer, reject, require
 from rannpde.network.activations import Activation, as_activation
 from rannpde.network.features import RandomFeatures

@@ -73,7 +73,7 @@ def test_known_solutions_are_reached_with_estimates_that_hold(name):
 
 
 @pytest.mark.parametrize("thickness", [1e-2, 1e-4])
-def test_a_layer_is_found_cell_by_cell(thickness):
+def test_a_boundary_layer_is_resolved_cell_by_cell(thickness):
     exact = "x - (exp((x - 1)/eps) - exp(-1/eps))/(1 - exp(-1/eps))"
     stated = problem(
         "-eps*u_xx + u_x = 1", rp.Interval(0, 1), dirichlet("u = 0"), {"u": exact}, parameters={"eps": thickness}
@@ -118,7 +118,7 @@ def test_periodic_problems_need_no_seam():
     assert solution.errors()["u"] < 1e-9
 
 
-def test_what_a_problem_leaves_free_is_told():
+def test_a_problem_that_does_not_determine_its_solution_is_reported():
     stated = problem("laplace(u) = -2*pi**2*cos(pi*x)*cos(pi*y)", SQUARE, dirichlet("dn(u) = 0"))
     with pytest.warns(rp.ConvergenceWarning, match="leave a constant in u free"):
         solution = rp.solve(stated, tol=1e-6, method="cells")

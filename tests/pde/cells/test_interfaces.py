@@ -281,7 +281,7 @@ def test_points_of_an_interface_lie_on_it_and_integrate_over_it():
         assert abs(weights @ points[:, 0] - mean) < tolerance  # a line of 60 in one or two dimensions
 
 
-def test_flat_interfaces_are_found_at_their_places_once():
+def test_flat_interfaces_are_detected_once_at_their_positions():
     equation = "div(where(abs(x) < 0.3, 1, 9)*grad(u)) = where(2*x < 0.6, 1, 2) + where(y**2 < 0.25, 1, 0)"
     found = interfaces_of(rp.Problem(equation, SQUARE, {"sides": rp.On("boundary", "u = 0")}))
     assert sorted(found.flat) == [(0, -0.3, True), (0, 0.3, True), (1, -0.5, False), (1, 0.5, False)]
@@ -346,7 +346,7 @@ def test_strength_is_diffusion_times_the_resistance_on_the_way_to_given_values()
 
 
 def test_cells_shrink_to_crossings_beside_a_laplacian_until_equations_are_satisfied_there():
-    """Values are right long before: the residual at r² log r would be vetoed."""
+    """Values are right long before: the residual at r² log r would fail the check."""
     equation = "where(x < 0.5, 1, 10)*where(y < 0.4, 1, 5)*laplace(u) = 1"
     problem = rp.Problem(equation, rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = 0"})
     fine, coarse = (rp.solve(problem, tol=tol) for tol in (1e-5, 1e-3))

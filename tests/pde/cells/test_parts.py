@@ -33,7 +33,7 @@ def trees(draw) -> CellNode:
 
 @given(trees())
 @settings(max_examples=60, deadline=None)
-def test_leaves_tile_the_box_and_points_are_found_in_their_leaf(tree):
+def test_leaves_tile_the_box_and_points_are_located_in_their_leaf(tree):
     assert sum(np.prod(leaf.lengths) for leaf in tree.leaves) == pytest.approx(1.0, rel=1e-14)
     points = np.random.default_rng(0).uniform(size=(200, len(tree.bounds)))
     homes = tree.locate(points)
@@ -92,14 +92,14 @@ def test_cutting_at_a_place_leaves_no_leaf_across_it():
 
 @given(trees(), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)
-def test_a_shaken_tree_has_the_same_leaves_a_little_off(tree, seed):
+def test_a_jittered_tree_has_the_same_leaves_slightly_moved(tree, seed):
     jittered = tree.jittered(0.2, np.random.default_rng(seed))
     assert len(jittered.leaves) == len(tree.leaves)
     for old, new in zip(tree.leaves, jittered.leaves, strict=True):
         assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
 
 
-def test_cuts_in_one_plane_move_together():
+def test_aligned_splits_in_one_plane_move_together():
     """Otherwise faces of neighbours would overlap, and the traces on them be several times as many."""
     cube = CellNode(np.array([(0.0, 1.0)] * 3)).split_at(2, 0.4).refined_leaves((0, 1, 2)).refined_leaves((0, 1))
     jittered = cube.jittered(0.2, np.random.default_rng(0), aligned=True)
@@ -112,7 +112,7 @@ def test_cuts_in_one_plane_move_together():
         assert (np.abs(old.bounds - new.bounds) <= 0.2 * old.lengths[:, None] + 1e-12).all()
 
 
-def test_cuts_at_a_place_are_not_shaken():
+def test_splits_at_a_fixed_position_are_not_jittered():
     tree = CellNode(SQUARE).split_at(0, 0.3).refined_leaves((0, 1)).jittered(0.2, np.random.default_rng(0))
     assert 0.3 in {leaf.bounds[0, 0] for leaf in tree.leaves}
     point = np.array([0.37, 0.21])
@@ -169,7 +169,7 @@ def test_functions_of_higher_degree_follow_a_smooth_function_ever_better():
     assert errors[2] < 1e-2 * errors[1]
 
 
-def test_polynomials_on_a_flat_box_are_those_of_its_free_axes():
+def test_polynomials_on_a_flat_box_are_those_of_its_other_axes():
     bounds = np.array([(0.0, 1.0), (2.0, 2.0), (0.0, 3.0)])
     points, weights = gauss_grid(bounds, 6)
     columns = polynomials(points, bounds, 4)
@@ -179,7 +179,7 @@ def test_polynomials_on_a_flat_box_are_those_of_its_free_axes():
     assert polynomials(np.zeros((2, 1)), np.zeros((1, 2)), 4).tolist() == [[1.0], [1.0]]
 
 
-def test_joints_of_a_periodic_box_close_the_ring():
+def test_faces_of_a_periodic_box_close_the_ring():
     mesh = MeshBuilder(rp.Box(x=(0, 1)), drawn(1, 4)).build(
         CellNode(np.array([(0.0, 1.0)])).refined_leaves((0, 0)), (0,)
     )
@@ -189,7 +189,7 @@ def test_joints_of_a_periodic_box_close_the_ring():
     assert last.sides[1].tolist() == [[0.0]]
 
 
-def test_a_mesh_looks_at_the_clock_between_cells():
+def test_building_a_mesh_checks_the_time_between_cells():
     class Over(Exception):
         pass
 
@@ -211,7 +211,7 @@ def test_a_mesh_looks_at_the_clock_between_cells():
 
 @given(trees(), st.integers(0, 2**31))
 @settings(max_examples=25, deadline=None)
-def test_elimination_along_a_tree_is_least_squares(tree, seed):
+def test_nested_dissection_solves_the_least_squares_problem(tree, seed):
     """Random rows of leaves, two right sides: the traces are those of one dense least-squares solve (condition 1e2)."""
     rng = np.random.default_rng(seed)
     leaves = len(tree.leaves)
@@ -252,7 +252,7 @@ def test_elimination_along_a_tree_is_least_squares(tree, seed):
 
 @pytest.mark.parametrize("kind", [float, complex])
 @pytest.mark.parametrize(("rows", "more"), [(5, 4), (3, 6), (0, 7), (5, 0)])
-def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
+def test_appended_rows_keep_the_normal_equations(kind, rows, more):
     """Q is unitary: A*A is the same before and after, up to rounding; also where the triangle is not whole."""
     rng = np.random.default_rng(rows + more)
     own, upper, lower = 5, rng.normal(size=(rows, 8)).astype(kind), rng.normal(size=(more, 8)).astype(kind)
@@ -269,7 +269,7 @@ def test_rows_below_a_triangle_keep_all_products(kind, rows, more):
 
 
 @pytest.mark.parametrize("face_weight", [1.0, 1e7])
-def test_traces_whose_rows_weigh_very_differently_keep_their_digits(face_weight):
+def test_traces_with_very_different_row_weights_keep_their_digits(face_weight):
     """Two cells beside each other; rows of one trace weigh 1e7 times more, and their products would lose the others."""
     tree = CellNode(SQUARE).split(0)
     rng = np.random.default_rng(5)
@@ -286,14 +286,14 @@ def test_traces_whose_rows_weigh_very_differently_keep_their_digits(face_weight)
     assert np.allclose(traces[:, 0], exact, atol=1e-13 * max(100.0, 10 * face_weight))
 
 
-def test_what_is_left_free_is_told_and_kept_small():
+def test_rank_deficiency_is_reported_and_the_solution_of_least_norm_taken():
     pivot = PivotBlock(2, (), np.array([[1.0, 1.0, 2.0], [0.0, 0.0, 0.0]]))
     solved, rank_deficient = pivot.solve([])
     assert rank_deficient
     assert np.allclose(solved, [[1.0], [1.0]])
 
 
-def test_what_products_lose_is_found_again() -> None:
+def test_iterative_refinement_recovers_what_normal_equations_lose() -> None:
     """Rows of condition 1e4: their products know the traces to 1e-8, and one refinement to rounding."""
     rng = np.random.default_rng(8)
     tree = CellNode(np.array([(0.0, 1.0)])).split(0)
@@ -308,7 +308,7 @@ def test_what_products_lose_is_found_again() -> None:
     assert np.abs(traces[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
 
 
-def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
+def test_ill_conditioned_normal_equations_are_refined_or_replaced() -> None:
     """Condition 1e6 takes several corrections, 1e9 an orthogonal factorisation: both keep the digits there are."""
     rng = np.random.default_rng(9)
     tree = CellNode(np.array([(0.0, 1.0)])).split(0)
@@ -326,7 +326,7 @@ def test_products_of_a_bad_condition_are_corrected_or_given_up() -> None:
         assert np.abs(traces[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
 
 
-def test_a_long_box_is_cut_across_first() -> None:
+def test_a_long_box_is_split_across_first() -> None:
     """A plane along it would hold the traces of all cells beside it, which are eliminated together."""
     problem = rp.Problem("laplace(u) = 0", rp.Box(x=(0, 32), y=(0, 2)), {"sides": rp.On("boundary", "u = 0")})
     tree = first_tree(problem, 8, 1e-4, CellsTuning(), Interfaces())

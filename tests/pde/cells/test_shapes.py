@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.domains.meshes import surface_mesh
+from rannpde.domains.shapes.meshes import surface_mesh
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 HOLE = rp.Ball((0.4, 0.5), 0.2, names=("x", "y"), name="hole")
@@ -33,7 +33,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_harmonic_function_is_found_from_its_boundary_values(name):
+def test_a_harmonic_function_is_recovered_from_its_boundary_values(name):
     values = {"all around": rp.On("boundary", "u = exp(2*x)*sin(2*y)")}
     solved("laplace(u) = 0", SHAPES[name], values, HARMONIC, 1e-4 if "bite" in name else 1e-7)
 

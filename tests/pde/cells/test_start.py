@@ -9,7 +9,7 @@ from rannpde.domains.norms import relative_errors
 from rannpde.pde.cells.mesh.initial import resolve_guess
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.functions import ExactSolution, Zero
-from rannpde.pde.start import linearises, membranes
+from rannpde.pde.start import linearises, poisson_guesses
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 BOWL = "exp((x**2 + y**2)/2)"
@@ -35,7 +35,7 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_a_start_is_found_where_zero_is_none(name):
+def test_there_is_an_initial_guess_where_zero_has_no_linearisation(name):
     problem = DEGENERATE[name]
     assert not linearises(problem, Zero(1))
     solution = rp.solve(problem, tol=1e-7)
@@ -49,11 +49,11 @@ def test_what_linearises():
     assert linearises(MONGE_AMPERE, MONGE_AMPERE.exact_solution)
 
 
-def test_membranes_have_the_conditions_and_a_constant_laplacian():
-    bends = [one.equations["u"] for one in membranes(MONGE_AMPERE)]
-    assert bends[0] == "laplace(u) = 0.0"
-    assert bends[1].startswith("laplace(u) = 10.")  # the largest value e over the square of the half length
-    assert all(one.linear and one.conditions == MONGE_AMPERE.conditions for one in membranes(MONGE_AMPERE))
+def test_poisson_guesses_have_the_conditions_and_a_constant_laplacian():
+    equations = [one.equations["u"] for one in poisson_guesses(MONGE_AMPERE)]
+    assert equations[0] == "laplace(u) = 0.0"
+    assert equations[1].startswith("laplace(u) = 10.")  # the largest value e over the square of the half length
+    assert all(one.linear and one.conditions == MONGE_AMPERE.conditions for one in poisson_guesses(MONGE_AMPERE))
 
 
 def test_without_any_start_a_guess_is_asked_for():
@@ -81,9 +81,8 @@ def initial_values(equations, start, end):
     ],
     ids=["relaxation", "growing errors"],
 )
-def test_the_first_cells_follow_what_an_integrator_found(equations, rate, start, end):
-    """Cells cut for the residual alone lost Newton's way; errors that grow are told by what two iterations differ
-    by."""
+def test_the_initial_mesh_resolves_the_guess_of_an_ode_solver(equations, rate, start, end):
+    """Without it Newton's method diverged; the difference of two iterations shows errors that grow."""
     solution = rp.solve(initial_values(equations, start, end), tol=1e-6)
     known = solve_ivp(rate, (0, end), start, method="Radau", rtol=1e-11, atol=1e-12, dense_output=True).sol
     times = np.linspace(0, end, 1000)

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
 import rannpde as rp
 from rannpde.errors import FileError, InputError
@@ -20,13 +18,12 @@ from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.time.integration import CellIntegration, InitialValues, integration_obstacles, project
 from rannpde.pde.cells.time.integrator import CellIntegrator
-from rannpde.pde.cells.time.radau import RadauStages, differentiation
 from rannpde.pde.cells.time.space import SpaceSystem
-from rannpde.pde.cells.time.step_control import CellStepController, CellTrialStep
 from rannpde.pde.cells.time.trajectory import CellTrajectory, unpack_trajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.solution import ConvergenceWarning
+from rannpde.pde.time.tableau import radau_tableau
 
 Array = np.ndarray
 TUNING = CellsTuning()
@@ -116,30 +113,6 @@ def slope(errors: list[float]) -> float:
 # --------------------------------------------------------------------------------------------------------- stages
 
 
-@pytest.mark.parametrize("count", [1, 3, 5, 7])
-def test_stages_differentiate_their_polynomials_and_come_apart(count: int) -> None:
-    stages = RadauStages.radau(count)
-    for power in range(1, count + 1):
-        derivative = stages.derivative @ stages.nodes**power
-        assert np.allclose(derivative, power * stages.nodes ** (power - 1), atol=1e-11)
-    some_values = np.random.default_rng(0).normal(size=(count, 4))
-    parts = [
-        stages.from_eigenbasis(k, stages.shift(k) * stages.to_eigenbasis(k, some_values))
-        for k in range(len(stages.values))
-    ]
-    assert np.allclose(np.sum(parts, axis=0), stages.derivative @ some_values, atol=1e-9)
-    assert len(stages.values) == (count + 1) // 2
-
-
-@settings(max_examples=30, deadline=None)
-@given(some.lists(some.floats(-1, 1), min_size=2, max_size=6), some.floats(0, 1), some.integers(0, 2))
-def test_lagrange_polynomials_reproduce_polynomials(series: list[float], at: float, order: int) -> None:
-    nodes = np.linspace(0, 1, len(series))
-    wanted = np.polynomial.Polynomial(series)
-    found = differentiation(nodes, np.array([at]), order) @ wanted(nodes)
-    assert np.allclose(found, (wanted.deriv(order) if order else wanted)(at), atol=1e-8)
-
-
 @pytest.mark.parametrize(("count", "levels", "order"), [(1, (4, 5, 6), 1), (3, (2, 3, 4), 5), (5, (0, 1, 2), 9)])
 def test_the_end_of_a_step_is_of_order_twice_the_stages_less_one(
     count: int, levels: tuple[int, ...], order: int
@@ -148,7 +121,7 @@ def test_the_end_of_a_step_is_of_order_twice_the_stages_less_one(
     rows = system(problem, 14)
     errors = []
     for level in levels:
-        march = CellIntegrator(rows, RadauStages.radau(count), 1e-13, TUNING)
+        march = CellIntegrator(rows, radau_tableau(count), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), np.zeros(rows.total), level, fixed=True)
         assert len(marched.path.times) == 2**level + 1
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 0.2)).max()))
@@ -160,7 +133,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
     rows = system(wave(), 12)
     errors = []
     for level in (2, 3, 4):
-        march = CellIntegrator(rows, RadauStages.radau(3), 1e-13, TUNING)
+        march = CellIntegrator(rows, radau_tableau(3), 1e-13, TUNING)
         marched = march.run(vector(rows, 0.0), vector(rows, 0.0, 1), level, fixed=True)
         errors.append(float(rows.norms(marched.path.vectors[-1] - vector(rows, 1.0)).max()))
     assert slope(errors) > 4.5
@@ -170,7 +143,7 @@ def test_a_wave_keeps_the_order_through_its_second_derivative() -> None:
 
 
 @pytest.mark.parametrize("kind", [float, complex])
-def test_triangles_solve_least_squares_problems(kind: type) -> None:
+def test_seminormal_factors_solve_least_squares_problems(kind: type) -> None:
     """Two leaves of 4 unknowns with 3 traces between them against NumPy's least squares."""
     rng = np.random.default_rng(3)
     tree = CellNode(np.array([(0.0, 1.0)])).split(0)
@@ -198,76 +171,6 @@ def test_triangles_solve_least_squares_problems(kind: type) -> None:
 def test_what_is_not_determined_is_said() -> None:
     singular = PivotBlock(2, (), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
     assert SeminormalFactor([singular], [], []).rank_deficient
-
-
-# --------------------------------------------------------------------------------------------------------- ladder
-
-
-def trial(control: CellStepController, error: float) -> CellTrialStep:
-    return CellTrialStep(control.level, control.position, np.empty(0), error, [])
-
-
-@settings(max_examples=50, deadline=None)
-@given(some.integers(0, 6), some.sampled_from([1, 3]), some.integers(0, 10**6))
-def test_steps_fill_the_time_exactly(level: int, parts: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    control, passed = CellStepController(2.0, parts, level, 1e-3, 4, TUNING), 0.0
-    for _ in range(2000):
-        if not control.left:
-            break
-        assert abs(control.time - passed) < 1e-12
-        step = control.decide(trial(control, 1e-3 * 10 ** rng.uniform(-4, 0.5)))
-        if step is not None:
-            passed += control.span / (parts * 2**step.level)
-            control.advance(step)
-    assert control.left or abs(passed - 2.0) < 1e-12
-
-
-def test_errors_that_do_not_fall_with_the_step_are_those_of_space() -> None:
-    control = CellStepController(1.0, 1, 6, 1e-6, 4, TUNING)
-    first = trial(control, 1e-3)
-    assert control.decide(first) is None
-    assert control.level > 6
-    assert control.decide(trial(control, 1e-3)) is first
-    control.advance(first)
-    assert (control.level, control.position) == (6, 1)
-    again = trial(control, 1.2e-3)
-    assert control.decide(again) is again
-    control.advance(again)
-    assert (control.level, control.position) == (5, 1)
-
-
-def test_steps_grow_by_four_or_with_patience_by_two() -> None:
-    control = CellStepController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
-    levels = []
-    for _ in range(8):
-        levels.append(control.level)
-        control.advance(trial(control, 1e-12))
-    assert levels == [10, 10, 10, 10, 8, 8, 8, 6]
-    control = CellStepController(1.0, 1, 10, 1e-6, 4, TUNING, patience=4)
-    for _ in range(4):
-        assert control.level == 10
-        control.advance(trial(control, 0.01 * control.allowed(control.level, control.position)))
-    assert control.level == 9
-
-
-@pytest.mark.parametrize("level", [4, 12])
-def test_early_steps_may_err_more_and_leave_little_over_the_whole_time(level: int) -> None:
-    control = CellStepController(1.0, 1, level, 1e-6, 4, TUNING)
-    errors = np.array([control.allowed(level, position) for position in range(2**level)])
-    assert errors[-1] == 1e-6
-    assert np.sqrt(np.mean(errors**2)) < 1e-6 * np.sqrt(1 + np.log(2**level))
-
-
-def test_steps_are_shorter_for_a_while_where_corrections_failed() -> None:
-    control = CellStepController(1.0, 1, 3, 1e-6, 4, TUNING)
-    control.corrections_failed()
-    assert control.level == 6
-    for _ in range(TUNING.steps_per_factor - 2):
-        control.advance(trial(control, 1e-12))
-        assert control.level > 3
-    control.level = 60
-    assert control.too_short
 
 
 # ------------------------------------------------------------------------------------------------------- problems
@@ -415,7 +318,7 @@ def test_second_derivatives_in_time_are_continuous_enough() -> None:
 # ------------------------------------------------------------------------------------------------------ obstacles
 
 
-def test_marches_are_chosen_for_the_plane_and_can_be_asked_for() -> None:
+def test_time_stepping_is_the_default_in_the_plane_and_can_be_requested() -> None:
     line = rp.Problem(
         "u_t = u_xx",
         rp.SpaceTime(t=(0, 0.1), x=(0, 1)),
@@ -428,7 +331,7 @@ def test_marches_are_chosen_for_the_plane_and_can_be_asked_for() -> None:
     assert not isinstance(rp.solve(line, tol=1e-3, method=rp.Cells()).function, CellTrajectory)
 
 
-def test_what_hinders_a_march_is_said() -> None:
+def test_obstacles_to_time_stepping_are_named() -> None:
     still = rp.Problem("u_xx = -u", rp.Interval(0, 1), {"ends": rp.On(("x=0", "x=1"), "u = 1")})
     assert integration_obstacles(still) == ("the domain has no time",)
     with pytest.raises(InputError, match="no time"):
@@ -447,10 +350,10 @@ def test_what_hinders_a_march_is_said() -> None:
     with pytest.raises(InputError, match="takes no guess"):
         rp.solve(heat(), method=rp.Cells(guess={"u": "x"}))
     with pytest.raises(InputError, match="time_stepping"):
-        rp.Cells(march="yes")  # type: ignore[arg-type]
+        rp.Cells(time_stepping="yes")  # type: ignore[arg-type]
 
 
-def test_initial_values_are_resolved_before_the_march() -> None:
+def test_initial_values_are_resolved_by_the_initial_mesh() -> None:
     exact = "exp(-200*((x - 0.3)^2 + (y - 0.6)^2))"
     domain = rp.SpaceTime(t=(0, 1e-3), x=(0, 1), y=(0, 1))
     conditions = {"start": rp.On("t=0", f"u = {exact}"), "sides": rp.On("boundary", "dn(u) = 0")}

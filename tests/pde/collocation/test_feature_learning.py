@@ -124,7 +124,7 @@ def ball():
 
 
 @pytest.mark.parametrize(("problem", "kind"), [(RIDGE, "subspace"), (GAUSSIAN, "products"), (ball(), "quadratic")])
-def test_structure_is_found_and_gives_many_digits(problem, kind):
+def test_fitted_structure_gives_many_digits(problem, kind):
     solution = solve(problem, tol=1e-8, method=Collocation())
     error = solution.errors()["u"]
     assert solution.converged

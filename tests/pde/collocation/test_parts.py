@@ -120,7 +120,7 @@ def test_conditions_are_balanced_against_the_equation():
 # --------------------------------------------------------------------------------------- subdomains and placement
 
 
-def test_every_point_has_one_piece():
+def test_every_point_has_one_subdomain():
     domain = zoo("nonlinear_poisson").domain
     features = RandomFeatures.sample(width=2, law=BoxUniform((1.0, 1.0)), rng=0, domain=domain)
     subdomains = tuple(Subdomain(box, features) for box in split_box(domain, {"x": 2, "y": 3}))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.inverse.evidence import WIDTHS, Evidence, Prior, posterior
+from rannpde.pde.inverse.evidence import PRIOR_WIDTHS, Evidence, Prior, posterior
+from rannpde.pde.inverse.regularisation import ConstrainedWeights, RegularisationPath
 from rannpde.pde.inverse.rows import DataRows, Noise
-from rannpde.pde.inverse.strengths import KnownWeights, Strengths
 from rannpde.pde.inverse.unknowns import FunctionBasis, Unknowns
 
 PLACES = np.linspace(0, 1, 200)[:, None]
@@ -37,23 +37,25 @@ def test_the_noise_of_direct_measurements_is_found():
     for seed in range(10):
         rows, noise = direct(unknowns, lambda x: np.sin(3 * x), sigma, np.random.default_rng(seed))
         evidence = Evidence(unknowns, PLACES)
-        learned, priors, _ = evidence.learned(np.zeros(unknowns.count), rows, noise, evidence.plain())
-        found.append(learned.scales[0])
-        assert priors["f"].strength > 0
+        with_hyperparameters, priors, _ = evidence.with_hyperparameters(
+            np.zeros(unknowns.count), rows, noise, evidence.plain()
+        )
+        found.append(with_hyperparameters.scales[0])
+        assert priors["f"].regularisation > 0
     # each is good to 1/√(2 · 80), their mean to 3 %; four standard deviations
     assert np.mean(found) == pytest.approx(sigma, rel=4 / np.sqrt(2 * 80 * 10))
 
 
-def by_definition(strengths, basis, table, size, rows, right, strength, pins=None, known=None):
+def by_definition(path, basis, table, size, rows, right, regularisation, pins=None, known=None):
     """log evidence, mean and covariance of the weights: a Gaussian, conditioned on what is known and measured.
 
     Polynomials below the order have the standard deviation of ten sizes.
     """
-    bends = basis.bends(strengths.order)
+    bends = basis.seminorm(path.order)
     _, _, vectors = np.linalg.svd(bends)
-    free = vectors[-basis.polynomials(strengths.order - 1) :]
+    free = vectors[-basis.polynomials(path.order - 1) :]
     flat = np.sqrt(np.mean((table @ free.T) ** 2, axis=0))[:, None] * free / (10 * size)
-    covariance, mean = np.linalg.inv(strength * bends.T @ bends + flat.T @ flat), np.zeros(basis.count)
+    covariance, mean = np.linalg.inv(regularisation * bends.T @ bends + flat.T @ flat), np.zeros(basis.count)
     if pins is not None:
         gain = covariance @ pins.T @ np.linalg.inv(pins @ covariance @ pins.T)
         mean, covariance = gain @ known, covariance - gain @ pins @ covariance
@@ -74,16 +76,24 @@ def test_a_ladder_is_the_gaussian_posterior_at_every_strength(pinned):
     known = 1 + np.sin(6 * np.linspace(0, 1, 5)) if pinned else np.empty(0)
     shift = []
     for order in (2, 3, 4):
-        strengths = Strengths.of(
-            basis, order, table, 1.2, KnownWeights.of(pins, known), slice(0, basis.count), matrix, right, start=1e-4
+        path = RegularisationPath.of(
+            basis,
+            order,
+            table,
+            1.2,
+            ConstrainedWeights.of(pins, known),
+            slice(0, basis.count),
+            matrix,
+            right,
+            start=1e-4,
         )
-        for k, strength in enumerate(grid):
+        for k, regularisation in enumerate(grid):
             given = (pins, known) if pinned else (None, None)
-            wanted, mean, covariance = by_definition(strengths, basis, table, 1.2, matrix, right, strength, *given)
-            shift.append(strengths.evidence(grid)[k] - wanted)
-            found = strengths.covariance(grid, np.eye(3)[k])
+            wanted, mean, covariance = by_definition(path, basis, table, 1.2, matrix, right, regularisation, *given)
+            shift.append(path.evidence(grid)[k] - wanted)
+            found = path.covariance(grid, np.eye(3)[k])
             # weak as they are, the free polynomials are held about the smoothest function, not about nothing
-            np.testing.assert_allclose(table @ strengths.means(grid)[k], table @ mean, atol=1e-4 if pinned else 1e-6)
+            np.testing.assert_allclose(table @ path.means(grid)[k], table @ mean, atol=1e-4 if pinned else 1e-6)
             spread = np.sqrt(np.einsum("ij,jk,ik->i", table, covariance, table).clip(0))
             own = np.sqrt(np.einsum("ij,jk,ik->i", table, found, table).clip(0))
             np.testing.assert_allclose(own, spread, atol=0.01 * spread.max())  # the definition subtracts
@@ -99,12 +109,12 @@ def test_unknowns_are_averaged_over_priors():
     matrix, right, vector = rows.slopes[0], rows.residuals[0], np.zeros(unknowns.count)
     priors = {"f": Prior(2, 1e-2)}
     covariance, _ = posterior(evidence.with_prior(vector, rows, priors)[1], np.ones(unknowns.count, dtype=bool))
-    change, whole = evidence.averaged(vector, rows, priors, covariance)
+    change, whole = evidence.marginalised(vector, rows, priors, covariance)
     table = evidence.tables["f"][1]
-    nothing, part = KnownWeights.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
-    strengths = Strengths.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
-    every = [by_definition(strengths, basis, table, 1.0, matrix, right, strengths.unit / w**2) for w in WIDTHS]
-    weights = np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * WIDTHS / (1 + WIDTHS**2)
+    nothing, part = ConstrainedWeights.of(np.empty((0, basis.count)), np.empty(0)), slice(0, basis.count)
+    path = RegularisationPath.of(basis, 2, table, 1.0, nothing, part, matrix, right, start=1.0)
+    every = [by_definition(path, basis, table, 1.0, matrix, right, path.unit / w**2) for w in PRIOR_WIDTHS]
+    weights = np.exp([e - max(one[0] for one in every) for e, _, _ in every]) * PRIOR_WIDTHS / (1 + PRIOR_WIDTHS**2)
     weights /= weights.sum()
     mean = sum(w * m for w, (_, m, _) in zip(weights, every, strict=True))
     wanted = sum(w * (c + np.outer(m - mean, m - mean)) for w, (_, m, c) in zip(weights, every, strict=True))
@@ -119,7 +129,7 @@ def test_a_stated_smoothness_stays_and_an_unstated_one_is_chosen():
         unknowns = source(smoothness=stated)
         rows, noise = direct(unknowns, lambda x: np.exp(x), 0.05, np.random.default_rng(2))
         evidence = Evidence(unknowns, PLACES)
-        _, priors, _ = evidence.learned(np.zeros(unknowns.count), rows, noise, evidence.plain())
+        _, priors, _ = evidence.with_hyperparameters(np.zeros(unknowns.count), rows, noise, evidence.plain())
         assert priors["f"].order in allowed
 
 
@@ -131,7 +141,7 @@ def test_priors_are_integrals_of_squared_derivatives(order):
     nodes, shares = np.polynomial.legendre.leggauss(60)
     slope = basis.function(weights).derivative(0.5 * (nodes + 1)[:, None], (order,)) / 2**order
     wanted = 0.5 * shares @ slope**2
-    assert np.sum((basis.bends(order) @ weights) ** 2) == pytest.approx(wanted, rel=1e-6)
+    assert np.sum((basis.seminorm(order) @ weights) ** 2) == pytest.approx(wanted, rel=1e-6)
 
 
 def test_a_parabola_of_fourth_degree_bends_beside_the_roughest_function():
@@ -139,7 +149,7 @@ def test_a_parabola_of_fourth_degree_bends_beside_the_roughest_function():
     basis = source().bases["f"]
     nodes = np.linspace(0, 1, 200)[:, None]
     weights = np.linalg.lstsq(basis.table(nodes, (0,)), (2 * nodes[:, 0] - 1) ** 4, rcond=None)[0]
-    assert np.sum((basis.bends(4) @ weights) ** 2) == pytest.approx(24**2, rel=1e-4)
+    assert np.sum((basis.seminorm(4) @ weights) ** 2) == pytest.approx(24**2, rel=1e-4)
 
 
 def test_what_nothing_determines_is_left_out_of_the_covariance():

@@ -8,16 +8,16 @@ import sympy
 
 import rannpde as rp
 from rannpde.errors import InputError
-from rannpde.pde.lines.iterations import Setting
-from rannpde.pde.lines.products.flow import StokesModes, few
-from rannpde.pde.lines.products.incompressible import flow_of
-from rannpde.pde.lines.products.iterations import AdaptedProducts
-from rannpde.pde.lines.radau import TimeUp
+from rannpde.pde.lines.adaptive import IterationSettings
+from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
+from rannpde.pde.lines.tensor.flow import StokesModes, multiply_few
+from rannpde.pde.lines.tensor.incompressible import flow_of
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Component
+from rannpde.pde.time.dynamics import BudgetExhausted
 
 X, Y, T = sympy.symbols("x y t")
 FIELDS = ("u", "v", "p")
@@ -48,9 +48,9 @@ def starts(u, v):
 
 def vortex(level=None):
     """A vortex between four walls that do not move."""
-    grown = 1 + sympy.sin(2 * T) / 2
-    u = sympy.sin(sympy.pi * X) ** 2 * sympy.sin(2 * sympy.pi * Y) * grown
-    v = -sympy.sin(2 * sympy.pi * X) * sympy.sin(sympy.pi * Y) ** 2 * grown
+    amplitude = 1 + sympy.sin(2 * T) / 2
+    u = sympy.sin(sympy.pi * X) ** 2 * sympy.sin(2 * sympy.pi * Y) * amplitude
+    v = -sympy.sin(2 * sympy.pi * X) * sympy.sin(sympy.pi * Y) ** 2 * amplitude
     p = sympy.cos(sympy.pi * X) * sympy.cos(sympy.pi * Y) * sympy.cos(T)
     conditions = starts(u, v) | {f"walls, {f}": rp.On("boundary", f"{f} = 0") for f in "uv"}
     if level is not None:
@@ -82,8 +82,8 @@ def through():
 
 def modes_of(problem, tol=1e-5, seed=0):
     flow = flow_of(problem)
-    setting = Setting(tol, LinesTuning(), Monitor(None, None), Clock())
-    products = AdaptedProducts(flow.evolution, setting, np.random.default_rng(seed), flow)
+    settings = IterationSettings(tol, LinesTuning(), Monitor(), Clock())
+    products = TensorDiscretisation(flow.evolution, settings, np.random.default_rng(seed), flow)
     return StokesModes(flow, products.system(tol))
 
 
@@ -99,7 +99,7 @@ def test_a_flow_is_recognised_with_other_names_and_scales():
     assert flow.pressure == "q"
     assert dict(flow.axes) == {"w": 1, "c": 0}
     assert dict(flow.divergence) == {"w": 1.0, "c": 2.0}
-    assert flow.pull == -1.5
+    assert flow.pressure_factor == -1.5
     assert str(flow.source) == "t*sin(x)"
     assert list(flow.evolution.orders) == ["q", "w", "c"]
 
@@ -179,7 +179,7 @@ def _viscous(modes):
     vectors, system = modes.modes[0], modes.system
     whole = modes.homogeneous(np.eye(vectors.shape[1]))
     found = np.zeros_like(whole)
-    for name in modes.moving:
+    for name in modes.velocities:
         block = system.slices[Component(name, 0)]
         tensor = whole[block].reshape(*system.shapes[name], -1)
         parts = [system.act(name, name, orders, tensor) for orders in ((2, 0), (0, 2))]
@@ -207,7 +207,7 @@ def test_few_columns_are_a_product():
     matrix = rng.standard_normal((7, 5))
     for count in (1, 3, 9):
         columns = rng.standard_normal((5, count))
-        assert np.allclose(few(matrix, columns), matrix @ columns, rtol=1e-14)
+        assert np.allclose(multiply_few(matrix, columns), matrix @ columns, rtol=1e-14)
 
 
 # ---------------------------------------------------------------------------------------------------- whole solves
@@ -242,8 +242,8 @@ def test_fields_that_vanish_are_not_refined():
 
 def test_the_watch_is_asked_while_stokes_modes_are_made():
     modes = modes_of(vortex())
-    with pytest.raises(TimeUp):
-        _ = replace(modes, over=lambda: True).modes
+    with pytest.raises(BudgetExhausted):
+        _ = replace(modes, exhausted=lambda: True).modes
 
 
 def test_the_level_of_the_pressure_is_kept():

@@ -7,11 +7,11 @@ import pytest
 
 from rannpde.domains import Interval, SpaceTime
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.features import from_data
-from rannpde.pde.lines.galerkin import Galerkin, build_basis
-from rannpde.pde.lines.periodic.equations import Equations
-from rannpde.pde.lines.periodic.modes import Modes
-from rannpde.pde.lines.periodic.spectral import Spectral
+from rannpde.pde.lines.features.galerkin import Galerkin, build_basis
+from rannpde.pde.lines.features.resolution import from_data
+from rannpde.pde.lines.fourier.equations import Equations
+from rannpde.pde.lines.fourier.modes import FourierBasis
+from rannpde.pde.lines.fourier.system import FourierSystem
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.conditions import On, Periodic
 from rannpde.pde.problem.evolution import Component, NotAnEvolution, constraints_of, evolution_form
@@ -249,7 +249,7 @@ def test_galerkin_inherits_the_sign_of_transport_and_dispersion(equation):
 @pytest.mark.parametrize("dim", [1, 2])
 def test_modes_represent_derive_and_embed_exactly(dim):
     bounds = ((-1.0, 1.0), (0.0, 3.0))[:dim]
-    modes = Modes(bounds, (6,) * dim)
+    modes = FourierBasis(bounds, (6,) * dim)
     rng = np.random.default_rng(0)
     values = np.cos(np.pi * modes.points[:, 0])
     if dim == 2:
@@ -258,23 +258,27 @@ def test_modes_represent_derive_and_embed_exactly(dim):
     assert modes.to_grid(tables)[0].ravel() == pytest.approx(values, abs=50 * EPS)
     points = np.column_stack([rng.uniform(*pair, 20) for pair in bounds])
     still = (0,) * dim
-    value, slope = modes.at(tables, modes.waves(points), [still, (1,) + (0,) * (dim - 1)])[0]
+    value, slope = modes.at(tables, modes.exponentials(points), [still, (1,) + (0,) * (dim - 1)])[0]
     wanted = -np.pi * np.sin(np.pi * points[:, 0]) * (np.sin(4 * np.pi * points[:, 1] / 3) if dim == 2 else 1.0)
     assert slope == pytest.approx(wanted, abs=1e3 * EPS)
-    larger = Modes(bounds, (9,) * dim)
-    more = larger.fitted(tables, modes.highest)
-    assert larger.at(more, larger.waves(points), [still])[0, 0] == pytest.approx(value, abs=50 * EPS)
-    assert modes.fitted(more, larger.highest) == pytest.approx(tables, abs=0)
+    larger = FourierBasis(bounds, (9,) * dim)
+    more = larger.resized(tables, modes.highest)
+    assert larger.at(more, larger.exponentials(points), [still])[0, 0] == pytest.approx(value, abs=50 * EPS)
+    assert modes.resized(more, larger.highest) == pytest.approx(tables, abs=0)
 
 
 def test_projection_of_a_quadratic_term_has_no_aliases():
     problem = Problem("u_t + u*u_x = 0", LINE, {"a": start("u = sin(4*pi*x)"), "p": Periodic("x")})
     evolution = evolution_form(problem)
-    system = Spectral(Equations.of(evolution), Modes(((-1.0, 1.0),), (8,)), dict.fromkeys(evolution.components, 1.0))
+    system = FourierSystem(
+        Equations.of(evolution), FourierBasis(((-1.0, 1.0),), (8,)), dict.fromkeys(evolution.components, 1.0)
+    )
     rates = system.rates(np.zeros(1), system.initial_state()[:, None])[:, 0]
     # u u_x = 2π sin(8πx): mode 8 alone; at half the modes nothing is left of it, rather than an alias
     assert np.abs(rates[8]) == pytest.approx(np.pi, rel=1e-12)
-    small = Spectral(Equations.of(evolution), Modes(((-1.0, 1.0),), (5,)), dict.fromkeys(evolution.components, 1.0))
+    small = FourierSystem(
+        Equations.of(evolution), FourierBasis(((-1.0, 1.0),), (5,)), dict.fromkeys(evolution.components, 1.0)
+    )
     assert np.abs(small.rates(np.zeros(1), small.initial_state()[:, None])).max() < 1e-13
 
 
@@ -285,7 +289,9 @@ def test_mode_blocks_are_the_jacobian_of_constant_coefficients():
         {"a": start(), "b": On("t=0", "v = 0"), "c": On("t=0", "v_t = cos(pi*x)"), "p": Periodic("x")},
     )
     evolution = evolution_form(problem)
-    system = Spectral(Equations.of(evolution), Modes(((-1.0, 1.0),), (4,)), dict.fromkeys(evolution.components, 1.0))
+    system = FourierSystem(
+        Equations.of(evolution), FourierBasis(((-1.0, 1.0),), (4,)), dict.fromkeys(evolution.components, 1.0)
+    )
     state = system.initial_state()
     rng = np.random.default_rng(0)
     other = rng.standard_normal(len(state)) + 1j * rng.standard_normal(len(state))

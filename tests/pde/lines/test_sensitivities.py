@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.inverse.models import LinesModel
+from rannpde.pde.forward_model import ModelRequest
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.response.influence import Influence, functions_march, weak_form
+from rannpde.pde.lines.sensitivities.dependence import ParametricDependence, functions_identifiable, weak_form
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.solve import Identify
 
@@ -69,15 +69,18 @@ def profile():
 
 
 @pytest.mark.parametrize("state", [moving_wall, burgers, wave, dispersion, conductivity, profile])
-def test_sensitivities_are_the_derivatives_of_the_march(state):
+def test_sensitivities_are_the_derivatives_of_the_solution(state):
     problem, tol = state(), 1e-7 if state is not conductivity else 1e-5
     unknowns = Unknowns(problem, np.random.default_rng(0))
     vector = unknowns.guess + np.where(np.abs(unknowns.guess) > 0, 0.0, 0.03)
     values = unknowns.values(vector)
     solution = Identify(rp.Lines()).solver([problem], Monitor())(problem.at(values), tol, np.random.default_rng(1))
-    influence = Influence.of(problem, weak=weak_form(solution.function))
-    assert influence.fits(solution.function)
-    model = LinesModel(problem, unknowns, solution.function, vector, influence, tol)
+    dependence = ParametricDependence.of(problem, weak=weak_form(solution.function))
+    assert dependence.fits(solution.function)
+    model = rp.Lines().model(
+        ModelRequest(problem, solution, unknowns, vector, tol, np.random.default_rng(2), Monitor())
+    )
+    assert model is not None
     points = problem.domain.sample(60, rng=2)
     still = (0,) * problem.domain.dim
     found, changes = model.respond(vector).jets(points, still)
@@ -86,7 +89,7 @@ def test_sensitivities_are_the_derivatives_of_the_march(state):
         step = 3e-3 * abs(vector[k]) * np.eye(unknowns.count)[k]
         ahead, behind = (model.respond(vector + sign * step).jets(points, still)[0] for sign in (1, -1))
         slope = (ahead - behind) / (2 * step[k])
-        # differences: the square of the step, 1e-5 and with dispersion more, and the march's tolerance over the step
+        # differences: the square of the step, 1e-5 and with dispersion more, and the tolerance in time over the step
         np.testing.assert_allclose(changes[:, k], slope, atol=2e-4 * np.abs(slope).max())
 
 
@@ -94,8 +97,10 @@ def test_time_derivatives_of_sensitivities_are_those_of_the_sensitivities():
     problem = moving_wall()
     unknowns = Unknowns(problem, np.random.default_rng(0))
     solution = Identify().solver([problem], Monitor())(problem.at({}), 1e-7, np.random.default_rng(1))
-    influence = Influence.of(problem, weak=weak_form(solution.function))
-    response = LinesModel(problem, unknowns, solution.function, unknowns.guess, influence, 1e-7).respond(unknowns.guess)
+    request = ModelRequest(problem, solution, unknowns, unknowns.guess, 1e-7, np.random.default_rng(2), Monitor())
+    model = rp.Lines().model(request)
+    assert model is not None
+    response = model.respond(unknowns.guess)
     points = problem.domain.sample(40, rng=2) * [0.9, 1.0] + [0.05, 0.0]
     step = np.array([1e-4, 0.0])
     ahead, behind = (response.jets(points + sign * step, (0, 0))[1] for sign in (1, -1))
@@ -111,9 +116,9 @@ def test_what_the_boundary_holds_is_left_to_other_ways():
     }  # fmt: skip
     domain = rp.SpaceTime(t=(0, 1), x=(0, 1))
     robin = rp.Problem("u_t = u_xx", domain, conditions, unknown={"h": rp.Unknown(0.5)})
-    assert Influence.of(robin, weak=True).bends_boundary
+    assert ParametricDependence.of(robin, weak=True).changes_boundary_operator
     conditions["right"] = rp.On("x=1", "u = g")
     wall = rp.Problem("u_t = u_xx", domain, conditions, unknown={"g": rp.UnknownFunction(of=("t",))})
-    assert not functions_march(wall)
-    assert functions_march(conductivity())
-    assert functions_march(profile())
+    assert not functions_identifiable(wall)
+    assert functions_identifiable(conductivity())
+    assert functions_identifiable(profile())

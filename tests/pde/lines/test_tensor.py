@@ -1,4 +1,4 @@
-"""Products of one-dimensional bases: identities of axes and Kronecker sums, accuracy, honest estimates, files."""
+"""TensorSystem of one-dimensional bases: identities of axes and Kronecker sums, accuracy, honest estimates, files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rannpde.domains import Box, SpaceTime
 from rannpde.errors import InputError
 from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.features import Resolution
-from rannpde.pde.lines.iterations import Setting
-from rannpde.pde.lines.method import Lines, discretisation, products_fit
-from rannpde.pde.lines.products.axis import Axis, along, periodic_axis, random_axis
-from rannpde.pde.lines.products.iterations import AdaptedProducts
-from rannpde.pde.lines.products.kronecker import CoupledBlock, Factors, FieldBlock, KroneckerSolve
-from rannpde.pde.lines.products.lengths import lines_of_data
-from rannpde.pde.lines.products.tensor import Products
+from rannpde.pde.lines.adaptive import IterationSettings
+from rannpde.pde.lines.features.resolution import Resolution
+from rannpde.pde.lines.method import Lines, discretisation, tensor_fits
+from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
+from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
+from rannpde.pde.lines.tensor.kronecker import CoupledBlock, FieldBlock, KroneckerSolve, SchurFactors
+from rannpde.pde.lines.tensor.length_scales import resolutions_of_data
+from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On, Periodic
@@ -31,7 +31,7 @@ from rannpde.pde.zoo import zoo
 
 EPS = float(np.finfo(float).eps)
 SQUARE = {"x": (0, 1), "y": (0, 1)}
-BY_PRODUCTS = Lines(windows=1)  # which modes between mirrors do not have
+BY_PRODUCTS = Lines(windows=1)  # which Fourier modes do not have
 
 
 def worst(solution: Solution) -> float:
@@ -41,7 +41,7 @@ def worst(solution: Solution) -> float:
 # ------------------------------------------------------------------------------------------------------ one axis
 
 
-def drawn_axis(rows: list[EndRow], cutoff: float = 1e-12) -> Axis:
+def drawn_axis(rows: list[EndRow], cutoff: float = 1e-12) -> AxisBasis:
     resolution = Resolution(Box(x=(0, 2)), np.full(LinesTuning().grid[0], 2.0))
     rule = resolution.rule(boundary=False)
     features = RandomFeatures.sample(width=60, dim=1, law=resolution.law(), rng=0, constant=True)
@@ -122,7 +122,7 @@ def some_matrix(size: int, kind: str, rng: np.random.Generator) -> np.ndarray:
 def test_kronecker_solves_agree_with_dense_ones(shape, kind):
     rng = np.random.default_rng(1)
     matrices = [some_matrix(size, kind, rng) for size in shape]
-    factors = [Factors.of(matrix) for matrix in matrices]
+    factors = [SchurFactors.of(matrix) for matrix in matrices]
     assert all((one.triangle is not None) == (kind == "defective") for one in factors)
     shift, right = 20.0 + 3.0j, rng.standard_normal(shape)
     found = KroneckerSolve(factors, shift)(right).ravel()
@@ -158,10 +158,10 @@ def test_components_that_share_eigenvectors_are_solved_together():
 # ---------------------------------------------------------------------------------------------------- the system
 
 
-def made(problem: Problem, tol: float = 1e-5) -> Products:
+def made(problem: Problem, tol: float = 1e-5) -> TensorSystem:
     evolution = evolution_form(problem)
-    setting = Setting(tol, LinesTuning(), Monitor(None, None), Clock.of(evolution, 4.0))
-    return AdaptedProducts(evolution, setting, np.random.default_rng(0)).system(tol)
+    settings = IterationSettings(tol, LinesTuning(), Monitor(), Clock.of(evolution, 4.0))
+    return TensorDiscretisation(evolution, settings, np.random.default_rng(0)).system(tol)
 
 
 EXACT = "exp(x - 2*y)*cos(t)"
@@ -252,8 +252,8 @@ def test_each_axis_has_lengths_of_its_own():
         {"start": On("t=0", "u = sin(20*pi*x)*sin(pi*y)"), "walls": On("boundary", "u = 0")},
     )
     evolution = evolution_form(problem)
-    setting = Setting(1e-6, LinesTuning(), Monitor(None, None), Clock())
-    fine, coarse = (line.resolution.lengths_across for line in lines_of_data(evolution, setting))
+    settings = IterationSettings(1e-6, LinesTuning(), Monitor(), Clock())
+    fine, coarse = (line.resolution.lengths_across for line in resolutions_of_data(evolution, settings))
     assert 10 < fine / coarse < 20
     shape = made(problem).shapes["u"]
     assert shape[0] > 4 * shape[1]
@@ -428,7 +428,7 @@ def test_saved_and_loaded_solutions_are_equal(problem, tmp_path):
 
 def test_windows_and_widths_are_taken():
     solution = solve(zoo("heat", dim=2), tol=1e-5, rng=0, method=Lines(windows=2, width=30))
-    assert len(solution.function.stretches) == 2
+    assert len(solution.function.segments) == 2
     assert worst(solution) < 1e-5
 
 
@@ -438,9 +438,9 @@ def test_what_products_cannot_do_stays_with_ridges():
         SpaceTime(t=(0, 1), **SQUARE),
         {"start": On("t=0", "u = 0"), "x": On(("x=0", "x=1"), "u = 0"), "y": On(("y=0", "y=1"), "(1 + x)*u_y + u = 0")},
     )
-    assert not products_fit(evolution_form(along_the_wall))
+    assert not tensor_fits(evolution_form(along_the_wall))
     for problem in (along_the_wall, zoo("porous_medium", dim=2, radius=0.3)):
-        assert discretisation(evolution_form(problem)) is not AdaptedProducts
+        assert discretisation(evolution_form(problem)) is not TensorDiscretisation
     with pytest.raises(InputError, match="BDF"):
         solve(zoo("heat", dim=2), method=Lines(integrator="BDF"))
 
@@ -483,19 +483,21 @@ def steepening() -> Problem:
     return Problem("u_t = 0.0005*laplace(u) + 8*(u - u**3)", SpaceTime(t=(0, 0.5), **SQUARE), conditions)
 
 
-def products_for(problem: Problem, tol: float) -> AdaptedProducts:
+def products_for(problem: Problem, tol: float) -> TensorDiscretisation:
     form = evolution_form(problem)
-    return AdaptedProducts(form, Setting(tol, LinesTuning(), Monitor(None, None), Clock()), np.random.default_rng(0))
+    return TensorDiscretisation(
+        form, IterationSettings(tol, LinesTuning(), Monitor(), Clock()), np.random.default_rng(0)
+    )
 
 
 def test_a_first_pass_refines_its_axes_where_fronts_arise():
     products = products_for(steepening(), 1e-3)
     found = products.run(1, 1e-2)
-    ranks = [stretch.system.rank for stretch in found.stretches]
+    ranks = [segment.system.rank for segment in found.segments]
     assert found.whole
     assert len(ranks) > 1
     assert ranks == sorted(ranks)
-    edge = found.stretches[0].path.end  # nothing is lost from one stretch to the next
+    edge = found.segments[0].trajectory.end  # nothing is lost from one segment to the next
     places = found.evolution.domain.space.sample(200, rng=0)
     before, after = (found(np.column_stack([np.full(200, edge + step), places]))[:, 0] for step in (0.0, 1e-9))
     assert np.linalg.norm(before - after) < 0.05 * np.linalg.norm(before)

@@ -16,7 +16,7 @@ def test_windows_keep_the_digits_and_the_estimate_holds():
     problem = zoo("burgers", viscosity=0.02)
     solution = solve(problem, tol=1e-8, rng=0, method=Lines(windows=3))
     assert solution.converged
-    assert len(solution.function.stretches) == 3
+    assert len(solution.function.segments) == 3
     error = solution.errors()["u"]
     assert error < 1e-8
     assert 0.1 * error < solution.estimate < 1e-8
@@ -34,12 +34,12 @@ def test_second_order_in_time_carries_the_velocity():
 def test_windows_are_taken_where_one_basis_is_too_narrow():
     problem = zoo("burgers", viscosity=0.02)
     # a limit below what the whole interval wants at this tolerance, above what a quarter of it does
-    narrow = LinesTuning(widest=(120, 1200))
+    narrow = LinesTuning(most_width=(120, 1200))
     with pytest.warns(ConvergenceWarning):
         alone = solve(problem, tol=1e-6, rng=0, method=Lines(windows=1, tuning=narrow))
     chosen = solve(problem, tol=1e-6, rng=0, method=Lines(tuning=narrow))
-    assert len(alone.function.stretches) == 1
-    assert len(chosen.function.stretches) > 1
+    assert len(alone.function.segments) == 1
+    assert len(chosen.function.segments) > 1
     assert chosen.errors()["u"] < 0.1 * alone.errors()["u"]
 
 

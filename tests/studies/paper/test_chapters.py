@@ -16,7 +16,7 @@ from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series, collect
 from rannpde.studies.show.chapter import Chapter, doubling
 from rannpde.studies.show.figures import style
-from rannpde.studies.show.report import Page, Section, render, slope_table
+from rannpde.studies.show.report import Page, Section, render_report, slope_table
 from rannpde.studies.study import Fit, StudyCell, Unbiased
 
 
@@ -52,7 +52,7 @@ def test_chapters_draw_and_speak_whatever_is_missing(name: str, share: int) -> N
         assert re.fullmatch(r"[a-z-]+", drawing.name)
     for table in found.chapter.tables(found.series):
         assert all(len(row) == len(table.head) for row in table.rows)
-    text = render(Page("t", "c", [found], [], [], findings([found])))
+    text = render_report(Page("t", "c", [found], [], [], findings([found])))
     assert found.chapter.question in text.replace("&#x27;", "'")
 
 
@@ -83,7 +83,7 @@ def test_findings_join_slopes_and_limits() -> None:
 def test_an_empty_chapter_is_a_page_without_figures() -> None:
     chapter: Chapter = CHAPTERS["limits"]("quick")
     empty: list[Series] = []
-    text = render(Page("t", "c", [Section(chapter, empty, [])], [("a cell", "<reason>")], []))
+    text = render_report(Page("t", "c", [Section(chapter, empty, [])], [("a cell", "<reason>")], []))
     assert "&lt;reason&gt;" in text
     assert "<figure" not in text
 

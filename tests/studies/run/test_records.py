@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,8 @@ def test_a_cell_is_never_doubled_and_the_first_result_stays(path: Path) -> None:
         one.add(cell, RESULT, FACTS)
         other.add(cell, replace(RESULT, error=0.7), FACTS)
         assert other.find([cell])[cell.key].result.error == RESULT.error
-    rows = sqlite3.connect(path).execute("SELECT study, space_dim, width, seed, error FROM cells").fetchall()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT study, space_dim, width, seed, error FROM cells").fetchall()
     assert rows == [("tiny", 1, 8, 0, 0.1)]
 
 
@@ -61,10 +63,8 @@ def test_an_empty_file_is_a_new_one(path: Path) -> None:
 
 
 def change(path: Path, statement: str, *values: object) -> None:
-    connection = sqlite3.connect(path)
-    with connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)
-    connection.close()
 
 
 def filled(path: Path) -> None:
@@ -73,11 +73,18 @@ def filled(path: Path) -> None:
             records.add(cell, replace(RESULT, error=0.1 + 0.01 * number), FACTS)
 
 
+def is_open(path: Path) -> bool:
+    """Whether this process holds the file open; where the system does not tell, False."""
+    handles = Path("/proc/self/fd")
+    return any(os.path.realpath(one) == str(path.resolve()) for one in handles.iterdir()) if handles.exists() else False
+
+
 def refused(path: Path, message: str) -> None:
     before = path.read_bytes()
     with pytest.raises(FileError, match=message):
         Records(path)
     assert path.read_bytes() == before
+    assert not is_open(path)
 
 
 def test_a_foreign_file_is_refused_and_left_as_it_is(path: Path) -> None:
@@ -91,9 +98,7 @@ def test_a_short_foreign_file_is_refused(path: Path) -> None:
 
 
 def test_a_foreign_database_is_refused(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE cells (key TEXT)")
-    connection.close()
+    change(path, "CREATE TABLE cells (key TEXT)")
     refused(path, "another program")
 
 
@@ -202,6 +207,21 @@ def test_a_flipped_byte_never_alters_a_result(path: Path) -> None:
 def test_a_number_that_sqlite_cannot_hold_is_told(path: Path) -> None:
     with Records(path) as records, pytest.raises(FileError, match="cannot be written"):
         records.add(replace(STUDY.cells[0], seed=2**70), RESULT, FACTS)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to see open files")
+def test_the_file_is_closed_when_the_block_ends_also_by_an_error(path: Path) -> None:
+    seen = []
+
+    def interrupted() -> None:
+        with Records(path):
+            seen.append(is_open(path))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert seen == [True]
+    assert not is_open(path)
 
 
 def test_a_pipe_is_refused(path: Path) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -154,11 +155,9 @@ if __name__ == "__main__":
 
 def finished(path: Path) -> int:
     """Rows in the file."""
-    connection = sqlite3.connect(path, timeout=5)  # what a killed process left may have to be mended before it is read
-    try:
+    # SQLite may have to recover what a killed process left before it can read: hence the timeout
+    with closing(sqlite3.connect(path, timeout=5)) as connection:
         return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def children(pid: int) -> list[int]:
@@ -177,15 +176,16 @@ def test_killed_in_the_middle_and_run_again(tmp_path: Path, workers: int) -> Non
     """kill -9 of a real process: nothing is lost, nothing is doubled, the sum is that of an undisturbed run."""
     script, path = tmp_path / "run.py", tmp_path / "records.sqlite"
     script.write_text(SCRIPT)
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(path), str(workers)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "four\n"
-    helpers = children(process.pid)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    process.stdout.close()
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen([sys.executable, str(script), str(path), str(workers)], stdout=subprocess.PIPE, text=True)
+        )
+        stack.callback(process.kill)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "four\n"
+        helpers = children(process.pid)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
     assert bool(helpers) == (workers > 1)
     deadline = time.monotonic() + 120
     while any(map(alive, helpers)) and time.monotonic() < deadline:

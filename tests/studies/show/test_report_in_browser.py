@@ -39,7 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         widths = (8, 16, 32) if len(chapter.study.widths) > 1 else (8,)
         chapters.append(replace(chapter, study=replace(chapter.study, widths=widths, seeds=(0, 1), sampling=sampling)))
     with pytest.MonkeyPatch.context() as patch:  # the page holds SVG; the other formats would take most of the time
-        patch.setattr("rannpde.studies.show.figures.render.__defaults__", (("svg",),))
+        patch.setattr("rannpde.studies.show.figures.render_figure.__defaults__", (("svg",),))
         return reproduce(chapters, folder, heading="All studies", command="rannpde reproduce --quick").page
 
 

@@ -1,1 +1,1 @@
-"""Random networks on the boxes of a tree, tied together by traces on their faces: the method of cells."""
+"""The method of cells: random networks on the cells of an adaptive mesh, coupled by the traces on their faces."""

@@ -12,16 +12,19 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.pde.cells.adaptivity.estimation import CellsIteration
 from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
+from rannpde.pde.cells.model import CellsModel, CellsTimeModel
+from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.integration import CellIntegration, integration_obstacles
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual
 from rannpde.pde.solution import Choice, Solution
-from rannpde.pde.start import as_state, check_weights, first_guess, linearises, membranes
+from rannpde.pde.start import as_state, check_weights, first_guess, linearises, poisson_guesses
 from rannpde.threads import one_thread
 
 GUESS_TOLERANCE = 1e-2
@@ -97,6 +100,17 @@ class Cells:
             result = self._iterate(problem, tol, rng, monitor)
         return self._solution(problem, result, tol, monitor, why)
 
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """Return the model of a solution by this method, with its degree, weights and tuning; None for unknown
+        functions where time is integrated."""
+        function, history = request.solution.function, request.solution.history
+        assert isinstance(history, CellsHistory)
+        degree = history.iterations[-1].degree
+        if isinstance(function, CellNetwork):
+            return CellsModel(request, function, degree, self.tuning, self.weights)
+        assert isinstance(function, CellTrajectory)
+        return None if request.unknowns.bases else CellsTimeModel(request, function, degree, self.tuning, self.weights)
+
     def _iterate(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsResult:
         if self._integrates_in_time(problem):
             integration = CellIntegration(problem, tol, monitor, self.tuning, self.weights)
@@ -121,7 +135,7 @@ class Cells:
         if not isinstance(problem.domain, SpaceTime):
             tried = [
                 CellsLoop(one, GUESS_TOLERANCE, monitor, rng, self.tuning).run(guess).best.network
-                for one in membranes(problem)
+                for one in poisson_guesses(problem)
             ]
             usable = [network for network in tried if linearises(problem, network)]
             if usable:

@@ -109,8 +109,8 @@ class CellNetwork:
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return header and arrays for a file."""
         layer, parts = pack_features(self.features)
-        axes, places = packed_tree(self.tree, self.interfaces)
-        own = {"bounds": self.tree.bounds, "axes": axes, "places": places, "homes": self.homes.astype(float)}
+        axes, positions = packed_tree(self.tree, self.interfaces)
+        own = {"bounds": self.tree.bounds, "axes": axes, "places": positions, "homes": self.homes.astype(float)}
         own |= {"boxes": self.boxes, "coefficients": self.coefficients}
         header: dict[str, Any] = {"function": "cells", "layer": layer}
         if self.interfaces:

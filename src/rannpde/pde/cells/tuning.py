@@ -65,8 +65,14 @@ class CellsTuning:
         tail_fraction times the degree hold at least anisotropy_threshold of the largest such tail
     curvature_threshold : a clipped cell in three dimensions is split across axes along which the second derivative is
         at least this fraction of the largest
+    crease_levels : how often marked cells at re-entrant edges of solids are split in one iteration; there are many of
+        them, so that only marked ones are split
     max_cells, max_iterations : limits of the adaptive loop
     max_newton_steps : limit on the steps on one mesh
+    newton_rounding : a step that changes the solution by less and does not reduce the residual has reached rounding
+    newton_shortest_step : the line search gives up below this step length
+    newton_asymptotic_change, newton_safety_factor : a change c is followed by one of about κ c²; larger changes do not
+        determine κ, which may grow by the factor from one mesh to the next
 
     Error estimate and stopping rules:
 
@@ -85,6 +91,13 @@ class CellsTuning:
         residuals are small
     min_residual_reduction : 16 times as many cells must reduce residuals that are not small to this fraction; residuals
         fall with the size of cells even where there is no solution
+    gain_floor : for smaller differences of two iterations a smaller residual does not imply a smaller error (rounding)
+    max_rounded_iterations : after this many iterations with residuals at rounding level that still differ, the loop
+        ends
+    same_solution_change, undetermined_ratio : iterations that differ by less approximate one solution; iterations that
+        differ by more than that multiple of their residuals are not determined by the equations
+    min_check_reduction : two iterations with smaller cells must reduce a residual that fails the check to less than
+        this fraction; where there is no solution, it stays
 
     Time integration:
 
@@ -96,6 +109,12 @@ class CellsTuning:
         steps
     five_stage_tolerance : below this step tolerance a step has five stages, otherwise three
     first_step_level : the first step of the first integration is 2 to the minus this of the time
+    max_cached_factors : step lengths whose factorisations are kept: those between which the controller alternates
+    max_correction : a correction larger than this multiple of the fields means divergence
+    pilot_level, max_pilot_steps : a pilot integration with 2^pilot_level steps, or at most max_pilot_steps where only
+        short ones converge, estimates the sizes of the fields
+    incompatible_start_order : order of error over allowed error in the first step where initial and boundary values are
+        incompatible
     max_step_tolerance, step_tolerance_per_residual, time_error_share, step_tolerance_reduction : step tolerance in the
         first iteration; divided by the residual of the previous iteration (at 0.03, iterations around 17 discs differed
         by their time steps, and one more was needed); divided by the wanted error; and the factor between iterations
@@ -131,9 +150,14 @@ class CellsTuning:
     tail_fraction: float = 0.6
     anisotropy_threshold: float = 0.1
     curvature_threshold: float = 0.3
+    crease_levels: int = 2
     max_cells: tuple[int, int, int] = (4000, 1500, 300)
     max_iterations: int = 30
     max_newton_steps: int = 25
+    newton_rounding: float = 1e-6
+    newton_shortest_step: float = 1 / 64
+    newton_asymptotic_change: float = 0.3
+    newton_safety_factor: float = 10.0
 
     estimator_factor: float = 0.7
     singular_estimator_factor: float = 3.0
@@ -145,6 +169,11 @@ class CellsTuning:
     residual_tolerance_in_time: float = 0.1
     min_change_reduction: float = 0.7
     min_residual_reduction: float = 0.4
+    gain_floor: float = 1e-9
+    max_rounded_iterations: int = 3
+    same_solution_change: float = 1e-2
+    undetermined_ratio: float = 1e3
+    min_check_reduction: float = 0.9
 
     max_corrections: int = 10
     correction_tolerance: float = 0.05
@@ -153,6 +182,11 @@ class CellsTuning:
     steps_per_factor: int = 16
     five_stage_tolerance: float = 1e-6
     first_step_level: int = 2
+    max_cached_factors: int = 3
+    max_correction: float = 1e8
+    pilot_level: int = 2
+    max_pilot_steps: int = 24
+    incompatible_start_order: float = 1.25
     max_step_tolerance: float = 1e-3
     step_tolerance_per_residual: float = 0.003
     time_error_share: float = 0.3

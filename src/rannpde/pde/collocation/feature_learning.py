@@ -85,10 +85,10 @@ class FeatureLearner:
     def layer(self, law: LearnedLaw, state: State, width: int, rng: np.random.Generator) -> NonRidgeLayer:
         """Return ``width`` neurons, equally many for each field of the state, and a constant."""
         fields = state.derivative(self.domain.sample(1, rng=rng), (0,) * self.domain.dim).shape[1]
-        shares = [len(part) for part in np.array_split(np.arange(width), fields)]
+        widths = [len(part) for part in np.array_split(np.arange(width), fields)]
         if law.kind == "products":
-            return self._products(state, shares, rng)
-        return self._polynomials(law, state, shares, rng)
+            return self._products(state, widths, rng)
+        return self._polynomials(law, state, widths, rng)
 
     @property
     def _centre(self) -> Array:
@@ -101,7 +101,7 @@ class FeatureLearner:
     # ------------------------------------------------------------------------------------- neurons of polynomials
 
     def _polynomials(
-        self, law: LearnedLaw, state: State, shares: list[int], rng: np.random.Generator
+        self, law: LearnedLaw, state: State, widths: list[int], rng: np.random.Generator
     ) -> PolynomialFeatures:
         dim = self.domain.dim
         points = self.domain.sample(self.tuning.points, rng=rng)
@@ -109,23 +109,23 @@ class FeatureLearner:
         exponents = exponents_up_to(dim, 1 if law.kind == "subspace" else 2)
         scaled = (points - self._centre) / self._halfwidth
         parts = []
-        for field, share in enumerate(shares):
+        for field, width in enumerate(widths):
             own = slopes[:, field]
             basis = active_subspace(own) if law.kind == "subspace" else aligned(own, scaled, exponents)
-            weights = law.scale * basis @ rng.standard_normal((basis.shape[1], share))
-            free = round(law.free * share)
+            weights = law.scale * basis @ rng.standard_normal((basis.shape[1], width))
+            free = round(law.free * width)
             if free:  # ridges of random direction represent what the structure does not
                 weights[:, :free] = 0.0
                 weights[:dim, :free], _ = FewCoordinates((law.scale,) * dim).sample(free, dim, rng=rng)
             parts.append(weights)
-        phases = rng.uniform(0.0, 2 * np.pi, sum(shares))
+        phases = rng.uniform(0.0, 2 * np.pi, sum(widths))
         return PolynomialFeatures(
             exponents, np.concatenate(parts, axis=1), phases, as_activation("cos"), self._centre, self._halfwidth, True
         )
 
     # --------------------------------------------------------------------------------------- neurons of products
 
-    def _products(self, state: State, shares: list[int], rng: np.random.Generator) -> ProductFeatures:
+    def _products(self, state: State, widths: list[int], rng: np.random.Generator) -> ProductFeatures:
         nodes, quadrature = legendre.leggauss(self.tuning.degrees)
         points = self.domain.sample(self.tuning.lines, rng=rng)
         axes = []
@@ -134,9 +134,9 @@ class FeatureLearner:
             line[:, axis] = np.tile(self._centre[axis] + self._halfwidth[axis] * nodes, len(points))
             values = state.derivative(line, (0,) * self.domain.dim).reshape(len(points), len(nodes), -1)
             parts = []
-            for field, share in enumerate(shares):
+            for field, width in enumerate(widths):
                 basis = line_functions(values[:, :, field], nodes, quadrature)
-                factors = basis @ rng.standard_normal((basis.shape[1], share))
+                factors = basis @ rng.standard_normal((basis.shape[1], width))
                 parts.append(factors / np.maximum(_legendre_norms(factors), np.finfo(float).tiny))
             axes.append(np.concatenate(parts, axis=1))
         return ProductFeatures(np.stack(axes), self._centre, self._halfwidth, True)

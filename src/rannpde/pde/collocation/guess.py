@@ -57,8 +57,8 @@ class Placement:
         points = domain.sample(tuning.candidates, rng=rng)
         rate, normal = steepness(state, points, domain, tuning)
         chance = rate**tuning.sharpness
-        shares = (1 - tuning.uniform_fraction) * chance / chance.sum() + tuning.uniform_fraction / len(points)
-        chosen = rng.choice(len(points), width, p=shares)
+        probabilities = (1 - tuning.uniform_fraction) * chance / chance.sum() + tuning.uniform_fraction / len(points)
+        chosen = rng.choice(len(points), width, p=probabilities)
         direction, slope = normal[chosen], rng.uniform(*tuning.slopes, width) * rate[chosen]
         free = rng.uniform(size=width) < tuning.isotropic_fraction
         direction[free] = rng.standard_normal((int(free.sum()), domain.dim))

@@ -272,9 +272,9 @@ def by_slabs(
     best = replace(worst.best, network=network, label=f"{method.slabs} slabs, worst is {worst.best.label}")
     estimate = sum(one.estimate for one in results)
     tried = tuple(trial for one in results for trial in one.tried)
-    told = tuple(row for one in results for row in one.iterations)
+    iterations = tuple(row for one in results for row in one.iterations)
     status = worst.status if not worst.status.converged and estimate > tol else Status.CONVERGED
-    return CollocationResult(best, tried, told, estimate, status, "" if status.converged else worst.detail)
+    return CollocationResult(best, tried, iterations, estimate, status, "" if status.converged else worst.detail)
 
 
 def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generator) -> RandomFeatures | FourierFeatures:

@@ -79,7 +79,7 @@ class CollocationLoop:
     def realisations(self) -> list[Trial]:
         """The chosen trials of the same width as the best one, in order of their residuals."""
         width = self.iterations[self.answers.index(self.best)].width
-        same = [one for one, told in zip(self.answers, self.iterations, strict=True) if told.width == width]
+        same = [one for one, iteration in zip(self.answers, self.iterations, strict=True) if iteration.width == width]
         return sorted(same, key=lambda one: one.score)
 
     @property
@@ -98,10 +98,10 @@ class CollocationLoop:
     @property
     def agreed(self) -> bool:
         """Whether two realisations of one width agree."""
-        return len(self.realisations) > 1 and max(1.0, self.share) * self.difference <= self.owner.tol
+        return len(self.realisations) > 1 and max(1.0, self.estimator_factor) * self.difference <= self.owner.tol
 
     @property
-    def share(self) -> float:
+    def estimator_factor(self) -> float:
         """Error of the best divided by its difference to the next; realisations of a fitted law have more in common."""
         tuning = self.owner.tuning
         learned = any(isinstance(subdomain.features, NonRidgeLayer) for subdomain in self.best.network.subdomains)
@@ -158,7 +158,7 @@ class CollocationLoop:
         """Return the result of the iterations so far."""
         tuning, difference = self.owner.tuning, self.difference
         ill = difference > tuning.ill_posed_ratio * self.best.score
-        estimate = self.share * difference * (tuning.ill_posed_factor if ill else 1.0)
+        estimate = self.estimator_factor * difference * (tuning.ill_posed_factor if ill else 1.0)
         status, detail = self._conclusion(estimate)
         best = self.best
         tried = tuple(one for one in (*self.answers, *self.others) if one is not best)
@@ -178,10 +178,10 @@ class CollocationLoop:
             if best.score <= tolerance:
                 return Status.CONVERGED, ""
             return Status.VETOED, f"two realisations agree, but leave a relative residual of {best.score:.1e}"
-        told = f"two realisations differ by {estimate:.1e}"
+        detail = f"two realisations differ by {estimate:.1e}"
         if not np.isfinite(estimate):
-            told = f"nothing is solved: the relative residual is {best.score:.1e}"
-        return (Status.STALLED if self.stalled else Status.DISAGREE), told
+            detail = f"nothing is solved: the relative residual is {best.score:.1e}"
+        return (Status.STALLED if self.stalled else Status.DISAGREE), detail
 
     def _undetermined(self) -> str:
         """Return what differs between realisations that all satisfy the equations; empty where that is within their
@@ -192,8 +192,8 @@ class CollocationLoop:
         far = max(pairs, key=lambda pair: self._distance(*pair), default=None)
         if far is None:
             return ""
-        apart, left = self._distance(*far), max(one.score for one in far)
-        if apart <= max(owner.tuning.undetermined_ratio * left, SAME_SOLUTION):
+        gap_size, left = self._distance(*far), max(one.score for one in far)
+        if gap_size <= max(owner.tuning.undetermined_ratio * left, SAME_SOLUTION):
             return ""
         gap = far[0].network(owner.points) - far[1].network(owner.points)
         means, spreads = np.abs(gap.mean(axis=0)), gap.std(axis=0)

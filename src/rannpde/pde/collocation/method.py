@@ -21,6 +21,7 @@ from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
 from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
 from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.tuning import CollocationTuning
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
@@ -90,10 +91,10 @@ class Collocation:
 
     def _refuse_unused(self) -> None:
         """Refuse settings that the chosen kind of features could not use."""
-        drawn = ("scale", "activation", "law")
+        sampling = ("scale", "activation", "law")
         groups = {
-            "placement='placed'": (self.placement == "placed", (*drawn, "subdomains", "points_per_column")),
-            "features=…": (self.features is not None, ("width", *drawn, "placement", "subdomains")),
+            "placement='placed'": (self.placement == "placed", (*sampling, "subdomains", "points_per_column")),
+            "features=…": (self.features is not None, ("width", *sampling, "placement", "subdomains")),
             "law=…": (self.law is not None, ("scale",)),
         }
         for cause, (active, useless) in groups.items():
@@ -108,6 +109,10 @@ class Collocation:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Return reasons to prefer another method that can solve the problem too: there are none."""
         return ()
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: Gauss–Newton on one network gives no model, and identification solves anew at every value."""
+        return None
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """Return the solution with a relative L² error of about ``tol``, or the best one so far, with its error
@@ -168,12 +173,12 @@ class CollocationHistory:
 
     def lines(self) -> list[str]:
         """Return the lines for the report."""
-        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        lines = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         if self.newton_steps:
             last = self.newton_steps[-1]
-            told.append(f"{len(self.newton_steps)} step(s), rank {last.rank}, condition {last.condition:.1e}")
-        told += [f"tried {label}: {score:.2e}" for label, score in self.tried]
-        return [*told, f"{self.linear_seconds:.2f} s in orthogonal factorisations"]
+            lines.append(f"{len(self.newton_steps)} step(s), rank {last.rank}, condition {last.condition:.1e}")
+        lines += [f"tried {label}: {score:.2e}" for label, score in self.tried]
+        return [*lines, f"{self.linear_seconds:.2f} s in orthogonal factorisations"]
 
     def to_table(self) -> dict[str, Any]:
         """Return JSON-able data."""

@@ -184,7 +184,7 @@ class BoxFeatures:
     def _focused(self, features: RandomFeatures, rng: np.random.Generator) -> RandomFeatures:
         """Move a fraction of the neurons to where the data vary, if that is concentrated and no other law was given."""
         variation = self.problem.variation
-        if variation is None or variation.chances is None or self.parts or self.law is not None or self.periodic:
+        if variation is None or variation.probabilities is None or self.parts or self.law is not None or self.periodic:
             return features
         count = round(self.tuning.focus_fraction * features.width)
         weights, biases = variation.neurons(count, rng)

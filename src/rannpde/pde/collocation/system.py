@@ -238,9 +238,9 @@ class CollocationSystem:
         scaled = []
         for rows, energy in zip(self.rows, energies, strict=True):
             total, count = groups[rows.group]
-            share = rows.weight * weights.get(rows.name, 1.0) * (1.0 if rows.inside else condition_weight)
+            factor = rows.weight * weights.get(rows.name, 1.0) * (1.0 if rows.inside else condition_weight)
             length = np.sqrt(np.where(energy > 0, energy, 1.0)) if rows.inside else np.sqrt(total / count) or 1.0
-            scaled.append(replace(rows, scale=share / length))
+            scaled.append(replace(rows, scale=factor / length))
         return replace(self, rows=tuple(scaled))
 
     def starts(self) -> dict[tuple[int, str], int]:

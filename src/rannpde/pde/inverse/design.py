@@ -1,4 +1,4 @@
-"""sensitivity(): which places of measurement determine which unknown, before anything is measured."""
+"""sensitivity(): optimal design, the points at which measurements determine the unknowns best."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import choose, finite_points, positive_integer, require
 from rannpde.io import PathLike
-from rannpde.pde.inverse.models import Response
+from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CANDIDATES = 2000
-"""Places among which sensors are chosen."""
+"""Points among which sensors are chosen."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """How the fields change with the unknown numbers, at the values given: a map for placing sensors.
+    """Sensitivities of the fields to the unknown numbers at given values: a map for placing sensors.
 
-    values : name → number at which it was computed; response : fields with their derivatives by all unknowns
+    values : name → number at which they were computed; response : fields with their derivatives by all unknowns
     """
 
     problem: Problem
@@ -42,12 +42,12 @@ class Sensitivity:
     def _slopes(self, points: Array, field: str | None) -> Array:
         fields = self.problem.fields
         number = 0 if field is None else fields.index(choose("field", field, {name: name for name in fields}))
-        _, found = self.response.jets(points, (0,) * points.shape[1])
+        _, derivatives = self.response.jets(points, (0,) * points.shape[1])
         sizes = [abs(value) or 1.0 for value in self.values.values()]
-        return found[:, [self.unknowns.slices[name].start for name in self.values], number] * sizes
+        return derivatives[:, [self.unknowns.slices[name].start for name in self.values], number] * sizes
 
     def best(self, count: int, field: str | None = None, candidates: Array | None = None) -> Array:
-        """The ``count`` places (count, n) that together determine the unknowns best, chosen one after the other.
+        """The ``count`` points (count, n) that together determine the unknowns best, chosen greedily.
 
         Each maximises the determinant of the information (D-optimal); candidates (M, n): where sensors may stand, the
         whole domain by default.
@@ -57,7 +57,7 @@ class Sensitivity:
         require(positive_integer("count", count) <= len(points), "count", count, f"at most {len(points)}")
         slopes = self._slopes(points, field)
         slopes = slopes / np.maximum(np.linalg.norm(slopes, axis=0), 1e-300)
-        inverse = np.eye(slopes.shape[1]) * 1e6  # nothing is known yet
+        inverse = np.eye(slopes.shape[1]) * 1e6  # a wide prior
         chosen: list[int] = []
         for _ in range(count):
             gains = np.einsum("ij,jk,ik->i", slopes, inverse, slopes)
@@ -78,7 +78,7 @@ class Sensitivity:
         return dict(zip(self.values, np.sqrt(variances).tolist(), strict=True))
 
     def plot(self, path: PathLike | None = None) -> Figure:
-        """A map for every unknown, with the best places for sensors."""
+        """A map for every unknown, with the best points for sensors."""
         from rannpde.plotting.identified import plot_sensitivity  # pictures load when they are wanted
 
         return plot_sensitivity(self, path)

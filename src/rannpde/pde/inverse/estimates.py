@@ -1,4 +1,4 @@
-"""What was identified: numbers with intervals, functions with bands."""
+"""Estimates of unknowns: numbers with intervals, functions with bands."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rannpde.pde.problem.unknown import UnknownFunction
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that was identified: ``float(parameter)`` is its value.
+    """An identified number: ``float(parameter)`` is its value.
 
     std : standard deviation; infinite where the data do not determine it
     interval : holds the true value with the probability ``confidence``, if the model is right
-    note : what is to be known about it: a bound that holds it, nothing that determines it, a profile
+    note : a remark, such as an active bound, no determination by the data, or an interval by profile
     """
 
     name: str
@@ -77,19 +77,20 @@ def factor_of(confidence: float, freedom: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FunctionEstimate:
-    """A function that was identified; call it with points (M, k) of its coordinates ``of``.
+    """An identified function; call it with points (M, k) of its coordinates ``of``.
 
-    covariance : of its weights; between : how far two discretisations lie apart in them; factor : of its bands
-    strength, smoothness : of the prior, as the evidence chose them; note : as of a Parameter
+    covariance : of its weights; discretisation_error : difference of two discretisations in
+        them; factor : half width of its bands in standard deviations
+    regularisation, smoothness : parameter and order of the prior, of largest evidence; note : as in a Parameter
     """
 
     name: str
     of: tuple[str, ...]
     expanded: Expanded
     covariance: Array
-    between: Array
+    discretisation_error: Array
     factor: float
-    strength: float
+    regularisation: float
     smoothness: int
     note: str = ""
 
@@ -102,7 +103,7 @@ class FunctionEstimate:
         points = finite_points("points", points, len(self.of))
         table = self.expanded.basis.table(points, (0,) * len(self.of))
         noise = np.einsum("ij,jk,ik->i", table, self.covariance, table)
-        return np.sqrt(np.maximum(noise, 0.0) + np.square(table @ self.between))
+        return np.sqrt(np.maximum(noise, 0.0) + np.square(table @ self.discretisation_error))
 
     def band(self, points: Array) -> tuple[Array, Array]:
         """Lower and upper ends (M,) of pointwise intervals."""
@@ -116,16 +117,22 @@ class FunctionEstimate:
         arrays = {
             "weights": features.weights, "phases": features.phases, "bounds": cell.bounds,
             "transform": cell.transform, "turn": basis.turn, "roughness": basis.roughness,
-            "vector": self.expanded.weights, "covariance": self.covariance, "between": self.between,
+            "vector": self.expanded.weights, "covariance": self.covariance, "discretisation_error":
+            self.discretisation_error,
         }  # fmt: skip
-        about = {"name": self.name, "degree": cell.basis.degree, "factor": self.factor, "strength": self.strength}
+        about = {
+            "name": self.name,
+            "degree": cell.basis.degree,
+            "factor": self.factor,
+            "regularisation": self.regularisation,
+        }
         return about | {"smoothness": self.smoothness, "note": self.note}, arrays
 
     def __repr__(self) -> str:
         points = self.expanded.basis.cell.points
         values, spread = self(points), self.factor * self.std(points)
-        told = f"from {values.min():.4g} to {values.max():.4g}, ± {np.sqrt(np.mean(spread**2)):.2g} on average"
-        return f"{self.name}({', '.join(self.of)}): {told}" + (f"; {self.note}" if self.note else "")
+        notes = f"from {values.min():.4g} to {values.max():.4g}, ± {np.sqrt(np.mean(spread**2)):.2g} on average"
+        return f"{self.name}({', '.join(self.of)}): {notes}" + (f"; {self.note}" if self.note else "")
 
 
 def unpack_function(
@@ -143,12 +150,13 @@ def unpack_function(
     transform = floats(arrays, "transform", (features.columns, None))
     turn = floats(arrays, "turn", (transform.shape[1], None))
     count = turn.shape[1]
-    draw = BasisSample(features, degree, CellsTuning())
+    sample = BasisSample(features, degree, CellsTuning())
     middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-    nodes, shares = draw.grid
-    cell = Cell(draw, bounds, middle + half * nodes, shares, transform, uncut=False)
+    nodes, shares = sample.grid
+    cell = Cell(sample, bounds, middle + half * nodes, shares, transform, uncut=False)
     basis = FunctionBasis(unknown, cell, turn, floats(arrays, "roughness", (count,)))
     expanded = Expanded(basis, floats(arrays, "vector", (count,)))
-    covariance, between = floats(arrays, "covariance", (count, count)), floats(arrays, "between", (count,))
-    numbers = float(about["factor"]), float(about["strength"]), int(about["smoothness"]), str(about["note"])
-    return FunctionEstimate(str(about["name"]), unknown.of, expanded, covariance, between, *numbers)
+    covariance = floats(arrays, "covariance", (count, count))
+    difference = floats(arrays, "discretisation_error", (count,))
+    numbers = float(about["factor"]), float(about["regularisation"]), int(about["smoothness"]), str(about["note"])
+    return FunctionEstimate(str(about["name"]), unknown.of, expanded, covariance, difference, *numbers)

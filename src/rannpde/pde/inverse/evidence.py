@@ -1,14 +1,15 @@
-"""Noise that is not given, and the strength of smoothness priors, by the largest evidence; and the covariance.
+"""Hyper-parameters by the largest evidence: unknown noise, and the regularisation parameter of smoothness priors.
 
 With residuals over the noise r, their derivative -J and a prior of precision Λ = λ·roughness on unknown functions,
 
-    covariance  C = (JᵀJ + Λ)⁻¹ ,      what the data determine  γ = tr(J C Jᵀ) ,
+    covariance  C = (JᵀJ + Λ)⁻¹ ,      effective degrees of freedom  γ = tr(J C Jᵀ) ,
 
-σ² = |d - q|²/(N - γ). A search takes order and strength of a prior where they are most probable; where it ends, the
-unknowns are averaged over all of them, for the evidence is often flat over a decade of strengths, and the most probable
-one alone would leave bands too narrow where a function is rough. What is known beforehand of a function does not vote:
-an analytic rim would call the inside as smooth as itself, a wavy one as rough. The model is linearised once for all of
-it: the rows of each set are first reduced to as many as there are unknowns (QR), which changes nothing.
+σ² = |d - q|²/(N - γ). During the search, order and regularisation parameter of a prior are the most probable ones; at
+its end, the unknowns are averaged over all of them: the evidence is often flat over a decade of the parameter, and the
+most probable one alone would give bands that are too narrow where a function is rough. Conditions on a function are not
+part of its evidence: an analytic boundary value would suggest that the inside is as smooth. The model is linearised
+once for all of this: the rows of each set are first reduced to as many as there are unknowns by QR, which changes no
+sum of squares.
 """
 
 from __future__ import annotations
@@ -20,33 +21,34 @@ from typing import NamedTuple
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.inverse.regularisation import ConstrainedWeights, RegularisationPath
 from rannpde.pde.inverse.rows import DataRows, Noise
-from rannpde.pde.inverse.strengths import KnownWeights, Strengths
 from rannpde.pde.inverse.unknowns import Unknowns
 
-RIDGE = 1e-12
-"""Share of the largest singular value below which the data say nothing, up to rounding."""
-PATIENCE, CLOSE = 20, 1e-3
-"""Times that noise and priors are found in turn, and the relative change of the noise that ends it."""
-LEVELS = 81
-"""Strengths that are tried: so many that neighbours differ by 12 %."""
-AT_ONCE = 100.0
-"""By which factor noise and strengths change at most before the model is linearised anew."""
+RANK_SHARE = 1e-12
+"""Share of the largest singular value below which a direction is undetermined, up to rounding."""
+MOST_HYPER_ITERATIONS, NOISE_TOLERANCE = 20, 1e-3
+"""Most alternations between noise and priors, and the relative change of the noise that ends them."""
+GRID_SIZE = 81
+"""Regularisation parameters of the grid; neighbours differ by 12 %."""
+LARGEST_FACTOR = 100.0
+"""Largest factor of noise and regularisation parameter before the model is linearised again."""
 
 
 def typical(matrix: Array) -> Array:
-    """What each unknown changes by to change the rows (N, p) by one: (p,)."""
+    """The change of each unknown that changes the rows (N, p) by one: (p,)."""
     norms = np.linalg.norm(matrix, axis=0)
     return 1.0 / np.maximum(norms, max(float(norms.max(initial=0.0)) * 1e-14, 1e-300))
 
 
 def posterior(matrix: Array, moving: Array) -> tuple[Array, Array]:
-    """C (p, p) of rows (N, p) with the prior's, for the unknowns that move; and directions left free (k, p)."""
+    """C (p, p) of rows (N, p), those of priors included, for the unknowns that are free; and the undetermined
+    directions (k, p)."""
     if len(matrix) < matrix.shape[1]:  # so that the SVD shows every direction, those too that no row sees
         matrix = np.concatenate([matrix, np.zeros((matrix.shape[1] - len(matrix), matrix.shape[1]))])
     scale, chosen = typical(matrix), np.flatnonzero(moving)
     _, singular, right = np.linalg.svd(matrix[:, chosen] * scale[chosen], full_matrices=False)
-    known = singular > RIDGE * singular.max(initial=0.0)
+    known = singular > RANK_SHARE * singular.max(initial=0.0)
     spread = right[known].T / singular[known]
     covariance = np.zeros((len(scale), len(scale)))
     covariance[np.ix_(chosen, chosen)] = spread @ spread.T * np.outer(scale[chosen], scale[chosen])
@@ -61,155 +63,162 @@ def determined(slopes: Array, covariance: Array) -> float:
 
 
 class Prior(NamedTuple):
-    """∫ |∂^order f|² of an unknown function counts ``strength`` times."""
+    """A smoothness prior: the penalty regularisation · ∫ |∂^order f|² on an unknown function."""
 
     order: int
-    strength: float
+    regularisation: float
 
 
 ORDERS = (2, 3, 4)
-"""Of the smoothness priors, where none was stated."""
-SMOOTHER = 2.0
-"""How much more probable each order is than the one before, were nothing measured. Tried on 26 functions, smooth, rough
-and drawn at random: with 1 errors of the smooth are a tenth larger, with 10 bands of those drawn hold 91 %, not 93."""
-WIDTHS = np.logspace(-3.5, 1.5, 26)
-"""Standard deviations of a prior, relative to the size of the function, that are averaged over."""
-PLAIN = 1e-4
-"""Strength of a prior before anything is known, for noise of size 1."""
+"""Orders of the smoothness priors, where none is stated."""
+ORDER_ODDS = 2.0
+"""Prior odds of each order against the one before. Measured on 26 functions, smooth, rough and random: with 1, errors
+of the smooth ones are a tenth larger; with 10, bands of the random ones cover 91 %, not 93 %."""
+PRIOR_WIDTHS = np.logspace(-3.5, 1.5, 26)
+"""Standard deviations of a prior, relative to the size of the function, over which the estimate is averaged."""
+FIRST_REGULARISATION = 1e-4
+"""Regularisation parameter at the start, for noise of size 1."""
 
 
 class Evidence:
-    """Noise and priors for the unknowns of a regression; places (M, n): where the size of functions is looked at."""
+    """Noise and priors for the unknowns of a regression; points (M, n) : where the size of functions is sampled."""
 
-    def __init__(self, unknowns: Unknowns, places: Array) -> None:
+    def __init__(self, unknowns: Unknowns, points_in_domain: Array) -> None:
         self.unknowns = unknowns
         self.tables = {}
         for name, basis in unknowns.bases.items():
-            points = places[:, [unknowns.coordinates.index(c) for c in unknowns.unknown[name].of]]
+            points = points_in_domain[:, [unknowns.coordinates.index(c) for c in unknowns.unknown[name].of]]
             still = (0,) * points.shape[1]
             self.tables[name] = basis.guess.derivative(points, still), basis.table(points, still)
 
     def plain(self) -> dict[str, Prior]:
-        """Weak priors, to begin with."""
-        return {name: Prior(basis.order, PLAIN) for name, basis in self.unknowns.bases.items()}
+        """Weak priors at the start."""
+        return {name: Prior(basis.order, FIRST_REGULARISATION) for name, basis in self.unknowns.bases.items()}
 
     def roots(self, priors: Mapping[str, Prior]) -> Array:
-        """Rows (k, p) of the priors: |rows · vector|² is what they count."""
-        found = [np.zeros((0, self.unknowns.count))]
+        """Rows (k, p) of the priors: |rows · vector|² is their penalty."""
+        blocks = [np.zeros((0, self.unknowns.count))]
         for name, basis in self.unknowns.bases.items():
-            own = np.sqrt(priors[name].strength) * basis.bends(priors[name].order)
+            own = np.sqrt(priors[name].regularisation) * basis.seminorm(priors[name].order)
             whole = np.zeros((len(own), self.unknowns.count))
             whole[:, self.unknowns.slices[name]] = own
-            found.append(whole)
-        return np.concatenate(found)
+            blocks.append(whole)
+        return np.concatenate(blocks)
 
     def with_prior(self, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> tuple[Array, Array]:
-        """All rows, the priors' last: right sides (N,), matrix (N, p)."""
+        """All rows, those of the priors last: right-hand sides (N,), matrix (N, p)."""
         right, matrix = rows.stacked()
         roots = self.roots(priors)
         return np.append(right, -roots @ vector), np.concatenate([matrix, roots])
 
-    def learned(
+    def with_hyperparameters(
         self, vector: Array, rows: DataRows, noise: Noise, priors: dict[str, Prior]
     ) -> tuple[Noise, dict[str, Prior], DataRows]:
-        """Noise and priors of the largest evidence, with the rows linearised as they are."""
+        """Noise and priors of the largest evidence for the given linearisation, and the rows with that noise."""
         if not (any(noise.estimated) or priors):
             return noise, priors, rows
         everything = np.ones(self.unknowns.count, dtype=bool)
-        small, first, begin, found = _reduced(rows), noise, dict(priors), dict(priors)
-        for _ in range(PATIENCE):
+        small, first, begin, chosen = _reduced(rows), noise, dict(priors), dict(priors)
+        for _ in range(MOST_HYPER_ITERATIONS):
             factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
-            now, before = small.scaled(factors), dict(found)
-            for name in found:
-                found[name] = self._prior(name, vector, now, found, begin[name])
-            right, matrix = self.with_prior(vector, now, found)
+            now, before = small.scaled(factors), dict(chosen)
+            for name in chosen:
+                chosen[name] = self._prior(name, vector, now, chosen, begin[name])
+            right, matrix = self.with_prior(vector, now, chosen)
             covariance, _ = posterior(matrix, everything)
             change = covariance @ (matrix.T @ right)
             scales = self._scales(rows.scaled(factors).moved(change), noise, covariance)
-            last, noise = noise, replace(noise, scales=_near(scales, first.scales))
+            last, noise = noise, replace(noise, scales=_limited(scales, first.scales))
             moves = [abs(new / old - 1) for old, new in zip(last.scales, noise.scales, strict=True)]
-            if before == found and max(moves, default=0.0) < CLOSE:
+            if before == chosen and max(moves, default=0.0) < NOISE_TOLERANCE:
                 break
         factors = [old / new for old, new in zip(first.scales, noise.scales, strict=True)]
-        return noise, found, rows.scaled(factors)
+        return noise, chosen, rows.scaled(factors)
 
     def _prior(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior], begin: Prior) -> Prior:
-        """The most probable prior of one function, the others as they are."""
-        grid = begin.strength * np.logspace(-np.log10(AT_ONCE), np.log10(AT_ONCE), LEVELS)
+        """The most probable prior of one function, the others fixed."""
+        grid = begin.regularisation * np.logspace(-np.log10(LARGEST_FACTOR), np.log10(LARGEST_FACTOR), GRID_SIZE)
         best, chosen = -np.inf, begin
-        for strengths in self._strengths(name, vector, rows, priors):
-            likely = strengths.evidence(grid) + self._beforehand(strengths, grid, self._size(name, vector))
+        for path in self._paths(name, vector, rows, priors):
+            likely = path.evidence(grid) + self._log_prior(path, grid, self._size(name, vector))
             top = int(np.argmax(likely))
             if likely[top] > best:
-                best, chosen = float(likely[top]), Prior(strengths.order, float(grid[top]))
+                best, chosen = float(likely[top]), Prior(path.order, float(grid[top]))
         return chosen
 
-    def averaged(
+    def marginalised(
         self, vector: Array, rows: DataRows, priors: Mapping[str, Prior], covariance: Array
     ) -> tuple[Array, Array]:
-        """Change (p,) of the unknowns and their covariance (p, p) when averaged over all priors; rows as linearised.
+        """Change (p,) of the unknowns and their covariance (p, p) when averaged over all priors, with linearised rows.
 
-        covariance : with the priors given. Of several functions each is averaged over with the others' as they are.
+        covariance : with the priors given. With several functions, each prior is averaged over while the others are
+        fixed.
         """
         small, total, whole = _reduced(rows), np.zeros(len(vector)), covariance.copy()
         right, matrix = self.with_prior(vector, small, priors)
         single = vector + covariance @ (matrix.T @ right)
         for name in priors:
             size, tried = self._size(name, vector), []
-            for strengths in self._strengths(name, vector, small, priors):
-                grid = strengths.unit / np.square(WIDTHS * size)
-                tried.append((strengths, grid, strengths.evidence(grid) + self._beforehand(strengths, grid, size)))
+            for path in self._paths(name, vector, small, priors):
+                grid = path.unit / np.square(PRIOR_WIDTHS * size)
+                tried.append((path, grid, path.evidence(grid) + self._log_prior(path, grid, size)))
             top = max(float(likely.max()) for _, _, likely in tried)
             weights = [np.exp(likely - top) for _, _, likely in tried]
             shares = np.concatenate(weights) / sum(float(w.sum()) for w in weights)
-            means = np.concatenate([strengths.means(grid) for strengths, grid, _ in tried])
+            means = np.concatenate([path.means(grid) for path, grid, _ in tried])
             mean = shares @ means
             apart = np.sqrt(shares)[:, None] * (means - mean)
             own = apart.T @ apart
-            for (strengths, grid, _), part in zip(tried, np.split(shares, len(tried)), strict=True):
-                own += strengths.covariance(grid, part)
+            for (path, grid, _), part in zip(tried, np.split(shares, len(tried)), strict=True):
+                own += path.covariance(grid, part)
             total += mean - single
             whole += own - covariance
-        if len(priors) > 1:  # what is left of a sum of differences may lack a direction
+        if len(priors) > 1:  # a sum of differences may lose definiteness
             values, vectors = np.linalg.eigh(whole)
             whole = (vectors * np.maximum(values, 0.0)) @ vectors.T
         return single + total - vector, whole
 
     def _size(self, name: str, vector: Array) -> float:
-        """Root mean square of a function over the domain; 1 where it is still nothing."""
+        """Root mean square of a function over the domain; 1 where it is still zero."""
         guess, table = self.tables[name]
         return float(np.sqrt(np.mean(np.square(guess + table @ vector[self.unknowns.slices[name]])))) or 1.0
 
-    def _strengths(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> list[Strengths]:
-        """One for each order that the prior of a function may have."""
+    def _paths(self, name: str, vector: Array, rows: DataRows, priors: Mapping[str, Prior]) -> list[RegularisationPath]:
+        """The regularisation path for each order that the prior of a function may have."""
         part, basis = self.unknowns.slices[name], self.unknowns.bases[name]
-        pins = rows.pins[:, part]
-        known = KnownWeights.of(pins, rows.pinned + pins @ vector[part])
+        conditions = rows.constraint_slopes[:, part]
+        known = ConstrainedWeights.of(conditions, rows.constraint_residuals + conditions @ vector[part])
         others = self.roots({key: prior if key != name else Prior(prior.order, 0.0) for key, prior in priors.items()})
-        elsewhere = ~np.abs(pins).any(axis=1)
-        right, matrix = replace(rows, pinned=rows.pinned[elsewhere], pins=rows.pins[elsewhere]).stacked()
+        elsewhere = ~np.abs(conditions).any(axis=1)
+        right, matrix = replace(
+            rows,
+            constraint_residuals=rows.constraint_residuals[elsewhere],
+            constraint_slopes=rows.constraint_slopes[elsewhere],
+        ).stacked()
         others = others[np.abs(others).any(axis=1)]
-        right = np.append(right + matrix @ vector, np.zeros(len(others)))  # for the unknowns, not for their change
+        right = np.append(
+            right + matrix @ vector, np.zeros(len(others))
+        )  # right-hand sides for the unknowns, not for their change
         matrix = np.concatenate([matrix, others])
-        rising = [order for order in ORDERS if basis.count > basis.polynomials(order - 1)]  # of a small degree fewer
+        rising = [order for order in ORDERS if basis.count > basis.polynomials(order - 1)]  # fewer for a small degree
         orders = [basis.unknown.smoothness] if basis.unknown.smoothness else rising or [basis.order]
         size, table = self._size(name, vector), self.tables[name][1]
-        start = priors[name].strength
-        return [Strengths.of(basis, order, table, size, known, part, matrix, right, start) for order in orders]
+        start = priors[name].regularisation
+        return [RegularisationPath.of(basis, order, table, size, known, part, matrix, right, start) for order in orders]
 
     @staticmethod
-    def _beforehand(strengths: Strengths, grid: Array, size: float) -> Array:
-        """log probability of strengths (G,) before anything is measured, per unit of log λ.
+    def _log_prior(path: RegularisationPath, grid: Array, size: float) -> Array:
+        """log prior density of regularisation parameters (G,), per unit of log λ.
 
-        Half-Cauchy in the standard deviation of the prior, its scale the size of the function. Flat in the logarithm,
-        bands of wavy functions would hold 85 % of them, not 93.
+        Half-Cauchy in the standard deviation of the prior, with the size of the function as its scale. With a density
+        that is flat in the logarithm, bands of wavy functions would cover 85 %, not 93 %.
         """
-        width = np.sqrt(strengths.unit / grid) / size
-        return np.log(width) - np.log1p(width**2) + np.log(SMOOTHER) * strengths.order
+        width = np.sqrt(path.unit / grid) / size
+        return np.log(width) - np.log1p(width**2) + np.log(ORDER_ODDS) * path.order
 
     @staticmethod
     def _scales(rows: DataRows, noise: Noise, covariance: Array) -> list[float]:
-        """Standard deviations from residuals, those that are given as they are."""
+        """Standard deviations from residuals where they are estimated; those given are unchanged."""
         scales = list(noise.scales)
         for k, (r, slope) in enumerate(zip(rows.residuals, rows.slopes, strict=True)):
             if noise.estimated[k]:
@@ -221,19 +230,20 @@ class Evidence:
         return scales
 
 
-def _near(scales: list[float], first: tuple[float, ...]) -> tuple[float, ...]:
-    """Not further than one linearisation reaches; below, exact data make residuals as small as they are."""
-    return tuple(float(min(max(new, 1e-8 * old), AT_ONCE * old)) for new, old in zip(scales, first, strict=True))
+def _limited(scales: list[float], first: tuple[float, ...]) -> tuple[float, ...]:
+    """Noise within the range of one linearisation; the lower limit is small, since exact data leave tiny residuals."""
+    return tuple(float(min(max(new, 1e-8 * old), LARGEST_FACTOR * old)) for new, old in zip(scales, first, strict=True))
 
 
 def _reduced(rows: DataRows) -> DataRows:
-    """As many rows a set as there are unknowns, and one, with the same sums of squares; robust weights applied."""
+    """The rows of each set reduced to the number of unknowns plus one, with the same sums of squares and robust weights
+    applied."""
     residuals, slopes = [], []
     for k, (r, slope) in enumerate(zip(rows.residuals, rows.slopes, strict=True)):
         root = rows.weights(k)
         triangle: Array = np.linalg.qr(np.column_stack([root[:, None] * slope, root * r]), mode="r")  # type: ignore[assignment]
         residuals.append(triangle[:, -1])
         slopes.append(triangle[:, :-1])
-    triangle = np.linalg.qr(np.column_stack([rows.pins, rows.pinned]), mode="r")  # type: ignore[assignment]
+    triangle = np.linalg.qr(np.column_stack([rows.constraint_slopes, rows.constraint_residuals]), mode="r")  # type: ignore[assignment]
     plain = ("squares",) * len(rows.losses)
     return DataRows(tuple(residuals), tuple(slopes), triangle[:, -1], triangle[:, :-1], plain, rows.responses)

@@ -1,4 +1,4 @@
-"""A solution of a problem with unknowns: fields, and what was identified, with its uncertainty."""
+"""A solution of a problem with unknowns: fields, and estimates of the unknowns with their uncertainty."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import finite_points
 from rannpde.io import PathLike
+from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter
-from rannpde.pde.inverse.models import Response
 from rannpde.pde.inverse.rows import predicted
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import Bare
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Identified(Solution):
-    """A solution with what was identified. The solution itself is that at the values found.
+    """A solution with the estimates of the unknowns, at which it was computed.
 
     parameters : name → Parameter with value, std and interval
     functions : name → FunctionEstimate, to be called with points, with std and band
@@ -44,7 +44,7 @@ class Identified(Solution):
     response: Response | None = None
     spread: Array = field(default_factory=lambda: np.empty((0, 0)))
     factor: float = 1.96
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     experiments: tuple[Solution, ...] = ()
 
     def std(self, points: Array) -> Array:
@@ -55,17 +55,17 @@ class Identified(Solution):
         variance = np.maximum(np.einsum("mpf,pq,mqf->mf", slopes, self.spread, slopes), 0.0)
         size = np.sqrt(np.mean(np.square(self.function(points)), axis=0))
         own = self.estimate * size if np.isfinite(self.estimate) else 0.0
-        found = np.sqrt(variance + own**2)
-        return found[:, 0] if len(self.fields) == 1 else found
+        deviation = np.sqrt(variance + own**2)
+        return deviation[:, 0] if len(self.fields) == 1 else deviation
 
     @cached_property
     def plain(self) -> Problem:
-        """The problem with what was identified in the place of the unknowns."""
+        """The problem with the estimates in place of the unknowns."""
         numbers: dict[str, Any] = {name: one.value for name, one in self.parameters.items()}
         return self.stated.at(numbers | {name: one.expanded for name, one in self.functions.items()})
 
     def residual(self, points: Array) -> dict[str, Array]:
-        """Equation name → residual (M,) at what was identified."""
+        """Equation name → residual (M,) at the estimates."""
         return self.plain.residual(self.function, points)
 
     def band(self, points: Array) -> tuple[Array, Array]:
@@ -78,17 +78,17 @@ class Identified(Solution):
         return middle, middle - half, middle + half
 
     def report(self) -> Report:
-        """What was identified, then the page of the solution."""
+        """The estimates, then the report of the solution."""
         first, *rest = super().report().splitlines()
-        found = [f"  {name} = {one}" for name, one in self.parameters.items()]
-        found += [f"  {one!r}" for one in self.functions.values()]
+        lines = [f"  {name} = {one}" for name, one in self.parameters.items()]
+        lines += [f"  {one!r}" for one in self.functions.values()]
         known = {name: f"noise {sigma:.3g}, misfit {self.misfit[name]:.2f} of it" for name, sigma in self.noise.items()}
-        found += [f"  measured {name!r}: {text}" for name, text in known.items()]
-        found += [f"  {text}" for text in self.told]
-        return Report("\n".join([first, *found, *rest]))
+        lines += [f"  measured {name!r}: {text}" for name, text in known.items()]
+        lines += [f"  {text}" for text in self.notes]
+        return Report("\n".join([first, *lines, *rest]))
 
     def plot(self, path: PathLike | None = None) -> Figure:
-        """The solution, what was identified with its intervals and bands, and measured against predicted values."""
+        """The solution, the estimates with intervals and bands, and measured against predicted values."""
         from rannpde.plotting.identified import plot_identified  # pictures load when they are wanted
 
         return plot_identified(self, path)
@@ -98,7 +98,7 @@ class Identified(Solution):
         header, arrays = super().pack()
         own: dict[str, Any] = {
             "parameters": [list(vars(one).values()) for one in self.parameters.values()],
-            "noise": dict(self.noise), "misfit": dict(self.misfit), "factor": self.factor, "told": list(self.told),
+            "noise": dict(self.noise), "misfit": dict(self.misfit), "factor": self.factor, "notes": list(self.notes),
             "functions": [],
         }  # fmt: skip
         arrays |= {"identified.covariance": self.covariance, "identified.spread": self.spread}
@@ -114,7 +114,7 @@ class Identified(Solution):
 
 def residuals_of(solution: Identified) -> dict[str, Array]:
     """Measurement → (measured - predicted) / noise (N,)."""
-    problem, found = solution.stated, {}
+    problem, residuals = solution.stated, {}
     names = tuple(problem.domain.names)
 
     def known(jet: Jet, points: Array) -> Array:
@@ -124,5 +124,5 @@ def residuals_of(solution: Identified) -> dict[str, Array]:
 
     for one in problem.measurements:
         spread = solution.noise.get(one.name, 1.0) if one.noise is None or not one.noise.any() else one.noise
-        found[one.name] = (one.values - predicted(problem, one, solution.function, known)) / spread
-    return found
+        residuals[one.name] = (one.values - predicted(problem, one, solution.function, known)) / spread
+    return residuals

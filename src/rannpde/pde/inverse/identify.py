@@ -1,4 +1,4 @@
-"""identify(): solve, fit, solve again where the fit leads, until two discretisations agree on the unknowns."""
+"""identify(): outer iterations of solve and fit until two discretisations agree on the unknowns."""
 
 from __future__ import annotations
 
@@ -11,47 +11,41 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.cells.method import Cells, CellsHistory
-from rannpde.pde.cells.network import CellNetwork
-from rannpde.pde.cells.time.trajectory import CellTrajectory
+from rannpde.pde.cells.method import Cells
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
 from rannpde.pde.inverse.estimates import FunctionEstimate, Parameter, factor_of
 from rannpde.pde.inverse.evidence import Prior
 from rannpde.pde.inverse.identified import Identified
-from rannpde.pde.inverse.models import CellsModel, LinesModel, MarchedModel, Model, Remembered, SolvedModel
-from rannpde.pde.inverse.regression import DAMPING, LEAST_DAMPING, OutOfTime, Regressed, Regression, replace_values
-from rannpde.pde.inverse.rows import PIN, Noise, predicted
+from rannpde.pde.inverse.models import MemoisedModel, RepeatedSolveModel
+from rannpde.pde.inverse.regression import (
+    DAMPING,
+    LEAST_DAMPING,
+    NoEvaluation,
+    Regression,
+    RegressionResult,
+    replace_values,
+)
+from rannpde.pde.inverse.rows import Noise, predicted
+from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.lines.evolved import Evolved
-from rannpde.pde.lines.response.influence import Influence, weak_form
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
 
 
 class Forward(Protocol):
-    """Solves a problem without unknowns to a tolerance; like : the solution of one near by."""
+    """Solves a problem without unknowns to a tolerance; like : the solution of a similar one."""
 
     def __call__(
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution: ...
 
-
-LOOSE = 1e-3
-"""Tolerance of the first rounds, which only look for the unknowns."""
-LOOSE_ROUNDS, FINAL_ROUNDS = 5, 4
-CAREFUL = 0.1
-"""Share of the tolerance of a discretisation to which the unknowns are fitted on it."""
-SHARE = 0.03
-"""Errors of the discretisation are to be below this share of what the noise leaves uncertain."""
-UNMET = 1e3
-"""How often its tolerance a condition on an unknown function may be missed: too small a basis cannot meet it."""
-CONTRADICTED = 2.0
-"""Residuals of so many times the noise given say that the model cannot be right: its intervals mean nothing."""
-NEAR = 2.5
-"""Relative change of the unknowns by a round up to which its discretisation was good enough to look for them."""
+    def model(self, request: ModelRequest, /) -> ForwardModel | None:
+        """The model of a solution by the method that gave it, with its settings; None where it has none."""
+        ...
 
 
 def identify(
@@ -63,89 +57,103 @@ def identify(
     monitor: Monitor,
 ) -> Identified:
     """The unknowns of one problem, or of several that share them."""
-    search = Rounds(problems, tol, forward, rng, monitor)
+    search = OuterIterations(problems, tol, forward, rng, monitor)
     search.run()
     return search.result(uncertainty)
 
 
 def response_at_guess(problem: Problem, tol: float, forward: Forward, rng: np.random.Generator) -> Sensitivity:
     """The solution at the guesses with its derivatives by the unknowns."""
-    search = Rounds([problem], tol, forward, rng, Monitor())
+    search = OuterIterations([problem], tol, forward, rng, Monitor())
     solution = forward(problem.at({}), tol, rng)
     response = search.model(problem, solution, tol).respond(search.vector)
     values = {n: float(search.unknowns.guess[search.unknowns.slices[n].start]) for n in search.unknowns.numbers}
     return Sensitivity(problem, search.unknowns, values, response)
 
 
-class Rounds:
-    """The rounds, and what they have found so far."""
+class OuterIterations:
+    """Solve, fit, solve again: the outer iterations, and the estimates so far."""
 
     def __init__(
-        self, problems: Sequence[Problem], tol: float, forward: Forward, rng: np.random.Generator, monitor: Monitor
+        self,
+        problems: Sequence[Problem],
+        tol: float,
+        forward: Forward,
+        rng: np.random.Generator,
+        monitor: Monitor,
+        settings: IdentificationSettings | None = None,
     ) -> None:
         self.problems, self.tol, self.forward, self.rng, self.monitor = problems, tol, forward, rng, monitor
+        self.settings = settings or IdentificationSettings()
         self.unknowns = Unknowns(problems[0], rng)
         self.measured = [one for problem in problems for one in problem.measurements]
         self.vector, self.noise = self.unknowns.guess, Noise.of(self.measured)
         self.priors: dict[str, Prior] | None = None
-        self.between, self.agreed = np.full(self.unknowns.count, np.inf), False
-        self.fits: list[Regressed] = []
-        self.models: list[Model] = []
-        self.regression = Regression(problems, self.unknowns, self.models)
-        self.rounds: Array | None = None
-        """Where they ended, once other values are fitted."""
-        self.influences: dict[tuple[int, bool], Influence] = {}
-        self.by_cells = True
+        self.discretisation_error, self.agreed = np.full(self.unknowns.count, np.inf), False
+        self.fits: list[RegressionResult] = []
+        self.models: list[ForwardModel] = []
+        self.regression = self._regression(self.models)
+        self.first_estimate: Array | None = None
+        """The estimate from the measured values, once other values are fitted."""
+        self.space_time_works = True
         """Whether cells in space and time have not failed yet."""
+
+    def _regression(self, models: Sequence[ForwardModel]) -> Regression:
+        tolerance = self.settings.constraint_tolerance
+        return Regression(
+            self.problems, self.unknowns, models,
+            exhausted=lambda: self.monitor.exhausted, constraint_tolerance=tolerance,
+        )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------------- rounds
 
     def run(self) -> None:
-        """Loose rounds until the unknowns stay; then a fit on one discretisation, which another one checks."""
-        for _ in range(LOOSE_ROUNDS):
-            before, loose = self.vector, max(self.tol, LOOSE)
+        """First iterations with a loose tolerance until the unknowns hardly change; then fits on one discretisation
+        that another one checks."""
+        for _ in range(self.settings.first_iterations):
+            before, loose = self.vector, max(self.tol, self.settings.first_tolerance)
             self._solve(loose)
             self._fit(loose)
-            moved = self.between = np.abs(self.vector - before)
+            moved = self.discretisation_error = np.abs(self.vector - before)
             spread = np.sqrt(np.diag(self.fits[-1].covariance))
-            near = moved <= np.maximum(NEAR * np.abs(self.vector), spread)
+            near = moved <= np.maximum(self.settings.first_change * np.abs(self.vector), spread)
             if self.monitor.exhausted or near[[self.unknowns.slices[n].start for n in self.unknowns.numbers]].all():
                 break
         tol = self._tolerance()
-        for number in range(1 + FINAL_ROUNDS):
+        for number in range(1 + self.settings.final_iterations):
             if self.monitor.exhausted:
                 break
             self._solve(tol)
             if number > 0:
-                self.between = np.abs(self._shift())
+                self.discretisation_error = np.abs(self._shift())
                 self.agreed = self._agree(tol)
                 if self.agreed:
                     break
-            if self.monitor.exhausted or number == FINAL_ROUNDS:
+            if self.monitor.exhausted or number == self.settings.final_iterations:
                 break
             self._fit(tol)
 
     def again(self, values: Sequence[Array], uncertainty: Uncertainty) -> Identified:
-        """Other measured values, set by set, fitted on the discretisation that is there already.
+        """Fit other measured values, set by set, on the last discretisation.
 
-        The search begins where the rounds ended. What the discretisation leaves uncertain is taken from these.
+        The search begins at the estimate from the measured values, whose discretisation error is used again.
         """
-        if self.rounds is None:
-            self.rounds = self.vector
-            self.models = [Remembered(model) for model in self.models]
-            self.regression = Regression(self.problems, self.unknowns, self.models)
+        if self.first_estimate is None:
+            self.first_estimate = self.vector
+            self.models = [MemoisedModel(model) for model in self.models]
+            self.regression = self._regression(self.models)
         self.regression = replace_values(self.regression, values)
-        fit = self.regression.fit(self.rounds, Noise.of(self.measured), None, tol=CAREFUL * self._tolerance())
+        fit = self.regression.fit(
+            self.first_estimate, Noise.of(self.measured), None, tol=self.settings.fit_share * self._tolerance()
+        )
         self.fits.append(fit)
         self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
         return self.result(uncertainty)
 
     def _solve(self, tol: float) -> None:
-        """Solutions at the present values, each with a discretisation of its own."""
+        """Solutions at the current values, each with a discretisation of its own."""
         values = self.unknowns.values(self.vector)
-        near = [one.start if isinstance(one, LinesModel) else None for one in self.models] or [None] * len(
-            self.problems
-        )
+        near = [model.latest for model in self.models] or [None] * len(self.problems)
         self.solutions = [
             self.forward(problem.at(values), tol, self.rng, like)
             for problem, like in zip(self.problems, near, strict=True)
@@ -154,109 +162,104 @@ class Rounds:
             _require_known(solution, problem)
 
     def _fit(self, tol: float) -> None:
-        """The unknowns on the discretisations of the last solutions."""
-        self.models = [self.model(p, s, tol) for p, s in zip(self.problems, self.solutions, strict=True)]
-        self.regression = Regression(self.problems, self.unknowns, self.models, over=lambda: self.monitor.exhausted)
+        """Fit the unknowns on the discretisations of the last solutions."""
+        before: Sequence[ForwardModel | None] = self.models or [None] * len(self.problems)
+        groups = zip(self.problems, self.solutions, before, strict=True)
+        self.models = [self.model(problem, solution, tol, last) for problem, solution, last in groups]
+        self.regression = self._regression(self.models)
         damping = DAMPING if not self.fits else LEAST_DAMPING
         try:
             fit = self.regression.fit(
-                self.vector, self.noise, self.priors, tol=max(1e-12, CAREFUL * tol), damping=damping
+                self.vector, self.noise, self.priors, tol=max(1e-12, self.settings.fit_share * tol), damping=damping
             )
-        except OutOfTime:
+        except NoEvaluation:
             if not self.fits:
                 raise
-            return  # what the round before found is what there is
+            return  # the estimate of the iteration before is the last one
         self.fits.append(fit)
         self.vector, self.noise, self.priors = fit.vector, fit.noise, fit.priors
         self.monitor.tell(len(self.fits), fit.steps, estimate=self.solutions[0].estimate)
 
     def _shift(self) -> Array:
-        """How far the last solutions, at the unknowns of the last fit, would move them (p,)."""
+        """The change of the unknowns (p,) that the last solutions, at those of the last fit, would cause."""
         fit, noise = self.fits[-1], self.fits[-1].noise
         known = lambda jet, points: self.unknowns.value(jet, points, fit.vector)  # noqa: E731
         residuals = []
         for (k, one), scale, shape in zip(self.regression.sets, noise.scales, noise.shapes, strict=True):
-            found = predicted(self.problems[k], one, self.solutions[k].function, known)
-            residuals.append((one.values - found) / (scale * shape))
+            prediction = predicted(self.problems[k], one, self.solutions[k].function, known)
+            residuals.append((one.values - prediction) / (scale * shape))
         return self.regression.shift(fit, residuals)
 
-    def model(self, problem: Problem, solution: Solution, tol: float) -> Model:
-        function = solution.function
-        if isinstance(function, CellNetwork):
-            assert isinstance(solution.history, CellsHistory)
-            degree = solution.history.iterations[-1].degree
-            return CellsModel(problem, self.unknowns, function, degree, self.rng, lambda: self.monitor.exhausted)
-        if isinstance(function, CellTrajectory) and not self.unknowns.bases:
-            assert isinstance(solution.history, CellsHistory)
-            degree = solution.history.iterations[-1].degree
-            return MarchedModel(problem, self.unknowns, function, degree, tol, self.rng, self.monitor)
-        if isinstance(function, Evolved):
-            influence = self._influence(problem, function)
-            if influence.fits(function):
-                over = lambda: self.monitor.exhausted  # noqa: E731
-                return LinesModel(problem, self.unknowns, function, self.vector, influence, tol, over)
-            whole = self._at_once(problem, tol)
-            if whole is not None:
-                return self.model(problem, whole, tol)
+    def model(
+        self, problem: Problem, solution: Solution, tol: float, previous: ForwardModel | None = None
+    ) -> ForwardModel:
+        """The model of a solution: that of its method, or by cells in space and time, or by repeated solves."""
+        request = self._request(problem, solution, tol, previous)
+        model = self.forward.model(request) or self._space_time_model(request)
+        if model is not None:
+            return model
         if self.unknowns.bases:
             raise InputError(
-                "unknown functions need method=rp.Cells(time_stepping=False) and at most three coordinates, or a march "
-                f"by lines whose equations alone hold them, but the method is {solution.method.name}"
+                "unknown functions need method=rp.Cells(time_stepping=False) and at most three coordinates, or the "
+                f"method of lines where the equations alone contain them, but the method is {solution.method.name}"
             )
-        return SolvedModel(problem, self.unknowns, lambda both: self._solved(both, tol))
+        return RepeatedSolveModel(problem, self.unknowns, lambda both: self._solved(both, tol))
 
-    def _at_once(self, problem: Problem, tol: float) -> Solution | None:
-        """The solution by cells in space and time, whose sensitivities are further right sides; None if they fail.
+    def _request(
+        self, problem: Problem, solution: Solution, tol: float, previous: ForwardModel | None = None
+    ) -> ModelRequest:
+        return ModelRequest(problem, solution, self.unknowns, self.vector, tol, self.rng, self.monitor, previous)
 
-        For evolutions along a line whose marches have none, as with an unknown number in a boundary condition: the
-        fields and their sensitivities together would go by cells too, anew for every value.
+    def _space_time_model(self, request: ModelRequest) -> ForwardModel | None:
+        """The model by cells in space and time, whose sensitivities are further right-hand sides; None if they fail.
+
+        It is for evolutions along a line by the method of lines without sensitivities, as with an unknown number in a
+        boundary condition: the alternative, fields and sensitivities together, would be solved anew for every value.
         """
-        method = Cells(time_stepping=False)
-        if not self.by_cells or problem.domain.dim > 2 or method.obstacles(problem):
+        method, problem = Cells(time_stepping=False), request.problem
+        by_lines = request.solution.method.name == "lines"
+        if not (by_lines and self.space_time_works) or problem.domain.dim > 2 or method.obstacles(problem):
             return None
         own = problem.at(self.unknowns.values(self.vector))
-        found = method.solve(own, tol, self.rng, self.monitor.rest(), "sensitivities by cells")
-        self.by_cells = found.converged
-        return found if found.converged else None
-
-    def _influence(self, problem: Problem, function: Evolved) -> Influence:
-        """How the equations depend on the unknowns: understood once for each form."""
-        key = id(problem), weak_form(function)
-        if key not in self.influences:
-            self.influences[key] = Influence.of(problem, weak=key[1])
-        return self.influences[key]
+        solution = method.solve(own, request.tol, self.rng, self.monitor.rest(), "sensitivities by cells")
+        self.space_time_works = solution.converged
+        return method.model(self._request(problem, solution, request.tol)) if solution.converged else None
 
     def _solved(self, problem: Problem, tol: float) -> State:
         return self.forward(problem, tol, np.random.default_rng(0)).function
 
     def _tolerance(self) -> float:
-        """What the solutions must reach: what was asked for, or well below the noise where that is more."""
+        """The tolerance of the solutions: the one asked for, or well below the noise where that is larger."""
         allowed = []
         for one, scale, shape in zip(self.measured, self.noise.scales, self.noise.shapes, strict=True):
             size = float(np.sqrt(np.mean(one.values**2))) or 1.0
             exact = one.noise is not None and not one.noise.any()
-            allowed.append(0.0 if exact else SHARE * scale * float(shape.min()) / size / len(one.values) ** 0.5)
-        return float(np.clip(min(allowed), self.tol, LOOSE))
+            allowed.append(
+                0.0 if exact else self.settings.error_share * scale * float(shape.min()) / size / len(one.values) ** 0.5
+            )
+        return float(np.clip(min(allowed), self.tol, self.settings.first_tolerance))
 
     def _agree(self, tol: float) -> bool:
         spread = np.sqrt(np.diag(self.fits[-1].covariance))
-        allowed = np.maximum(SHARE * spread, 10 * tol * np.abs(self.vector))
+        allowed = np.maximum(self.settings.error_share * spread, 10 * tol * np.abs(self.vector))
         functions = np.zeros(self.unknowns.count, dtype=bool)
         for name in self.unknowns.bases:
             functions[self.unknowns.slices[name]] = True
-        numbers = bool((self.between <= allowed)[~functions].all())
-        apart, wide, size = (float(np.linalg.norm(v[functions])) for v in (self.between, spread, self.vector))
-        return numbers and apart <= max(0.3 * wide, 100 * tol * (size + 1))
+        numbers = bool((self.discretisation_error <= allowed)[~functions].all())
+        difference, deviation, size = (
+            float(np.linalg.norm(v[functions])) for v in (self.discretisation_error, spread, self.vector)
+        )
+        return numbers and difference <= max(0.3 * deviation, 100 * tol * (size + 1))
 
     # ------------------------------------------------------------------------------------------------------- result
 
     def result(self, uncertainty: Uncertainty) -> Identified:
-        """The last solution, with what was identified."""
+        """The last solution with the estimates of the unknowns."""
         fit, first = self.fits[-1], self.solutions[0]
         freedom = fit.freedom if any(fit.noise.estimated) else inf
         factor = factor_of(uncertainty.confidence, freedom)
-        between = np.where(np.isfinite(self.between), self.between, 0.0)
-        spread = fit.covariance + np.diag(between**2)
+        difference = np.where(np.isfinite(self.discretisation_error), self.discretisation_error, 0.0)
+        spread = fit.covariance + np.diag(difference**2)
         parameters = self._parameters(fit, spread, factor, uncertainty)
         status, detail = self._status(fit, parameters)
         chosen = [self.unknowns.slices[name].start for name in self.unknowns.numbers]
@@ -268,61 +271,64 @@ class Rounds:
         sizes = [float(np.sqrt(np.mean(shape**2))) for shape in fit.noise.shapes]
         scales = [scale * size for scale, size in zip(fit.noise.scales, sizes, strict=True)]
         return Identified(
-            **own, parameters=parameters, functions=self._functions(fit, factor, between),
+            **own, parameters=parameters, functions=self._functions(fit, factor, difference),
             covariance=spread[np.ix_(chosen, chosen)],
             noise=dict(zip(names, scales, strict=True)),
             misfit={name: fit.misfit(k) for k, name in enumerate(names)},
-            response=fit.rows.responses[0], spread=spread, factor=factor, told=self._told(fit),
+            response=fit.rows.responses[0], spread=spread, factor=factor, notes=self._notes(fit),
             experiments=tuple(self.solutions) if len(self.solutions) > 1 else (),
         )  # fmt: skip
 
     def _parameters(
-        self, fit: Regressed, spread: Array, factor: float, uncertainty: Uncertainty
+        self, fit: RegressionResult, spread: Array, factor: float, uncertainty: Uncertainty
     ) -> dict[str, Parameter]:
-        found = {}
+        parameters = {}
         lower, upper = self.unknowns.limits
-        drawn = bootstrap(self.regression, fit, uncertainty, self.rng) if uncertainty.kind == "bootstrap" else None
+        resampled = bootstrap(self.regression, fit, uncertainty, self.rng) if uncertainty.kind == "bootstrap" else None
         for name in self.unknowns.numbers:
             k = self.unknowns.slices[name].start
             value, std, note = float(fit.vector[k]), float(np.sqrt(spread[k, k])), ""
             ends = (value - factor * std, value + factor * std)
             if len(fit.free) and np.abs(fit.free[:, k]).max() > 0.1 * np.abs(fit.free).max():
                 std, ends, note = inf, (-inf, inf), "not determined by the data"
-            elif not fit.settled:
+            elif not fit.converged:
                 std, ends, note = inf, (-inf, inf), "the search for it did not end"
             elif value in (lower[k], upper[k]):
                 note = f"held by its {'lower' if value == lower[k] else 'upper'} bound"
-            elif drawn is not None:
-                std, ends = float(np.std(drawn[:, k], ddof=1)), tuple(np.quantile(drawn[:, k], _tails(uncertainty)))
-                note = f"{len(drawn)} bootstrap draws"
+            elif resampled is not None:
+                std, ends = (
+                    float(np.std(resampled[:, k], ddof=1)),
+                    tuple(np.quantile(resampled[:, k], _tails(uncertainty))),
+                )
+                note = f"{len(resampled)} bootstrap draws"
             else:
                 better = profile(self.regression, fit, k, factor, always=uncertainty.kind == "profile")
                 if better is not None:
                     ends, note = better, "by its profile"
             ends = (max(ends[0], float(lower[k])), min(ends[1], float(upper[k]))) if np.isfinite(std) else ends
-            found[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
-        return found
+            parameters[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
+        return parameters
 
-    def _functions(self, fit: Regressed, factor: float, between: Array) -> dict[str, FunctionEstimate]:
-        found = {}
+    def _functions(self, fit: RegressionResult, factor: float, difference: Array) -> dict[str, FunctionEstimate]:
+        estimates = {}
         for name, basis in self.unknowns.bases.items():
             part = self.unknowns.slices[name]
             free = len(fit.free) > 0 and bool(np.abs(fit.free[:, part]).max() > 0.1 * np.abs(fit.free).max())
             note = "not determined by the data everywhere" if free else ""
-            found[name] = FunctionEstimate(
-                name, basis.unknown.of, basis.function(fit.vector[part]), fit.covariance[part, part], between[part],
-                factor, fit.priors[name].strength, fit.priors[name].order, note,
+            estimates[name] = FunctionEstimate(
+                name, basis.unknown.of, basis.function(fit.vector[part]), fit.covariance[part, part], difference[part],
+                factor, fit.priors[name].regularisation, fit.priors[name].order, note,
             )  # fmt: skip
-        return found
+        return estimates
 
-    def _status(self, fit: Regressed, parameters: dict[str, Parameter]) -> tuple[Status, str]:
+    def _status(self, fit: RegressionResult, parameters: dict[str, Parameter]) -> tuple[Status, str]:
         worst = next((s for s in self.solutions if not s.converged), self.solutions[0])
         free = [name for name, one in parameters.items() if not np.isfinite(one.std)]
         if self.monitor.exhausted and not self.agreed:
             return Status.BUDGET, str(Status.BUDGET)
         if len(fit.free) and free:
             return Status.UNDETERMINED, _valley(fit, self.unknowns, free)
-        if not fit.settled:
+        if not fit.converged:
             return Status.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
         if not worst.converged:
             return worst.status, worst.detail
@@ -330,31 +336,38 @@ class Rounds:
             size = float(np.sqrt(np.mean(one.values**2))) or 1.0
             if one.noise is not None and not one.noise.any() and scale > 1e3 * max(self.tol, worst.estimate) * size:
                 missed = f"the values of {one.name!r} are said to be exact but are missed by {scale:.1e}"
-                return Status.VETOED, f"{missed}: give their noise, or mend the equations"
+                return Status.VETOED, f"{missed}: give their noise, or correct the equations"
         for k, one in enumerate(self.measured):
-            if one.noise is not None and one.noise.any() and one.loss == "squares" and fit.misfit(k) > CONTRADICTED:
+            if (
+                one.noise is not None
+                and one.noise.any()
+                and one.loss == "squares"
+                and fit.misfit(k) > self.settings.contradicting_misfit
+            ):
                 held = "".join(f"{n} is {p.note}, " for n, p in parameters.items() if p.note.startswith("held"))
                 missed = f"{held}the residuals of {one.name!r} are {fit.misfit(k):.1f} times the noise given"
-                mend = "mend the equations or bounds" if held else "mend the equations"
+                remedy = "correct the equations or bounds" if held else "correct the equations"
                 degree = ", or a larger degree" if self.unknowns.bases else ""
-                return Status.VETOED, f"{missed}: {mend}, give a larger noise{degree}"
-        unmet = float(np.sqrt(np.mean(np.square(fit.rows.pinned)))) if len(fit.rows.pinned) else 0.0
-        if unmet > UNMET:
-            lacking = f"the conditions on unknown functions alone are missed by {unmet * PIN:.1e} of their size"
-            return Status.VETOED, f"{lacking}; give a larger degree, or conditions that agree"
+                return Status.VETOED, f"{missed}: {remedy}, give a larger noise{degree}"
+        left = fit.rows.constraint_residuals
+        excess = float(np.sqrt(np.mean(np.square(left)))) if len(left) else 0.0
+        if excess > self.settings.constraint_excess:
+            missed = f"missed by {excess * self.settings.constraint_tolerance:.1e} of their size"
+            remedy = "give a larger degree, or conditions that agree"
+            return Status.VETOED, f"the conditions on unknown functions alone are {missed}; {remedy}"
         if not self.agreed:
             return Status.DISAGREE, "discretisations do not agree on the unknowns as well as their intervals say"
         return Status.CONVERGED, f"two discretisations agree on the unknowns, {fit.count} measured values"
 
-    def _told(self, fit: Regressed) -> tuple[str, ...]:
+    def _notes(self, fit: RegressionResult) -> tuple[str, ...]:
         known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"
-        told = [f"{len(self.fits)} rounds, {sum(f.steps for f in self.fits)} steps; {known}"]
+        notes = [f"{len(self.fits)} outer iterations, {sum(f.steps for f in self.fits)} steps; {known}"]
         for k, one in enumerate(self.measured):
             given = one.noise is not None and one.noise.any()
             if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + 0.05:
                 size = f"{fit.misfit(k):.2f} times the noise given"
-                told.append(f"the residuals of {one.name!r} are {size}: is it right, are the equations?")
-        return tuple(told)
+                notes.append(f"the residuals of {one.name!r} are {size}: is it right, are the equations?")
+        return tuple(notes)
 
 
 def _tails(uncertainty: Uncertainty) -> tuple[float, float]:
@@ -371,8 +384,8 @@ def _require_known(solution: Solution, problem: Problem) -> None:
             )
 
 
-def _valley(fit: Regressed, unknowns: Unknowns, names: list[str]) -> str:
-    """The direction that the data leave free, in words."""
+def _valley(fit: RegressionResult, unknowns: Unknowns, names: list[str]) -> str:
+    """The direction that the data leave undetermined, in words."""
     direction = fit.free[0]
     parts = []
     for name in names:

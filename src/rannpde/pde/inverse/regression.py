@@ -1,6 +1,6 @@
 """Least squares for the unknowns: bounded Levenberg–Marquardt.
 
-The equations hold exactly for every value of the unknowns, so that what is left is a regression of the measured values
+The equations hold exactly for every value of the unknowns, so that the problem is a regression of the measured values
 d = q(θ) + noise. With residuals over the noise r, their derivative -J and a prior of precision Λ on rough parts,
 
     minimise |r(θ)|² + cᵀΛc .
@@ -15,38 +15,39 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
+from rannpde.pde.forward_model import ForwardModel
 from rannpde.pde.inverse.evidence import Evidence, Prior, determined, posterior, typical
-from rannpde.pde.inverse.models import Model
-from rannpde.pde.inverse.rows import DataRows, Noise, pinned, predict, predicted
+from rannpde.pde.inverse.rows import DataRows, Noise, constraint_rows, predict, predicted
+from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.problem import Problem
 
 MOST_STEPS = 60
 DAMPING = 1e-3
-"""Of the first step from a guess, relative to what the rows change by."""
-LEAST_DAMPING, HELD_BACK = 1e-15, 1e-5
-"""Of a search that goes well, and at least after a step that led up."""
-SWIFT = 0.1
-"""A step that is so much smaller than the last tells how small the next would be."""
+"""Levenberg–Marquardt damping of the first step from a guess, relative to the norms of the columns."""
+LEAST_DAMPING, RESTORED_DAMPING = 1e-15, 1e-5
+"""Least damping, and least damping after a rejected step."""
+FAST_RATIO = 0.1
+"""Ratio of successive steps below which the next step is extrapolated."""
 
 
-NEGLIGIBLE = 0.01
-"""Change of what is predicted, in standard deviations of the noise, all values together, that is not worth a step."""
-ROUGH = 100.0
-"""A step of so many tolerances that leads up may do so because marches differ by more: the search ends there."""
+NEGLIGIBLE_CHANGE = 0.01
+"""Norm of the change of all predictions, in standard deviations of the noise, below which the search ends."""
+NOISY_STEPS = 100.0
+"""Tolerances: a rejected step smaller than this may be due to the errors of time integration, and the search ends."""
 
 
-class OutOfTime(InputError):
-    """The time allowed was used up before the model answered once."""
+class NoEvaluation(InputError):
+    """The time allowed was used up before the first evaluation of the model."""
 
 
 @dataclass(frozen=True, eq=False)
-class Regressed:
-    """Where the search ended.
+class RegressionResult:
+    """The result of a search.
 
-    vector (p,), covariance (p, p) without what is free; priors : function → order and strength λ
-    rows : residuals there, and noise
-    free : directions (k, p) that the data do not determine; effective : γ, how many of the unknowns they determine
+    vector (p,), covariance (p, p) without the undetermined directions; priors : function → order and λ
+    rows : residuals there; noise : estimated or given
+    free : directions (k, p) that the data do not determine; effective : γ, the effective degrees of freedom
     """
 
     vector: Array
@@ -57,7 +58,7 @@ class Regressed:
     free: Array
     effective: float
     steps: int
-    settled: bool
+    converged: bool
 
     @property
     def count(self) -> int:
@@ -66,7 +67,7 @@ class Regressed:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom that are left for the noise."""
+        """Degrees of freedom that remain for the noise."""
         return max(self.count - self.effective, 1.0)
 
     def misfit(self, number: int) -> float:
@@ -77,20 +78,23 @@ class Regressed:
 class Regression:
     """One or several experiments that share their unknowns.
 
-    changed : values in the place of the measured ones, set by set, for a bootstrap
+    resampled : values in place of the measured ones, set by set, for a bootstrap
+    exhausted : whether the time allowed is used up; constraint_tolerance : see IdentificationSettings
     """
 
     def __init__(
         self,
         problems: Sequence[Problem],
         unknowns: Unknowns,
-        models: Sequence[Model],
-        changed: Sequence[Array] | None = None,
-        over: Callable[[], bool] = lambda: False,
+        models: Sequence[ForwardModel],
+        resampled: Sequence[Array] | None = None,
+        exhausted: Callable[[], bool] = lambda: False,
+        constraint_tolerance: float = IdentificationSettings.constraint_tolerance,
     ) -> None:
-        self.problems, self.unknowns, self.models, self.over = problems, unknowns, models, over
+        self.problems, self.unknowns, self.models, self.exhausted = problems, unknowns, models, exhausted
+        self.constraint_tolerance = constraint_tolerance
         self.sets = [(k, one) for k, problem in enumerate(problems) for one in problem.measurements]
-        self.values = [one.values for _, one in self.sets] if changed is None else list(changed)
+        self.values = [one.values for _, one in self.sets] if resampled is None else list(resampled)
         self.bounded = [n for n in unknowns.bases if np.isfinite(unknowns.unknown[n].limits).any()]
         self.inside = problems[0].domain.sample(2000, rng=11)
         self.evidence = Evidence(unknowns, self.inside)
@@ -100,11 +104,13 @@ class Regression:
         responses = [model.respond(vector) for model in self.models]
         residuals, slopes = [], []
         for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
-            found, slope = predict(self.problems[k], one, self.unknowns, responses[k], vector)
+            prediction, slope = predict(self.problems[k], one, self.unknowns, responses[k], vector)
             spread = scale * shape
-            residuals.append((values - found) / spread)
+            residuals.append((values - prediction) / spread)
             slopes.append(slope / spread[:, None])
-        known = [pinned(problem, self.unknowns, vector) for problem in self.problems]
+        known = [
+            constraint_rows(problem, self.unknowns, vector, self.constraint_tolerance) for problem in self.problems
+        ]
         losses = tuple(one.loss for _, one in self.sets)
         return DataRows(
             tuple(residuals), tuple(slopes), np.concatenate([r for r, _ in known]),
@@ -113,11 +119,11 @@ class Regression:
 
     def residuals(self, vector: Array, noise: Noise) -> list[Array]:
         """Measured minus predicted over the noise (N,), set by set: solutions without their derivatives."""
-        solutions, found = [model.solution(vector) for model in self.models], []
+        solutions, residuals = [model.solution(vector) for model in self.models], []
         known = lambda jet, points: self.unknowns.value(jet, points, vector)  # noqa: E731
         for (k, one), values, scale, shape in zip(self.sets, self.values, noise.scales, noise.shapes, strict=True):
-            found.append((values - predicted(self.problems[k], one, solutions[k], known)) / (scale * shape))
-        return found
+            residuals.append((values - predicted(self.problems[k], one, solutions[k], known)) / (scale * shape))
+        return residuals
 
     # ------------------------------------------------------------------------------------------------------ search
 
@@ -130,77 +136,88 @@ class Regression:
         learn: bool = True,
         tol: float = 1e-12,
         damping: float = DAMPING,
-    ) -> Regressed:
-        """From a start (p,); fixed (p,): which unknowns stay; learn: whether noise and priors are found.
+    ) -> RegressionResult:
+        """Search from a start (p,); fixed (p,) : unknowns that are not changed; learn : whether noise and priors are
+        estimated.
 
-        It ends where a step, or the step that would come after it, is below ``tol`` of the unknowns, or far below the
-        noise; that last step is taken on the word of the derivatives.
+        It ends where a step, or the extrapolated next one, is below ``tol`` of the unknowns, or far below the noise;
+        that last step is taken without another evaluation of the model.
         """
         priors = dict(priors or self.evidence.plain())
         vector, moving = np.array(vector, dtype=float), np.ones(self.unknowns.count, dtype=bool)
         if fixed is not None:
             moving &= ~fixed
         rows = self.rows(vector, noise)
-        if not rows.finite and self.over():
-            raise OutOfTime("the time allowed was used up before the model answered once; allow more seconds")
+        if not rows.finite and self.exhausted():
+            raise NoEvaluation("the time allowed was used up before the model answered once; allow more seconds")
         if not rows.finite:
             raise InputError("the model gives no finite prediction where the search begins; give better guesses")
-        settled, step, last = False, 0, np.inf
-        while step < MOST_STEPS and not settled and not self.over():
+        converged, step, last = False, 0, np.inf
+        while step < MOST_STEPS and not converged and not self.exhausted():
             step += 1
             if learn:
-                noise, priors, rows = self.evidence.learned(vector, rows, noise, priors)
+                noise, priors, rows = self.evidence.with_hyperparameters(vector, rows, noise, priors)
             right, matrix = self.evidence.with_prior(vector, rows, priors)
             before = rows.cost() + self._prior_cost(vector, priors)
             scale = self._scale(rows, matrix)
             change = self._step(vector, right, matrix, scale, damping, moving)
             size = self._size(change, vector + change, scale)
-            if not np.isfinite(size):  # the derivatives lead nowhere: what there is was not found to be the best
+            if not np.isfinite(size):  # the derivatives are useless here
                 break
-            swift = size < tol or (size < SWIFT * last < np.inf and size * size / last < tol)
-            if swift or (damping <= HELD_BACK and np.linalg.norm(matrix @ change) < NEGLIGIBLE):
-                vector, rows, settled = vector + change, rows.moved(change), True
+            swift = size < tol or (size < FAST_RATIO * last < np.inf and size * size / last < tol)
+            if swift or (damping <= RESTORED_DAMPING and np.linalg.norm(matrix @ change) < NEGLIGIBLE_CHANGE):
+                vector, rows, converged = vector + change, rows.moved(change), True
                 break
             ahead = self.rows(vector + change, noise)
             after = ahead.cost() + self._prior_cost(vector + change, priors) if ahead.finite else np.inf
             if after <= before:
-                settled = size < 1e3 * tol and before - after <= 1e-9 * before
+                converged = size < 1e3 * tol and before - after <= 1e-9 * before
                 vector, rows, last = vector + change, ahead, size
                 damping = max(damping / 10, LEAST_DAMPING)
             else:
-                near = size < max(1e-6, ROUGH * tol) or after - before < 1e-8 * before
-                settled = (near and ahead.finite and damping > LEAST_DAMPING) or damping > 1e12
-                damping = max(damping * 10, HELD_BACK)
+                near = size < max(1e-6, NOISY_STEPS * tol) or after - before < 1e-8 * before
+                converged = (near and ahead.finite and damping > LEAST_DAMPING) or damping > 1e12
+                damping = max(damping * 10, RESTORED_DAMPING)
         right, matrix = self.evidence.with_prior(vector, rows, priors)
         covariance, free = posterior(matrix, moving)
         effective = sum(determined(slopes, covariance) for slopes in rows.slopes)
-        if learn and settled and priors and fixed is None:
-            change, covariance = self.evidence.averaged(vector, rows, priors, covariance)
+        if learn and converged and priors and fixed is None:
+            change, covariance = self.evidence.marginalised(vector, rows, priors, covariance)
             change = np.clip(vector + change, *self.unknowns.limits) - vector
-            change *= min((self.unknowns.least(n, self.inside, vector, change) for n in self.bounded), default=1.0)
+            change *= min(
+                (self.unknowns.step_to_bounds(n, self.inside, vector, change) for n in self.bounded), default=1.0
+            )
             vector, rows = vector + change, rows.moved(change)
-        return Regressed(vector, covariance, rows, noise, priors, free, effective, step, settled)
+        return RegressionResult(vector, covariance, rows, noise, priors, free, effective, step, converged)
 
-    def shift(self, fit: Regressed, residuals: Sequence[Array]) -> Array:
-        """How far the best unknowns (p,) move where another discretisation leaves these residuals at those of a fit."""
-        rows = DataRows(tuple(residuals), fit.rows.slopes, fit.rows.pinned, fit.rows.pins, fit.rows.losses, ())
+    def shift(self, fit: RegressionResult, residuals: Sequence[Array]) -> Array:
+        """The change of the estimate (p,) if another discretisation has these residuals at the unknowns of a fit."""
+        rows = DataRows(
+            tuple(residuals),
+            fit.rows.slopes,
+            fit.rows.constraint_residuals,
+            fit.rows.constraint_slopes,
+            fit.rows.losses,
+            (),
+        )
         right, matrix = self.evidence.with_prior(fit.vector, rows, fit.priors)
-        if fit.priors:  # an average over priors is the best for none of them
+        if fit.priors:  # an average over priors minimises the cost of none of them
             right = right - self.evidence.with_prior(fit.vector, fit.rows, fit.priors)[0]
         lower, upper = self.unknowns.limits
-        covariance, _ = posterior(matrix, (fit.vector > lower) & (fit.vector < upper))  # a bound holds the others
+        covariance, _ = posterior(matrix, (fit.vector > lower) & (fit.vector < upper))  # the others are at their bounds
         return covariance @ (matrix.T @ right)
 
     @staticmethod
     def _scale(rows: DataRows, matrix: Array) -> Array:
-        """What each unknown changes by to change data and prior by one (p,): pins are much sharper, and hold anyway."""
+        """The change of each unknown that changes data and prior by one (p,); conditions, which are much sharper, do
+        not count."""
         first = sum(map(len, rows.residuals))
-        return typical(np.delete(matrix, slice(first, first + len(rows.pinned)), axis=0))
+        return typical(np.delete(matrix, slice(first, first + len(rows.constraint_residuals)), axis=0))
 
     def _size(self, change: Array, vector: Array, scale: Array) -> float:
-        """The largest share of itself, or of what matters to the rows, that an unknown changes by.
+        """The largest change of an unknown, relative to itself or to the change that matters to the rows.
 
-        Weights of a function count together: those of rough parts are small and change by much.
+        Weights of a function count together: those of rough parts are small, and their relative changes large.
         """
         shares = [0.0]
         for name in self.unknowns.numbers:
@@ -212,12 +229,13 @@ class Regression:
         return float(np.max(shares))
 
     def _step(self, vector: Array, right: Array, matrix: Array, scale: Array, damping: float, moving: Array) -> Array:
-        """The damped least-squares step within the bounds of numbers, shortened where a function would leave its."""
+        """The damped least-squares step within the bounds of numbers, shortened where a function would leave its
+        bounds."""
         rows = np.concatenate([matrix * scale, np.sqrt(damping) * np.eye(len(scale))])
         target = np.concatenate([right, np.zeros(len(scale))])
         lower, upper = (limit - vector for limit in self.unknowns.limits)
         change, free = np.zeros(len(vector)), moving.copy()
-        for _ in range(len(vector)):  # those that would leave their bounds stay there, and the others are solved again
+        for _ in range(len(vector)):  # active set: unknowns beyond their bounds are fixed there
             rest = target - rows[:, ~free] @ (change[~free] / scale[~free])
             change[free] = np.linalg.lstsq(rows[:, free], rest, rcond=None)[0] * scale[free]
             outside = free & ((change < lower) | (change > upper))
@@ -225,7 +243,7 @@ class Regression:
                 break
             change[outside] = np.clip(change, lower, upper)[outside]
             free &= ~outside
-        share = min((self.unknowns.least(n, self.inside, vector, change) for n in self.bounded), default=1.0)
+        share = min((self.unknowns.step_to_bounds(n, self.inside, vector, change) for n in self.bounded), default=1.0)
         return share * change
 
     def _prior_cost(self, vector: Array, priors: dict[str, Prior]) -> float:
@@ -234,4 +252,7 @@ class Regression:
 
 def replace_values(regression: Regression, values: Sequence[Array]) -> Regression:
     """The same with other measured values, set by set."""
-    return Regression(regression.problems, regression.unknowns, regression.models, values, regression.over)
+    return Regression(
+        regression.problems, regression.unknowns, regression.models, values,
+        regression.exhausted, regression.constraint_tolerance,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows of the regression: what was measured minus what a model predicts, over the noise, with derivatives."""
+"""Rows of the regression: measured minus predicted values over the noise, with their derivatives."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.forward_model import Response
 from rannpde.pde.functions import State
-from rannpde.pde.inverse.models import Response
 from rannpde.pde.inverse.unknowns import Unknowns
 from rannpde.pde.problem.measurements import Measurement
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import Jet
 
 HUBER = 1.345
-"""Residuals beyond so many standard deviations count by their size only; 95 % as good as squares for normal noise."""
-PIN = 1e-5
-"""How exactly a function meets what is known of it beforehand, relative to its size."""
-PIN_POINTS = 48
-NOTHING = 1e-12
-"""A function that is nowhere larger is that of a guess of 0, and tells nothing of its size."""
+"""Standard deviations beyond which residuals count linearly; 95 % efficiency for normal noise."""
+CONSTRAINT_POINTS = 48
+"""Points of a region at which a condition on an unknown function is imposed."""
+ZERO_FUNCTION = 1e-12
+"""A function that is nowhere larger comes from a guess of 0, and has no size yet."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Noise:
 
     @classmethod
     def of(cls, measurements: Sequence[Measurement]) -> Noise:
-        """As given; 1 % of the spread of the values as a first guess of what is to be estimated."""
+        """The noise that is given; where it is to be estimated, 1 % of the spread of the values as a first guess."""
         scales, shapes, estimated = [], [], []
         for one in measurements:
             free = one.noise is None or not one.noise.any()
@@ -47,15 +46,16 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class DataRows:
-    """Residuals over noise (N,), and the derivative of what the model predicts over noise (N, p), set by set.
+    """Residuals over noise (N,), and the derivatives of the predictions over noise (N, p), set by set.
 
-    pinned, pins : the same of what is known of unknown functions beforehand; responses : of the models
+    constraint_residuals, constraint_slopes : the same for the conditions on unknown functions
+    responses : of the models
     """
 
     residuals: tuple[Array, ...]
     slopes: tuple[Array, ...]
-    pinned: Array
-    pins: Array
+    constraint_residuals: Array
+    constraint_slopes: Array
     losses: tuple[str, ...]
     responses: tuple[Response, ...]
 
@@ -68,12 +68,12 @@ class DataRows:
 
     @property
     def finite(self) -> bool:
-        """Whether the model answered everywhere."""
+        """Whether the evaluation of the model succeeded everywhere."""
         return all(np.isfinite(part).all() for part in (*self.residuals, *self.slopes))
 
     def cost(self) -> float:
         """Σ r², or Huber's loss."""
-        total = float(np.square(self.pinned).sum())
+        total = float(np.square(self.constraint_residuals).sum())
         for r, loss in zip(self.residuals, self.losses, strict=True):
             size = np.abs(r)
             plain = loss == "squares"
@@ -85,15 +85,17 @@ class DataRows:
         roots = [self.weights(k) for k in range(len(self.residuals))]
         right = [root * r for root, r in zip(roots, self.residuals, strict=True)]
         matrix = [root[:, None] * s for root, s in zip(roots, self.slopes, strict=True)]
-        return np.concatenate([*right, self.pinned]), np.concatenate([*matrix, self.pins])
+        return np.concatenate([*right, self.constraint_residuals]), np.concatenate([*matrix, self.constraint_slopes])
 
     def moved(self, change: Array) -> DataRows:
-        """After a change of the unknowns (p,) so small that the derivatives say what it does."""
+        """The rows after a small change of the unknowns (p,), by the derivatives."""
         left = tuple(r - s @ change for r, s in zip(self.residuals, self.slopes, strict=True))
-        return replace(self, residuals=left, pinned=self.pinned - self.pins @ change)
+        return replace(
+            self, residuals=left, constraint_residuals=self.constraint_residuals - self.constraint_slopes @ change
+        )
 
     def scaled(self, factors: Sequence[float]) -> DataRows:
-        """With the rows of each set multiplied by a factor: another noise."""
+        """The rows of each set multiplied by a factor, as for another noise."""
         residuals = tuple(f * r for f, r in zip(factors, self.residuals, strict=True))
         return replace(
             self, residuals=residuals, slopes=tuple(f * s for f, s in zip(factors, self.slopes, strict=True))
@@ -105,7 +107,7 @@ Known = Callable[[Jet, Array], Array]
 
 
 def predicted(problem: Problem, measured: Measurement, function: State, known: Known) -> Array:
-    """What fields and unknowns predict of a measurement (N,)."""
+    """The prediction of a measurement (N,) by fields and unknowns."""
     points, jets = measured.points, dict[Jet, Array]()
     for jet in measured.expression.jets:
         if jet.field in problem.fields:
@@ -119,7 +121,7 @@ def predicted(problem: Problem, measured: Measurement, function: State, known: K
 def predict(
     problem: Problem, measured: Measurement, unknowns: Unknowns, response: Response, vector: Array
 ) -> tuple[Array, Array]:
-    """What a model predicts of a measurement (N,), and its derivative by the unknowns (N, p)."""
+    """The prediction of a measurement (N,) by a model, and its derivative by the unknowns (N, p)."""
     points, expression = measured.points, measured.expression
     jets, tables, kept = {}, [], {}
     for jet in expression.jets:
@@ -142,26 +144,27 @@ def predict(
     return measured.gathered(np.broadcast_to(value, len(points))), measured.gathered(slope)
 
 
-def pinned(problem: Problem, unknowns: Unknowns, vector: Array) -> tuple[Array, Array]:
-    """What is known of unknown functions beforehand, met to a small share of their size: residuals and slopes."""
+def constraint_rows(problem: Problem, unknowns: Unknowns, vector: Array, tolerance: float) -> tuple[Array, Array]:
+    """Residuals and derivatives of the conditions on unknown functions, over their size times a tolerance."""
     residuals, slopes = [np.empty(0)], [np.empty((0, unknowns.count))]
     for term in problem.pins:
         assert term.region is not None
-        points = term.region.sample(1 if getattr(term.region, "is_point", False) else PIN_POINTS, rng=0)
+        points = term.region.sample(1 if getattr(term.region, "is_point", False) else CONSTRAINT_POINTS, rng=0)
         jets = {jet: unknowns.value(jet, points, vector) for jet in term.expression.jets}
         value, partials = term.expression.linearised(term.known(points, problem.vocabulary), jets)
         slope = np.zeros((len(points), unknowns.count))
         for jet, partial in zip(term.expression.jets, partials, strict=True):
             table = unknowns.table(jet, points)
             slope[:, unknowns.slices[jet.field]] += np.broadcast_to(partial, len(points))[:, None] * table
-        spread = PIN * _size(unknowns, term.expression.jets[0].field, vector)
+        spread = tolerance * _size(unknowns, term.expression.jets[0].field, vector)
         residuals.append(-np.broadcast_to(value, len(points)) / spread)
         slopes.append(slope / spread)
     return np.concatenate(residuals), np.concatenate(slopes)
 
 
 def _size(unknowns: Unknowns, name: str, vector: Array) -> float:
-    """The largest value of an unknown function, or 1 where it is still nothing: where it is known it may vanish."""
+    """The largest value of an unknown function, or 1 where it is still zero; at the conditions themselves it may
+    vanish."""
     own = unknowns.values(vector)[name]
     size = abs(own) if isinstance(own, float) else float(np.abs(own(own.basis.cell.points)).max())
-    return size if size > NOTHING else 1.0
+    return size if size > ZERO_FUNCTION else 1.0

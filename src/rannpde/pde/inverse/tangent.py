@@ -31,7 +31,7 @@ def with_sensitivities(problem: Problem, values: Mapping[str, float]) -> Problem
     numbers = {sympy.Symbol(name, real=True): sympy.Float(value) for name, value in values.items()}
     plain = Vocabulary(words.coordinates, words.time, fields, functions=words.functions)
 
-    def told(statement: object) -> list[sympy.Expr]:
+    def with_tangents(statement: object) -> list[sympy.Expr]:
         source = read(statement, words).source
         moved = []
         for name in values:
@@ -42,11 +42,11 @@ def with_sensitivities(problem: Problem, values: Mapping[str, float]) -> Problem
     equations: dict[str, sympy.Expr] = {}
     conditions: dict[str, object] = {}
     for label, statement in problem.equations.items():
-        for name, one in zip(("", *values), told(statement), strict=True):
+        for name, one in zip(("", *values), with_tangents(statement), strict=True):
             equations[f"{label} by {name}" if name else label] = one
     for label, condition in problem.conditions.items():
         if isinstance(condition, On):
-            for name, one in zip(("", *values), told(condition.equation), strict=True):
+            for name, one in zip(("", *values), with_tangents(condition.equation), strict=True):
                 conditions[f"{label} by {name}" if name else label] = replace(condition, equation=one)
         elif isinstance(condition, Periodic):
             own = None

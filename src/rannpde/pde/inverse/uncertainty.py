@@ -1,4 +1,4 @@
-"""Intervals beyond the covariance: profiles where the model bends, and the parametric bootstrap."""
+"""Intervals beyond the covariance: profile likelihood where the model is non-linear, and the parametric bootstrap."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from scipy.optimize import brentq
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.inverse.regression import Regressed, Regression, replace_values
+from rannpde.pde.inverse.regression import Regression, RegressionResult, replace_values
 
-BENT = 0.1
-"""Share of the change predicted by the derivatives at the ends of an interval beyond which a profile is taken."""
-CERTAIN = 1e-3
-"""Relative standard deviation below which a model is as good as linear within the interval."""
-REACH = 8.0
-"""How many half widths a profile is followed at most."""
+NONLINEAR_SHARE = 0.1
+"""Deviation from the linear prediction at the ends of an interval, relative to it, beyond which a profile is
+computed."""
+LINEAR_BELOW = 1e-3
+"""Relative standard deviation below which a model counts as linear within the interval."""
+PROFILE_REACH = 8.0
+"""Half widths of the linear interval up to which a profile is followed."""
 UNCERTAINTIES = ("covariance", "profile", "bootstrap")
 
 
@@ -24,9 +25,9 @@ UNCERTAINTIES = ("covariance", "profile", "bootstrap")
 class Uncertainty:
     """How intervals are found.
 
-    kind : "covariance" (and "profile" by itself for numbers whose model bends within their interval), "profile" for all
+    kind : "covariance" (with "profile" for numbers whose model is non-linear within their interval), "profile" for all
         numbers, "bootstrap" for all
-    confidence : probability that an interval holds the true value; draws : of the bootstrap
+    confidence : probability that an interval contains the true value; draws : realisations of the bootstrap
     """
 
     kind: str = "covariance"
@@ -40,33 +41,35 @@ class Uncertainty:
         positive_integer("draws", self.draws)
 
 
-def profile(regression: Regression, fit: Regressed, k: int, factor: float, always: bool) -> tuple[float, float] | None:
-    """Where the least cost with unknown k held rises by factor²; None where the derivatives say it well enough.
+def profile(
+    regression: Regression, fit: RegressionResult, k: int, factor: float, always: bool
+) -> tuple[float, float] | None:
+    """Where the least cost with unknown k fixed rises by factor²; None where the model is nearly linear.
 
-    always : also then
+    always : compute it in that case too
     """
     std = float(np.sqrt(fit.covariance[k, k]))
     value = float(fit.vector[k])
-    certain = std <= CERTAIN * abs(value) or std == 0
-    if regression.over() or (not always and (certain or _straight(regression, fit, k, factor))):
+    certain = std <= LINEAR_BELOW * abs(value) or std == 0
+    if regression.exhausted() or (not always and (certain or _nearly_linear(regression, fit, k, factor))):
         return None
-    base = _cost(regression, fit, k if fit.priors else None, value)[0]  # averages over priors are the best for none
+    base = _cost(regression, fit, k if fit.priors else None, value)[0]  # averages over priors minimise no cost
     lower, upper = (float(limit[k]) for limit in regression.unknowns.limits)
 
     def end(sign: float) -> float:
         start = fit
 
         def above(distance: float) -> float:
-            if regression.over():  # no time to follow it: what there is stands
+            if regression.exhausted():  # the time allowed is used up
                 return np.inf
             try:
                 cost, _ = _cost(regression, start, k, value + sign * distance)
-            except InputError:  # no solution there: far beyond the interval
+            except InputError:  # no solution exists that far beyond the interval
                 return np.inf
             return float(np.sqrt(max(cost - base, 0.0)) - factor)
 
         far, limit = factor * std, (upper - value if sign > 0 else value - lower)
-        while far < limit and far < REACH * factor * std and above(far) < 0:
+        while far < limit and far < PROFILE_REACH * factor * std and above(far) < 0:
             far *= 1.5
         far = min(far, limit)
         if above(far) < 0:
@@ -76,38 +79,40 @@ def profile(regression: Regression, fit: Regressed, k: int, factor: float, alway
     return end(-1.0), end(1.0)
 
 
-def _straight(regression: Regression, fit: Regressed, k: int, factor: float) -> bool:
-    """Whether residuals at both ends of the interval, along the valley, are what the derivatives predict."""
+def _nearly_linear(regression: Regression, fit: RegressionResult, k: int, factor: float) -> bool:
+    """Whether residuals at both ends of the interval, along the valley, agree with the linear prediction."""
     std = float(np.sqrt(fit.covariance[k, k]))
     along = fit.covariance[:, k] / std
     for sign in (-1.0, 1.0):
         step = np.clip(fit.vector + sign * factor * along, *regression.unknowns.limits) - fit.vector
-        bend = length = 0.0
+        deviation = length = 0.0
         ahead = regression.residuals(fit.vector + step, fit.noise)
         for number, (now, slope, then) in enumerate(zip(fit.rows.residuals, fit.rows.slopes, ahead, strict=True)):
             root, predicted = fit.rows.weights(number), slope @ step
-            bend += float(np.square(root * (now - predicted - then)).sum())
+            deviation += float(np.square(root * (now - predicted - then)).sum())
             length += float(np.square(root * predicted).sum())
-        if not bend <= BENT**2 * length:  # nor where there is no answer
+        if not deviation <= NONLINEAR_SHARE**2 * length:  # also where an evaluation failed
             return False
     return True
 
 
-def _cost(regression: Regression, fit: Regressed, k: int | None, value: float) -> tuple[float, Regressed]:
+def _cost(regression: Regression, fit: RegressionResult, k: int | None, value: float) -> tuple[float, RegressionResult]:
     if k is None:
         return fit.rows.cost(), fit
     start, held = fit.vector.copy(), np.zeros(len(fit.vector), dtype=bool)
     start[k], held[k] = value, True
-    # the others move along the valley at once
+    # the others start on the valley of the cost
     rest = fit.covariance[:, k] / fit.covariance[k, k] * (value - fit.vector[k])
     start = np.clip(np.where(held, start, fit.vector + rest), *regression.unknowns.limits)
     again = regression.fit(start, fit.noise, fit.priors, fixed=held, learn=False, tol=1e-5)
     return again.rows.cost(), again
 
 
-def bootstrap(regression: Regression, fit: Regressed, uncertainty: Uncertainty, rng: np.random.Generator) -> Array:
-    """Unknowns (draws, p) from measurements drawn anew with the noise around what the fit predicts."""
-    found = []
+def bootstrap(
+    regression: Regression, fit: RegressionResult, uncertainty: Uncertainty, rng: np.random.Generator
+) -> Array:
+    """Unknowns (draws, p) fitted to realisations of the measurements around the prediction of the fit."""
+    vectors = []
     predicted = [
         values - r * scale * shape
         for values, r, scale, shape in zip(
@@ -121,7 +126,7 @@ def bootstrap(regression: Regression, fit: Regressed, uncertainty: Uncertainty, 
             for p, s, shape in zip(predicted, noise.scales, noise.shapes, strict=True)
         ]
         again = replace_values(regression, drawn)
-        found.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=1e-6).vector)
-        if regression.over():
+        vectors.append(again.fit(fit.vector, noise, fit.priors, learn=False, tol=1e-6).vector)
+        if regression.exhausted():
             break
-    return np.array(found)
+    return np.array(vectors)

@@ -22,16 +22,15 @@ from rannpde.pde.problem.unknown import Unknown, UnknownFunction
 from rannpde.pde.statement.expression import Jet
 
 DEGREES = (20, 14, 7)
-"""Of unknown functions of one, two and three coordinates: more than data determine; the prior rules the rest."""
-USUAL = 2
-"""Order of the derivatives by which functions are sorted, where the smoothness is not stated."""
-ROOM = 10
-"""Chebyshev polynomials beyond the degree: the layer's waves are that slow, so that they hold it to rounding."""
-SMOOTH = 1e-7
-"""Roughness, relative to the largest, below which a function counts as a polynomial that the prior leaves alone."""
+"""Degrees of unknown functions of one, two and three coordinates: more than data determine; the prior does the rest."""
+DEFAULT_ORDER = 2
+"""Order of the derivatives by which basis functions are sorted, where the smoothness is not stated."""
+EXTRA_DEGREE = 10
+"""Chebyshev polynomials beyond the degree, with which they represent the random layer to rounding."""
+POLYNOMIAL_ROUGHNESS = 1e-7
+"""Roughness, relative to the largest, below which a function counts as a polynomial that is not penalised."""
 CUTOFF = 1e-13
-"""Functions of relative size below it are left out: they give a solve its last digits, but priors weigh derivatives,
-which are rounding there."""
+"""Relative singular value below which functions are left out: priors penalise their derivatives, which are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,27 +45,27 @@ class FunctionBasis:
     cell: Cell
     turn: Array
     roughness: Array
-    _bends: dict[int, Array] = field(default_factory=dict, repr=False)
+    _seminorms: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @cached_property
     def guess(self) -> Formula:
         return self.unknown.formula
 
     @classmethod
-    def draw(cls, unknown: UnknownFunction, bounds: Array, rng: np.random.Generator) -> FunctionBasis:
+    def sample(cls, unknown: UnknownFunction, bounds: Array, rng: np.random.Generator) -> FunctionBasis:
         dim = len(bounds)
         degree = unknown.degree or DEGREES[dim - 1]
-        draw = BasisSample.sample(dim, degree, CellsTuning(singular_value_cutoff=CUTOFF), rng)
-        nodes, weights = draw.grid
+        sample = BasisSample.sample(dim, degree, CellsTuning(singular_value_cutoff=CUTOFF), rng)
+        nodes, weights = sample.grid
         middle, half = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-        cell = Cell(draw, bounds, middle + half * nodes, weights, draw.transform, uncut=True)
+        cell = Cell(sample, bounds, middle + half * nodes, weights, sample.transform, uncut=True)
         rough = np.zeros((cell.functions, cell.functions))
-        for index, share in _derivatives(unknown.smoothness or USUAL, dim):
-            table = draw.table(index) * np.sqrt(weights)[:, None]
+        for index, share in _derivatives(unknown.smoothness or DEFAULT_ORDER, dim):
+            table = sample.table(index) * np.sqrt(weights)[:, None]
             rough += share * (table.T @ table)
         roughness, turn = eigh(rough)
-        kept = min(_polynomials(dim, degree), len(roughness))  # what the layer holds beyond them is rough
-        roughness = np.where(roughness > SMOOTH * roughness[kept - 1], roughness, 0.0)
+        kept = min(_polynomials(dim, degree), len(roughness))  # the other functions of the layer are rough
+        roughness = np.where(roughness > POLYNOMIAL_ROUGHNESS * roughness[kept - 1], roughness, 0.0)
         return cls(unknown, cell, turn[:, :kept], roughness[:kept])
 
     @property
@@ -76,57 +75,56 @@ class FunctionBasis:
     @property
     def order(self) -> int:
         """Of the derivatives that ``roughness`` counts."""
-        return self.unknown.smoothness or USUAL
+        return self.unknown.smoothness or DEFAULT_ORDER
 
     def polynomials(self, degree: int) -> int:
-        """How many polynomials of that degree there are, those below included."""
+        """The dimension of the polynomials up to that degree."""
         return _polynomials(len(self.cell.bounds), degree)
 
-    def bends(self, order: int) -> Array:
-        """Rows (count, count) with |rows · c|² = ∫ |∂^order f|², in coordinates scaled to [-1, 1]; kept.
+    def seminorm(self, order: int) -> Array:
+        """Rows (count, count) with |rows · c|² = ∫ |∂^order f|², in coordinates scaled to [-1, 1]; cached.
 
-        By QR of the derivatives themselves: in their squares, which range over more digits than there are, those of
-        low degree would be lost beside the roughest.
+        By QR of the derivatives themselves: in the Gram matrix those of low degree would be lost beside the roughest.
         """
-        if order not in self._bends:
+        if order not in self._seminorms:
             nodes, weights = gauss_grid(self.cell.bounds, len(self.series))
-            found = [
+            blocks = [
                 np.sqrt(share * weights)[:, None] * self.table(nodes, index) / self.cell.factor(index)
                 for index, share in _derivatives(order, len(self.cell.bounds))
             ]
-            self._bends[order] = np.linalg.qr(np.concatenate(found), mode="r")  # type: ignore[assignment]
-        return self._bends[order]
+            self._seminorms[order] = np.linalg.qr(np.concatenate(blocks), mode="r")  # type: ignore[assignment]
+        return self._seminorms[order]
 
     @cached_property
     def series(self) -> Array:
         """The functions as Chebyshev series on the box, (K, …, K, count).
 
-        Smooth ones cost a march less so, and rough ones, sums of large outputs that cancel, are the same everywhere.
+        They are cheaper than the random layer, and free of its cancellation, which would make rough functions noisy.
         """
-        size, dim = self.cell.basis.degree + ROOM, len(self.cell.bounds)
+        size, dim = self.cell.basis.degree + EXTRA_DEGREE, len(self.cell.bounds)
         nodes = chebyshev.chebpts1(size)
         places = self.cell.bounds.mean(axis=1) + self.cell.halfwidth * combinations([nodes] * dim)
         values = self.cell.at(places, [(0,) * dim])[(0,) * dim] @ self.turn
-        found, back = values.reshape(*(size,) * dim, -1), np.linalg.inv(chebyshev.chebvander(nodes, size - 1))
+        coefficients, back = values.reshape(*(size,) * dim, -1), np.linalg.inv(chebyshev.chebvander(nodes, size - 1))
         for axis in range(dim):
-            found = np.moveaxis(np.tensordot(back, found, (1, axis)), 0, axis)
-        return found
+            coefficients = np.moveaxis(np.tensordot(back, coefficients, (1, axis)), 0, axis)
+        return coefficients
 
     def waves(self, points: Array, index: MultiIndex) -> list[Array]:
         """∂^index of the Chebyshev polynomials of each coordinate at points (M, k): (M, K) each."""
-        size, found = len(self.series), []
+        size, polynomials = len(self.series), []
         scaled = (points - self.cell.bounds.mean(axis=1)) / self.cell.halfwidth
         for x, order, half in zip(scaled.T, index, self.cell.halfwidth, strict=True):
             lower = chebyshev.chebder(np.eye(size), order, scl=1.0 / half)
-            found.append(chebyshev.chebvander(x, len(lower) - 1) @ lower)
-        return found
+            polynomials.append(chebyshev.chebvander(x, len(lower) - 1) @ lower)
+        return polynomials
 
     def table(self, points: Array, index: MultiIndex) -> Array:
         """∂^index φ_k at points (M, k) of its coordinates: (M, count)."""
-        found = np.ones((len(points), 1))
+        products = np.ones((len(points), 1))
         for waves in self.waves(points, index):
-            found = (found[:, :, None] * waves[:, None, :]).reshape(len(points), -1)
-        return found @ self.series.reshape(-1, self.count)
+            products = (products[:, :, None] * waves[:, None, :]).reshape(len(points), -1)
+        return products @ self.series.reshape(-1, self.count)
 
     def function(self, weights: Array) -> Expanded:
         """The function with these weights (count,)."""
@@ -141,7 +139,7 @@ def _derivatives(order: int, dim: int) -> Iterator[tuple[MultiIndex, float]]:
 
 
 def _polynomials(dim: int, degree: int) -> int:
-    """How many polynomials of that degree there are."""
+    """The dimension of the polynomials up to that degree."""
     return prod(degree + k for k in range(1, dim + 1)) // factorial(dim)
 
 
@@ -157,7 +155,8 @@ class Expanded:
         return self.derivative(points, (0,) * points.shape[1])
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
-        """(M,): a march asks at the same points again and again, and at each of them for many times in a row."""
+        """Values (M,); cached, since time integration asks for the same points again and again, and repeated points are
+        evaluated once."""
         fresh = np.append(True, (np.diff(points, axis=0) != 0).any(axis=1)) if len(points) else np.ones(0, dtype=bool)
         apart = points[fresh]
         before = self._last.get(derivative)
@@ -174,7 +173,7 @@ class Expanded:
 
 
 class Unknowns:
-    """The vector of all unknowns of a problem: where each lies, where they begin, and between which bounds.
+    """The vector of all unknowns of a problem: their slices, guesses and bounds.
 
     names : of the numbers and functions, in order; bases : function → basis
     """
@@ -182,7 +181,7 @@ class Unknowns:
     def __init__(
         self, problem: Problem, rng: np.random.Generator, known: Mapping[str, FunctionBasis] | None = None
     ) -> None:
-        """known : bases of functions that are not to be drawn"""
+        """known : bases of functions that are not to be sampled"""
         self.coordinates, self.unknown = tuple(problem.domain.names), problem.unknown
         self.names = tuple(problem.unknown)
         self.bases: dict[str, FunctionBasis] = {}
@@ -191,7 +190,7 @@ class Unknowns:
         for name, one in problem.unknown.items():
             if isinstance(one, UnknownFunction):
                 bounds = problem.domain.bounds[[self.coordinates.index(c) for c in one.of]]
-                self.bases[name] = known[name] if known else FunctionBasis.draw(one, bounds, rng)
+                self.bases[name] = known[name] if known else FunctionBasis.sample(one, bounds, rng)
             size = self.bases[name].count if name in self.bases else 1
             self.slices[name] = slice(start, start + size)
             start += size
@@ -203,7 +202,7 @@ class Unknowns:
 
     @cached_property
     def guess(self) -> Array:
-        """(p,): the guesses of numbers, zeros for the weights of functions, whose guess is apart."""
+        """(p,): the guesses of numbers, and zeros for the weights of functions, to which their guess is added."""
         return np.concatenate(
             [np.atleast_1d(float(one.guess)) if isinstance(one, Unknown) else np.zeros(self.bases[name].count)
              for name, one in self.unknown.items()]
@@ -239,7 +238,7 @@ class Unknowns:
         chosen = [self.coordinates.index(c) for c in self.unknown[jet.field].of]
         return own.derivative(points[:, chosen], tuple(jet.index[k] for k in chosen))
 
-    def least(self, name: str, points: Array, vector: Array, step: Array) -> float:
+    def step_to_bounds(self, name: str, points: Array, vector: Array, step: Array) -> float:
         """The largest share of a step after which an unknown function is still between its bounds at the points."""
         lower, upper = self.unknown[name].limits
         plain = Jet(name, (0,) * len(self.coordinates))

@@ -1,4 +1,4 @@
-"""What can be known to be wrong with a problem before any work: missing equations, too few or too many conditions."""
+"""Checks of a problem before it is solved: missing equations, too few or too many conditions, contradictions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import Data, Periodic
 from rannpde.pde.problem.unknown import check_limits
@@ -309,8 +309,8 @@ def _check_surplus(problem: Problem) -> None:
             sides.setdefault(term.region.name, []).append(term)  # type: ignore[union-attr]
         is_time = name == problem.vocabulary.time
         most = order if is_time or problem.domain.dim == 1 else (order + 1) // 2
-        for side, found in sides.items():
-            _require_few(problem, found, most, f"on {side}", f"{most} there", name)
+        for side, conditions in sides.items():
+            _require_few(problem, conditions, most, f"on {side}", f"{most} there", name)
         _require_few(problem, on_axis, order, f"on the sides of {name}", f"{order} on both sides together", name)
     curved: dict[str, list[Term]] = {}
     for term in terms:
@@ -319,8 +319,8 @@ def _check_surplus(problem: Problem) -> None:
     orders = [_capacity(problem, k) for k, n in enumerate(problem.domain.names) if n != problem.vocabulary.time]
     if None not in orders:
         most = (max(orders) + 1) // 2  # type: ignore[type-var, operator]
-        for side, found in curved.items():
-            _require_few(problem, found, most, f"on {side}", f"{most} there", "space")
+        for side, conditions in curved.items():
+            _require_few(problem, conditions, most, f"on {side}", f"{most} there", "space")
 
 
 def _capacity(problem: Problem, axis: int) -> int | None:
@@ -333,7 +333,7 @@ def _capacity(problem: Problem, axis: int) -> int | None:
         return order if order > 0 else None
     (expression,) = problem.expressions.values()
     slopes = [p for jet, p in zip(expression.jets, expression.partials, strict=True) if jet.index[axis]]
-    return 1 if slopes and all(slope.is_number for slope in slopes) else None  # what flows in may change with place
+    return 1 if slopes and all(slope.is_number for slope in slopes) else None  # inflow may change from point to point
 
 
 def _require_few(problem: Problem, terms: list[Term], most: int, where: str, allowed: str, coordinate: str) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.errors import InputError, choose, finite_array, finite_points, positive_number, reject, require, suggestion
 from rannpde.io import PathLike, read_csv
 from rannpde.pde.residual import DATA_SYMBOL, Term
@@ -30,7 +30,7 @@ from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 SLACK = 1e-12
-"""Distance, relative to the coordinates, at which a place is an end of the domain: some rounding of ``pi/2``."""
+"""Distance, relative to the coordinates, within which a position is an end of the domain: rounding of ``pi/2``."""
 
 
 @dataclass(frozen=True)
@@ -117,26 +117,26 @@ def stated_conditions(given: Mapping[str, Any]) -> dict[str, Condition]:
     >>> found["t=0"], found["x"].coordinate, list(found)[2:]
     (On(where='t=0', equation='u = sin(x)', weight=1.0), 'x', ['boundary 1', 'boundary 2'])
     """
-    found: dict[str, Condition] = {}
+    conditions: dict[str, Condition] = {}
     for name, one in given.items():
         if isinstance(one, (list, tuple)):
             one = On(name, one)
         if isinstance(one, On) and isinstance(one.equation, (list, tuple)):
             require(bool(one.equation), f"the equations of conditions[{name!r}]", one.equation, "one or more")
             several = enumerate(one.equation, start=1)
-            found |= {f"{name} {number}": replace(one, equation=equation) for number, equation in several}
+            conditions |= {f"{name} {number}": replace(one, equation=equation) for number, equation in several}
         elif isinstance(one, str) and one.strip() == "periodic":
-            found[name] = Periodic(name)
+            conditions[name] = Periodic(name)
         elif isinstance(one, str) and get_close_matches(one.strip(), ["periodic"]):
             reject(f"conditions[{name!r}]", one, "an equation, or 'periodic'")
         else:
-            found[name] = On(name, one) if isinstance(one, (str, sympy.Basic)) else one
-    return found
+            conditions[name] = On(name, one) if isinstance(one, (str, sympy.Basic)) else one
+    return conditions
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """A periodic condition that not all fields share: ∂^k of a field agrees on both ends, k < its order."""
+    """A periodic condition of some fields only: ∂^k of a field agrees at both ends for k below its order."""
 
     name: str
     coordinate: str
@@ -146,7 +146,7 @@ class Pairing:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Errors within say what they are about."""
+    """Prefix the errors raised inside with what they are about."""
     try:
         yield
     except InputError as error:
@@ -161,7 +161,8 @@ def equation_terms(equations: Mapping[str, Expression], domain: Domain) -> list[
 def bound_terms(
     bounds: Mapping[str, tuple[float | None, float | None]], domain: Domain, vocabulary: Vocabulary
 ) -> list[Term]:
-    """max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain: rows that act only where a bound is broken."""
+    """Return max(lower - u, 0) = 0 and max(u - upper, 0) = 0 inside the domain, which act only where a bound is
+    violated."""
     texts = []
     for name, (lower, upper) in bounds.items():
         texts += [(name, f"max({float(lower)!r} - {name}, 0)")] if lower is not None else []
@@ -232,13 +233,13 @@ def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], n
         return [domain.part(where, name)]
     texts = [where] if isinstance(where, str) else list(where)
     require(bool(texts), "where", where, "at least one side", f"e.g. {next(iter(domain.sides), 't=0')!r}")
-    found: dict[str, Side] = {}
+    sides: dict[str, Side] = {}
     for text in texts:
         for side in _place(str(text), domain, parameters):
-            if side.name in found:
+            if side.name in sides:
                 raise InputError(f"the side {side.name} is named twice in {where!r}")
-            found[side.name] = side
-    return list(found.values())
+            sides[side.name] = side
+    return list(sides.values())
 
 
 def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:

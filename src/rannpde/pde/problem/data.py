@@ -1,8 +1,8 @@
-"""The data of a problem (sources, coefficients, initial and boundary values) on fine grids, before any work.
+"""The data of a problem (sources, coefficients, initial and boundary values) on fine grids, before it is solved.
 
-A solver that looks at a problem at its own points and times cannot know what lies between them: a load narrower than
+A solver that samples a problem at its own points and times cannot know what lies between them: a load narrower than
 their distance, a pulse shorter than a step. Every part of a statement that depends on coordinates alone is evaluated
-here, and tells where the data vary and how fast.
+here, to find where the data vary and how fast.
 """
 
 from __future__ import annotations
@@ -25,42 +25,43 @@ from rannpde.pde.statement.kinks import kink_places
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
-TIMES, PLACES = 2**15, 12
-"""Times of the fine grid, and places at which it is looked at: a pulse of 1e-3 of the duration spans thirty of them."""
+GRID_TIMES, SAMPLE_POINTS = 2**15, 12
+"""Times of the fine grid, and points at which it is sampled: a pulse of 1e-3 of the duration spans thirty of the times.
+"""
 JUST_BEFORE = 1e-13
-"""A march stops this share of the duration before a break in time: no stage of a step may sit on the break itself."""
-FINE = {1: 2**16, 2: 2**9, 3: 2**6}
-"""Cells per axis of the fine grid in all coordinates; in more dimensions nothing is known."""
-CONCENTRATED = 0.1
-"""Data are concentrated when half of their variation lies in this share of the domain."""
+"""Time integration stops this fraction of the duration before a break in time: no stage may lie on the break itself."""
+GRID_CELLS = {1: 2**16, 2: 2**9, 3: 2**6}
+"""Cells per axis of the fine grid in all coordinates; in more dimensions the data are not sampled."""
+CONCENTRATED_FRACTION = 0.1
+"""Data are concentrated when half of their variation lies in this fraction of the domain."""
 
-JUMP = 0.25
-"""Data that change by this share of their range from one cell of the fine grid to the next jump."""
+JUMP_FRACTION = 0.25
+"""Data that change by this fraction of their range from one cell of the fine grid to the next have a jump there."""
 
 
 def data_parts(expressions: Iterable[Expression], coordinates: set[sympy.Symbol]) -> list[sympy.Expr]:
-    """The largest parts of these expressions that hold coordinates but no field, each once."""
-    found: dict[sympy.Expr, None] = {}
+    """Return the largest parts of these expressions that depend on coordinates but on no field, each once."""
+    parts: dict[sympy.Expr, None] = {}
     stack = [expression.formula for expression in expressions]
     while stack:
         node = stack.pop()
         if node.free_symbols and node.free_symbols <= coordinates:
-            found[node] = None
-        elif node.is_Add or node.is_Mul:  # what of a sum or product holds no field is one part
+            parts[node] = None
+        elif node.is_Add or node.is_Mul:  # the factors or summands without fields are one part
             own = [arg for arg in node.args if arg.free_symbols and arg.free_symbols <= coordinates]
             if own:
-                found[node.func(*own)] = None
+                parts[node.func(*own)] = None
             stack.extend(arg for arg in node.args if arg not in own)
         else:
             stack.extend(node.args)
-    return list(found)
+    return list(parts)
 
 
 # --------------------------------------------------------------------------------------------------------- in time
 
 
 def timed_parts(evolution: Evolution) -> list[sympy.Expr]:
-    """Everything in the equations and boundary conditions that depends on time explicitly."""
+    """Return all parts of the equations and boundary conditions that depend on time explicitly."""
     problem, time = evolution.problem, evolution.clock
     expressions = [part for rate in evolution.rates.values() for part in rate.parts]
     expressions += [term.expression for term in problem.constraints if term.kind == "boundary"]
@@ -69,9 +70,10 @@ def timed_parts(evolution: Evolution) -> list[sympy.Expr]:
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """How fast the data change in time.
+    """The time scale of the data.
 
-    times (K,) and passed (K,): how many lengths of the data have gone by; breaks: times at which they jump or kink
+    times (K,), passed (K,) : the number of time scales that have passed; breaks : times at which the data jump or have
+    kinks
     """
 
     times: Array = field(default_factory=lambda: np.zeros(0))
@@ -81,13 +83,14 @@ class Clock:
 
     @classmethod
     def of(cls, evolution: Evolution, lengths_per_step: float) -> Clock:
-        """The clock of everything in the equations and boundary conditions that depends on time explicitly."""
+        """Return the time scale of everything in the equations and boundary conditions that depends on time
+        explicitly."""
         parts = timed_parts(evolution)
         if not parts:
             return cls()
         start, end = evolution.domain.time
-        times = np.linspace(start, end, TIMES + 1)
-        places = evolution.domain.space.sample(PLACES, rng=0)
+        times = np.linspace(start, end, GRID_TIMES + 1)
+        places = evolution.domain.space.sample(SAMPLE_POINTS, rng=0)
         inverse = np.zeros(len(times))
         for value in evolution.values(parts, evolution.known(times[:, None], places.T[None])):
             values = np.broadcast_to(value, (len(times), len(places)))
@@ -96,7 +99,7 @@ class Clock:
         return cls(times, passed, tuple(_breaks(parts, evolution, times)), lengths_per_step)
 
     def longest_step(self, now: float) -> float:
-        """The longest step from that time that iterations no more lengths than allowed, and no break."""
+        """Return the longest step from that time that passes no more time scales than allowed, and no break."""
         if not len(self.times):
             return np.inf
         margin = JUST_BEFORE * (self.times[-1] - self.times[0])
@@ -108,7 +111,7 @@ class Clock:
 
 
 def _inverse_lengths(values: Array, step: float) -> Array:
-    """1/ℓ in time (K,), the largest over the columns of values (K, P): |g'|/U + √(|g''|/U), U half the range."""
+    """Return 1/ℓ in time (K,), the largest over the columns of values (K, P): |g'|/U + √(|g''|/U), U half the range."""
     span = 0.5 * float(np.ptp(values))
     if not span > 1e-12 * float(np.abs(values).max()):
         return np.zeros(len(values))
@@ -118,9 +121,9 @@ def _inverse_lengths(values: Array, step: float) -> Array:
 
 
 def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iterator[float]:
-    """Zeros of what stands inside sign, abs, max, … and depends on time alone."""
+    """Iterate over the zeros of arguments of sign, abs, max, … that depend on time alone."""
     time = evolution.clock
-    found: set[float] = set()
+    breaks: set[float] = set()
     for part in parts:
         for inner in kink_places(part):
             if inner.free_symbols != {time}:
@@ -131,16 +134,17 @@ def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iter
 
             values = np.broadcast_to(evolution.values([inner], {time: times})[0], times.shape)
             for place in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
-                found.add(float(brentq(value, times[place], times[place + 1], xtol=1e-15 * abs(times[-1]) + 1e-300)))
-            found |= {float(t) for t in times[values == 0.0]} if (values == 0.0).sum() < 100 else set()
-    yield from sorted(when for when in found if times[0] < when < times[-1])
+                breaks.add(float(brentq(value, times[place], times[place + 1], xtol=1e-15 * abs(times[-1]) + 1e-300)))
+            breaks |= {float(t) for t in times[values == 0.0]} if (values == 0.0).sum() < 100 else set()
+    yield from sorted(when for when in breaks if times[0] < when < times[-1])
 
 
 # -------------------------------------------------------------------------------------------------------- in space
 
 
 def space_fields(evolution: Evolution, points: Array, looks: int = 5) -> Iterator[Array]:
-    """Initial values, and at a few times every part of the equations that varies in space, at points (M, d): (M,)."""
+    """Iterate over the initial values, and at ``looks`` times the parts of the equations that vary in space, (M,)
+    each."""
     problem = evolution.problem
     for component in evolution.initial:
         yield evolution.initial_values(component, points)
@@ -153,9 +157,9 @@ def space_fields(evolution: Evolution, points: Array, looks: int = 5) -> Iterato
 
 
 def source_size(evolution: Evolution, name: str, points: Array, looks: int = 2**12 + 1, places: int = 64) -> float:
-    """The mean over time of the root mean square over space of what moves a field where all fields vanish.
+    """Return the mean over time of the root mean square over space of the rate of a field where all fields vanish.
 
-    Many times and few of the points: a pulse that no look falls on would make the scale nothing, and u a blow-up.
+    Many times and few points are sampled: a pulse that no sample hits would make the scale zero.
     """
     source, points = evolution.rates[name].source, points[:places]
     known = evolution.known(np.linspace(*evolution.domain.time, looks)[:, None], points.T[None])
@@ -171,7 +175,7 @@ def source_size(evolution: Evolution, name: str, points: Array, looks: int = 2**
 class Variation:
     """Where and how fast the data of a problem vary: ``parts`` of its equations, ``sides`` of its conditions.
 
-    Nothing is evaluated before it is asked for.
+    Nothing is evaluated before it is needed.
     """
 
     problem: Problem
@@ -180,11 +184,13 @@ class Variation:
 
     @classmethod
     def of(cls, problem: Problem) -> Variation | None:
-        """None where no data depend on coordinates, or in more than three dimensions."""
+        """Return the variation; None where no data depend on coordinates, or in more than three dimensions."""
         symbols = set(problem.vocabulary.symbols)
         parts = data_parts([term.expression for term in problem.interior], symbols)
         sides = data_parts([term.expression for term in problem.constraints if term.points is None], symbols)
-        return cls(problem, tuple(parts), tuple(sides)) if problem.domain.dim in FINE and (parts or sides) else None
+        return (
+            cls(problem, tuple(parts), tuple(sides)) if problem.domain.dim in GRID_CELLS and (parts or sides) else None
+        )
 
     @property
     def domain(self) -> Domain:
@@ -192,37 +198,42 @@ class Variation:
 
     @property
     def rates(self) -> Array:
-        """(n,): root mean square slope along each axis, of coordinates scaled to [-1, 1] and data to half their range,
-        the largest over all data: π k for sin(π k s)."""
-        return self._seen[0]
+        """Root mean square slope (n,) along each axis, the largest over all data: π k for sin(π k s).
+
+        Coordinates are scaled to [-1, 1], and data to half their range.
+        """
+        return self._analysis[0]
 
     @property
-    def chances(self) -> Array | None:
-        """(G,): of the cells of the fine grid, by how much the data change there; None unless they are concentrated."""
-        return self._seen[1]
+    def probabilities(self) -> Array | None:
+        """Probabilities (G,) of the cells of the fine grid, proportional to the variation; None unless it is
+        concentrated."""
+        return self._analysis[1]
 
     @property
     def slopes(self) -> Array:
-        """(n, G): the largest slope along each axis in each cell, scaled likewise."""
-        return self._seen[2]
+        """The largest slope (n, G) along each axis in each cell, scaled in the same way."""
+        return self._analysis[2]
 
     def changes(self, bounds: Array) -> Array:
-        """(n,): the largest change of the data along each axis over half of a box (n, 2), jumps apart; 1 is half their
-        range."""
-        dim, cells = self.domain.dim, FINE[self.domain.dim]
+        """Return the largest change (n,) of the data along each axis over half of a box (n, 2), without jumps.
+
+        The unit is half the range of the data.
+        """
+        dim, cells = self.domain.dim, GRID_CELLS[self.domain.dim]
         lower, upper = self.domain.bounds.T
         first = np.clip(np.floor((bounds[:, 0] - lower) / (upper - lower) * cells), 0, cells - 1).astype(int)
         last = np.clip(np.ceil((bounds[:, 1] - lower) / (upper - lower) * cells), first + 1, cells).astype(int)
         box = tuple(slice(a, b) for a, b in zip(first, last, strict=True))
         slopes = self.slopes.reshape((dim,) + (cells,) * dim)[(slice(None), *box)]
-        steep = np.where(slopes < JUMP * cells, slopes, 0.0).reshape(dim, -1).max(axis=1)
+        steep = np.where(slopes < JUMP_FRACTION * cells, slopes, 0.0).reshape(dim, -1).max(axis=1)
         return steep * (bounds[:, 1] - bounds[:, 0]) / (upper - lower)
 
     @cached_property
-    def _seen(self) -> tuple[Array, Array | None, Array]:
-        """rates, chances, slopes."""
+    def _analysis(self) -> tuple[Array, Array | None, Array]:
+        """Rates, probabilities and slopes."""
         dim = self.domain.dim
-        cells, known = FINE[dim], {}
+        cells, known = GRID_CELLS[dim], {}
         axes = zip(self.problem.vocabulary.symbols, self.domain.bounds, strict=True)
         for axis, (symbol, (lower, upper)) in enumerate(axes):
             centres = lower + (upper - lower) * (np.arange(cells) + 0.5) / cells
@@ -239,21 +250,22 @@ class Variation:
                     total = total + slope / max(float(slope.sum()) * (total.size / slope.size), 1e-300)
                     steep[axis] = np.maximum(steep[axis], slope)
         whole = float(total.sum())
-        chances = total.ravel() / whole if whole > 0 and _concentrated(total.ravel()) else None
-        return rates, chances, steep.reshape(dim, -1)
+        probabilities = total.ravel() / whole if whole > 0 and _concentrated(total.ravel()) else None
+        return rates, probabilities, steep.reshape(dim, -1)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """At most ``count`` points (M, n) of the domain, where the data vary; none unless they are concentrated."""
-        if self.chances is None or count == 0:
+        """Return at most ``count`` points (M, n) of the domain where the data vary; none unless they are
+        concentrated."""
+        if self.probabilities is None or count == 0:
             return np.empty((0, self.domain.dim))
         points = self._points(self._cells(count, rng), rng)
         return points[self.domain.contains(points)]
 
     def neurons(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Hidden weights (n, count) and biases (count,) of ridges where the data vary, in coordinates on [-1, 1].
+        """Return weights (n, count) and biases (count,) of ridges where the data vary, in coordinates on [-1, 1].
 
-        As steep as the data there or, by factors spread evenly over two decades, less: a solution of a narrow load is
-        a kink that its surroundings must meet.
+        They are as steep as the data there, or less steep by factors spread evenly over two decades: the solution for a
+        narrow load is a kink that its surroundings must match.
         """
         chosen = self._cells(count, rng)
         sizes = 10.0 ** -rng.uniform(0.0, 2.0, count) * rng.choice((-1.0, 1.0), (self.domain.dim, count))
@@ -263,33 +275,33 @@ class Variation:
         return weights, -np.einsum("nw,wn->w", weights, centres)
 
     def _cells(self, count: int, rng: np.random.Generator) -> Array:
-        assert self.chances is not None
-        chosen = np.searchsorted(np.cumsum(self.chances), rng.uniform(size=count))
-        return np.minimum(chosen, len(self.chances) - 1)
+        assert self.probabilities is not None
+        chosen = np.searchsorted(np.cumsum(self.probabilities), rng.uniform(size=count))
+        return np.minimum(chosen, len(self.probabilities) - 1)
 
     def _points(self, chosen: Array, rng: np.random.Generator) -> Array:
-        """A point in or beside each of these cells, (M, n)."""
+        """Return a point (M, n) in or next to each of these cells."""
         dim = self.domain.dim
-        place = np.stack(np.unravel_index(chosen, (FINE[dim],) * dim), axis=1)
+        place = np.stack(np.unravel_index(chosen, (GRID_CELLS[dim],) * dim), axis=1)
         lower, upper = self.domain.bounds.T
-        points = lower + (upper - lower) * (place + rng.uniform(-0.5, 1.5, place.shape)) / FINE[dim]
+        points = lower + (upper - lower) * (place + rng.uniform(-0.5, 1.5, place.shape)) / GRID_CELLS[dim]
         return np.clip(points, lower, upper)
 
 
 def _slopes(values: Array, cells: int) -> dict[int, Array]:
-    """Axis → |∂ value| in coordinates scaled to [-1, 1] and values to half their range, along axes that matter."""
+    """Return axis → |∂ value| in coordinates scaled to [-1, 1] and values scaled to half their range."""
     span = 0.5 * float(np.ptp(values))
     if not span > 1e-12 * float(np.abs(values).max(initial=0.0)):
         return {}
-    found = {}
+    slopes = {}
     for axis in range(values.ndim):
         if values.shape[axis] > 1:
             change = np.abs(np.diff(values, axis=axis, append=np.take(values, [-1], axis=axis)))
-            found[axis] = 0.5 * cells * change / span
-    return found
+            slopes[axis] = 0.5 * cells * change / span
+    return slopes
 
 
 def _concentrated(total: Array) -> bool:
     ordered = np.sort(total)[::-1]
     half = int(np.searchsorted(np.cumsum(ordered), 0.5 * ordered.sum()))
-    return half < CONCENTRATED * len(total)
+    return half < CONCENTRATED_FRACTION * len(total)

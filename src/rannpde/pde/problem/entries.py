@@ -17,11 +17,11 @@ ENTRIES_LIMIT = 200
 
 
 def known(where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    found = table_of(where, table)
-    for key in found:
+    entries = table_of(where, table)
+    for key in entries:
         if key not in keys:
             raise InputError(f"{where} has the key {key!r}, which is unknown; {suggestion(key, keys)}")
-    return found
+    return entries
 
 
 def table_of(key: str, value: Any) -> dict[str, Any]:

@@ -23,9 +23,9 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.boundary.sides import FlatSide, RoundSide, Side
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.quadrature import gauss_rule
-from rannpde.domains.sides import FlatSide, RoundSide, Side
+from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.errors import InputError
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 Parity = tuple[int, ...]
-"""For every axis of space 1 if a function is odd about the ends of it, 0 if it is even."""
+"""For every axis of space: 1 if a function is odd about the ends of the axis, 0 if it is even."""
 
 
 class NotAnEvolution(InputError):
@@ -44,20 +44,21 @@ class NotAnEvolution(InputError):
 
 @dataclass(frozen=True)
 class Component:
-    """The level-th time derivative of a field: one unknown function of space that moves in time."""
+    """The level-th time derivative of a field: one unknown function of space that evolves in time."""
 
     field: str
     level: int
 
     @classmethod
     def of(cls, jet: Jet) -> Component:
-        """The component whose derivatives in space hold that jet."""
+        """Return the component of which that jet is a spatial derivative."""
         return cls(jet.field, jet.index[0])
 
 
 @dataclass(frozen=True)
 class Rate:
-    """∂_t of the last component of a field: source - Σ ∂_axis flux[axis]; axis counts the space coordinates from 0."""
+    """The time derivative of the last component of a field: source - Σ ∂_axis flux[axis]; axes count space only, from
+    0."""
 
     source: Expression
     flux: Mapping[int, Expression] = field(default_factory=dict)
@@ -69,12 +70,13 @@ class Rate:
 
 @dataclass(frozen=True, eq=False)
 class Evolution:
-    """components in the order of the state vector; rates: field → what moves its last component.
+    """An evolution problem in the components of its fields.
 
     orders : field → its order in time, 0 for one without a time derivative
-    constraints : equation → what vanishes at all times, without the highest time derivatives
-    walls : the boundary conditions that functions of space must satisfy, all of the problem's if None
-    mirrors : field → its parity about both walls of every axis, if walls are mirrors of all that is stated; else None
+    rates : field → the time derivative of its last component
+    constraints : equation → the expression that vanishes at all times, without the highest time derivatives
+    walls : the boundary conditions that functions of space must satisfy; all those of the problem if None
+    parities : field → its parity about both walls of every axis, if the whole problem has that reflection symmetry
     """
 
     problem: Problem
@@ -82,7 +84,7 @@ class Evolution:
     rates: Mapping[str, Rate]
     constraints: Mapping[str, Expression] = field(default_factory=dict)
     walls: tuple[Term, ...] | None = None
-    mirrors: Mapping[str, Parity] | None = None
+    parities: Mapping[str, Parity] | None = None
 
     @cached_property
     def components(self) -> tuple[Component, ...]:
@@ -104,15 +106,6 @@ class Evolution:
         assert isinstance(domain, SpaceTime)
         return domain
 
-    @property
-    def waves(self) -> bool:
-        """Whether it is periodic in all of space, or, in a plane box or a box in space, half of what is.
-
-        On an interval, features that follow a front do better between walls.
-        """
-        space = self.domain.space
-        return set(self.problem.periodic) == set(space.names) or (self.mirrors is not None and space.dim > 1)
-
     @cached_property
     def symbols(self) -> dict[sympy.Symbol, Jet]:
         """The jet symbols of all rates."""
@@ -131,36 +124,38 @@ class Evolution:
 
     @property
     def clock(self) -> sympy.Symbol:
-        """Time."""
+        """The symbol of time."""
         return self.problem.vocabulary.symbols[0]
 
     def known(self, times: Array | float, points: Array, normals: Array | None = None) -> dict[sympy.Symbol, Array]:
-        """Symbol → values: times as they are, and points[:, k] for coordinate k of space, normals likewise."""
+        """Return symbol → values: times as they are, points[:, k] for coordinate k of space, normals likewise."""
         words, axes = self.problem.vocabulary, range(points.shape[1])
-        found = {self.clock: np.asarray(times)} | {words.symbols[1 + k]: points[:, k] for k in axes}
-        return found if normals is None else found | {words.normals[1 + k]: normals[:, k] for k in axes}
+        values = {self.clock: np.asarray(times)} | {words.symbols[1 + k]: points[:, k] for k in axes}
+        return values if normals is None else values | {words.normals[1 + k]: normals[:, k] for k in axes}
 
     def values(self, formulas: Iterable[sympy.Expr], known: Mapping[sympy.Symbol, Array]) -> list[Array]:
-        """Each formula at those values."""
+        """Evaluate each formula at those values."""
         return evaluate(list(formulas), known, self.problem.functions)
 
     def initial_values(self, component: Component, points: Array) -> Array:
-        """The initial value (M,) at points (M, d) of space."""
+        """Return the initial value (M,) at points (M, d) of space."""
         value = self.values([self.initial[component]], self.known(self.domain.time[0], points))[0]
         return np.broadcast_to(value, (len(points),)).astype(float)
 
     def above(self, component: Component) -> Component | None:
-        """The component that is its time derivative; None for the last one of a field, which has a rate instead."""
+        """Return the component that is its time derivative; None for the last one of a field, which has a rate
+        instead."""
         last = component.level + 1 == self.orders[component.field]
         return None if last else Component(component.field, component.level + 1)
 
     def slices(self, ranks: Mapping[str, int]) -> dict[Component, slice]:
-        """Where each component lies in a state that holds ranks[field] numbers of each."""
+        """Return the slice of each component in a state vector with ranks[field] numbers for each."""
         ends = np.cumsum([0, *(ranks[component.field] for component in self.components)]).tolist()
         return {c: slice(*ends[k : k + 2]) for k, c in enumerate(self.components)}
 
     def size(self, change: Array, slices: Mapping[Component, slice], scales: Mapping[Component, float]) -> float:
-        """Largest change of a component, root mean square over space for orthonormal functions, over its scale."""
+        """Return the largest change of a component: root mean square over space for orthonormal functions, over its
+        scale."""
         sizes = [float(np.linalg.norm(change[block])) / scales[c] for c, block in slices.items()]
         return max(sizes) / self._root_volume
 
@@ -169,15 +164,15 @@ class Evolution:
         return self.domain.space.volume**0.5
 
     def boundary(self, name: str) -> list[Term]:
-        """The boundary conditions of a field."""
+        """Return the boundary conditions of a field."""
         stated = self.problem.constraints if self.walls is None else self.walls
         return [t for t in stated if t.kind == "boundary" and name in t.expression.fields]
 
 
 def evolution_form(problem: Problem, *, weak: bool = True) -> Evolution:
-    """The problem as an evolution; NotAnEvolution with every reason where it is none.
+    """Return the problem as an evolution; NotAnEvolution with every reason where it is none.
 
-    weak : keep the divergence form where the statement has it
+    weak : whether to keep the divergence form where the statement has it
     """
     if problem.obstacles:
         raise NotAnEvolution("; ".join(problem.obstacles))
@@ -205,7 +200,7 @@ class Constraint:
     evolution: Evolution
 
     def values(self, times: Array, order: int = 0) -> Array:
-        """(m, s): the prescribed value, or its time derivative, at s times."""
+        """Return the prescribed value (m, s), or its time derivative, at s times."""
         if order == 0:
             return self._evaluate(self.value, times)
         time = self.evolution.clock
@@ -222,7 +217,8 @@ class Constraint:
 
 
 def constraints_of(evolution: Evolution, name: str, count: int) -> tuple[Constraint, ...]:
-    """The boundary conditions of a field, each side as ``count`` points along every axis (one point in 1-D)."""
+    """Return the boundary conditions of a field, each side with ``count`` points along every axis (one point in
+    1-D)."""
     return tuple(_constraint(evolution, name, term, count) for term in evolution.boundary(name))
 
 
@@ -240,7 +236,7 @@ def _constraint(evolution: Evolution, name: str, term: Term, count: int) -> Cons
 
 
 def side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
-    """Points (m, d), outward normals (m, d) and quadrature weights (m,) of a space-time side, without time."""
+    """Return points (m, d), outward normals (m, d) and quadrature weights (m,) of a space-time side, without time."""
     space = side.domain.space  # type: ignore[attr-defined]
     if isinstance(side, RoundSide):
         return space_side_rule(space.sides["boundary"], count)
@@ -250,10 +246,11 @@ def side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
 
 
 def space_side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
-    """The same of a side of a domain in space: ``count`` Gauss points along each axis, one point for a line's end."""
+    """Return the same for a side of a spatial domain: ``count`` Gauss points along each axis, one point on an
+    interval."""
     if isinstance(side, FlatSide) and side.domain.dim == 1:
         return np.array([[side.value]]), np.array([[float(side.outward)]]), np.ones(1)
-    round_trip = 3 if isinstance(side, RoundSide) else 1  # a circle is about three times as long as it is wide
+    round_trip = 3 if isinstance(side, RoundSide) else 1  # the perimeter of a circle is about three times its diameter
     points, weights = gauss_rule(side, round_trip * count)
     return points, side.normals(points), weights
 
@@ -263,7 +260,7 @@ def space_side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class EndRow:
-    """What a condition reads off a function at one end of an axis: Σ_k coefficients[k] ∂^k u(place)."""
+    """A linear functional of a function at one end of an axis: Σ_k coefficients[k] ∂^k u(place)."""
 
     place: float
     coefficients: Mapping[int, float]
@@ -280,7 +277,7 @@ class WallRow:
 
     @classmethod
     def of(cls, evolution: Evolution, term: Term) -> WallRow | None:
-        """None where the condition holds other derivatives than along its normal, or coefficients that vary."""
+        """Return the row; None where the condition has derivatives other than normal ones, or variable coefficients."""
         side, expression = term.region, term.expression
         if not isinstance(side, FlatSide):
             return None
@@ -301,9 +298,9 @@ class WallRow:
         return cls(axis, EndRow(side.value, coefficients), normal, value) if coefficients else None
 
 
-def faces_of(evolution: Evolution, name: str) -> list[WallRow] | None:
-    """The boundary conditions of a field axis by axis, or None where one does not fit."""
-    found = [WallRow.of(evolution, term) for term in evolution.boundary(name)]
-    if any(face is None for face in found):
+def wall_rows(evolution: Evolution, name: str) -> list[WallRow] | None:
+    """Return the boundary conditions of a field axis by axis, or None where one is not of this kind."""
+    rows = [WallRow.of(evolution, term) for term in evolution.boundary(name)]
+    if any(row is None for row in rows):
         return None
-    return sorted((face for face in found if face is not None), key=lambda face: face.axis)
+    return sorted((row for row in rows if row is not None), key=lambda row: row.axis)

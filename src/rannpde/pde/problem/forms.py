@@ -1,7 +1,7 @@
-"""Does a problem evolve in time? If so, the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated; if not, why not.
+"""Whether a problem evolves in time: the form ∂_t u = F(t, x, u, ∂u, …) that can be integrated, or the reasons why not.
 
 Every field must have a highest time derivative that its equations determine, of first or second order. Only where all
-of space is periodic, fields without one are allowed, if as many equations hold no highest time derivative.
+of space is periodic, fields without one are allowed, if as many equations contain no highest time derivative.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sympy
 from rannpde.domains.domain import SpaceTime
 from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component, Evolution, Rate
-from rannpde.pde.problem.mirrors import mirrors_of
+from rannpde.pde.problem.reflections import reflection_parities
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expansion import DivergenceForm, solve_linear
 from rannpde.pde.statement.expression import Expression, Jet, jet_name
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def in_time(problem: Problem) -> tuple[tuple[str, ...], dict[bool, Evolution]]:
-    """Every reason why the problem cannot be integrated in time, or its forms: with the divergence form kept, or not.
+    """Return every reason why the problem cannot be integrated in time, or its forms: with divergence form (True) or
+    without.
 
     Formulas that explode or nest too deeply when they are solved for ∂_t are reasons too: no other method needs that.
     """
@@ -44,21 +45,21 @@ def _obstacles(problem: Problem) -> tuple[str, ...]:
     if not isinstance(problem.domain, SpaceTime):
         return ("the domain has no time",)
     jumping = [f"the flux of equation {name!r} jumps" for name in problem.jumping]
-    found = [*jumping, *_of_conditions(problem), *_of_orders(problem)]
-    found += [] if found else _of_rates(problem)
-    return tuple(dict.fromkeys(found))
+    reasons = [*jumping, *_of_conditions(problem), *_of_orders(problem)]
+    reasons += [] if reasons else _of_rates(problem)
+    return tuple(dict.fromkeys(reasons))
 
 
 def _forms(problem: Problem) -> dict[bool, Evolution]:
     orders = {name: problem.order(name, 0) for name in problem.fields}
     constraints = {name: problem.expressions[name] for name in _constraints(problem)}
     split = {name: problem.divergence(name) for name in problem.expressions}
-    found = {}
+    forms = {}
     for weak in (True, False):
         rates = {name: _bounded(rate, problem) for name, rate in _solved_rates(problem, split, weak).items()}
         form = Evolution(problem, orders, rates, constraints)
-        found[weak] = replace(form, mirrors=mirrors_of(form))
-    return found
+        forms[weak] = replace(form, parities=reflection_parities(form))
+    return forms
 
 
 # ------------------------------------------------------------------------------------------------ reasons why not
@@ -94,7 +95,8 @@ def _all_around(problem: Problem) -> bool:
 
 
 def _is_level(term: Term, problem: Problem) -> bool:
-    """Whether a condition measures a field without a time derivative at one place: that fixes a constant left free."""
+    """Return whether a condition fixes a field without a time derivative at one point, and thereby its free
+    constant."""
     jets = term.expression.jets
     plain = term.kind == "data" and len(jets) == 1 and jets[0].order == 0 and term.expression.linear
     if not plain or term.points is None or not _all_around(problem) or problem.order(jets[0].field, 0) != 0:
@@ -171,13 +173,13 @@ def rates(problem: Problem) -> dict[str, Expression] | None:
 
 def _top_symbols(problem: Problem) -> dict[str, sympy.Symbol]:
     """The symbol of the highest time derivative of every field that has one."""
-    found = {}
+    symbols = {}
     for name in problem.fields:
         if problem.order(name, 0) < 1:
             continue
         jet = Jet(name, (problem.order(name, 0),) + (0,) * (problem.domain.dim - 1))
-        found[name] = sympy.Symbol(jet_name(jet, problem.vocabulary.coordinates), real=True)
-    return found
+        symbols[name] = sympy.Symbol(jet_name(jet, problem.vocabulary.coordinates), real=True)
+    return symbols
 
 
 def _top_matrix(problem: Problem) -> list[list[sympy.Expr]]:
@@ -202,13 +204,13 @@ def _solved_rates(problem: Problem, split: Mapping[str, DivergenceForm], weak: b
         solved = solve_linear(rows, [-part for part in rest])
         assert solved is not None  # _of_rates has looked
         return {name: Rate(_expression(solved[k], symbols, problem)) for k, name in enumerate(top)}
-    found: dict[str, Rate] = {}
+    rates_of: dict[str, Rate] = {}
     for column, name in enumerate(top):
         place = next(k for k, entries in enumerate(rows) if entries[column] != 0)
         form = split[moving[place]]
         kept = _weak_rate(problem, form, top[name], symbols) if weak and rows[place][column].is_number else None
-        found[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
-    return found
+        rates_of[name] = kept or Rate(_expression(-rest[place] / rows[place][column], symbols, problem))
+    return rates_of
 
 
 def _weak_rate(
@@ -226,12 +228,12 @@ def _weak_rate(
 
 def _symbols(problem: Problem, split: Mapping[str, DivergenceForm]) -> dict[sympy.Symbol, Jet]:
     """Every jet symbol of the equations, also those of their fluxes."""
-    found: dict[sympy.Symbol, Jet] = {}
+    symbols: dict[sympy.Symbol, Jet] = {}
     for name, expression in problem.expressions.items():
         form = split[name]
         for part in (expression, form.source, *form.flux.values()):
-            found |= part.symbols
-    return found
+            symbols |= part.symbols
+    return symbols
 
 
 def _expression(formula: sympy.Expr, symbols: Mapping[sympy.Symbol, Jet], problem: Problem) -> Expression:
@@ -243,9 +245,9 @@ def _expression(formula: sympy.Expr, symbols: Mapping[sympy.Symbol, Jet], proble
 
 
 def _bounded(rate: Rate, problem: Problem) -> Rate:
-    """Fields replaced by their values within the declared bounds.
+    """Replace fields by their values within the declared bounds.
 
-    An error of the sign of a porous medium's density turns its diffusion backwards; the coefficient never sees it.
+    A density of a porous medium with the wrong sign would reverse its diffusion; the coefficient never sees it.
     """
     if not problem.bounds:
         return rate

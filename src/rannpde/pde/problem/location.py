@@ -1,4 +1,5 @@
-"""Where in a TOML file an error message points: the entry that it names, and the very letter of a statement."""
+"""The location in a TOML file that an error message refers to: the entry that it names, and the character of a
+statement."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ def locate(message: str, tables: Sequence[str], text: str) -> tuple[int, int] | 
     """
     path, wrong_key = _path(message, tables), _WRONG_KEY.match(message) is not None
     for count in range(len(path), -1, -1):
-        found = _entry(path[:count], path[count:], text, wrong_key)
-        if found is not None:
-            at = _letter(message, text, *found)
+        span = _entry(path[:count], path[count:], text, wrong_key)
+        if span is not None:
+            at = _letter(message, text, *span)
             return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     return None
 
@@ -51,27 +52,27 @@ def _entry(header: list[str], rest: list[str], text: str, wrong_key: bool) -> tu
     start = 0
     if header:
         inside = r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in header)
-        found = re.search(rf"^\s*(\[)\s*{inside}\s*\]", text, re.MULTILINE)
-        if found is None:
+        match = re.search(rf"^\s*(\[)\s*{inside}\s*\]", text, re.MULTILINE)
+        if match is None:
             return None
-        start = found.end()
+        start = match.end()
     after = re.search(r"^\s*\[", text[start:], re.MULTILINE)
     end = start + after.start() if after else len(text)
     if rest:
         found_key = re.search(rf"^[ \t]*([\"']?{re.escape(rest[0])}[\"']?)\s*(=\s*|\.)", text[start:end], re.MULTILINE)
         if found_key is not None:
             return start + (found_key.start(1) if wrong_key else found_key.end()), end
-    return (found.start(1), end) if header and found else None
+    return (match.start(1), end) if header and match else None
 
 
 def _letter(message: str, text: str, start: int, end: int) -> int:
     """The place of the letter that a mark is under, or of what the message quotes; else where the entry begins."""
     _, *shown = message.split(MARK)
     if len(shown) >= 2 and shown[-1].rstrip().endswith("^"):
-        found = text.find(shown[-2], start, end)
-        return found + shown[-1].index("^") if found >= 0 else start
+        position = text.find(shown[-2], start, end)
+        return position + shown[-1].index("^") if position >= 0 else start
     for quoted in re.findall(r"'([^']+)'", message):
-        found = text.find(quoted, start, end)
-        if found >= 0:
-            return found
+        position = text.find(quoted, start, end)
+        if position >= 0:
+            return position
     return start

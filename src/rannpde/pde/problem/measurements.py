@@ -1,4 +1,4 @@
-"""What was measured: values of expressions at points, or their means over regions, with their noise."""
+"""Measurements: values of expressions at points, or their means over regions, with their noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import Domain
-from rannpde.domains.quadrature import gauss_rule
+from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, reject, require
 from rannpde.pde.problem.conditions import Data, check_data_points, naming, places
@@ -27,10 +27,11 @@ LOSSES = ("squares", "huber")
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """values (N,) = means of an expression over points (Q, n): value owners[j] holds point j with share shares[j].
+    """Measured values (N,): means of an expression over points (Q, n); point j belongs to value owners[j] with
+    shares[j].
 
     noise : standard deviation (N,), zeros for exact data, or None where it is to be estimated
-    loss : "squares", or "huber" where some values may be wrong altogether
+    loss : "squares", or "huber" where some values may be outliers
     """
 
     name: str

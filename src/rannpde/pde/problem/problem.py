@@ -1,4 +1,4 @@
-"""A problem: fields, equations and conditions on a domain. It knows nothing of networks."""
+"""A problem: fields, equations and conditions on a domain, independent of any method."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Problem:
             self._take_from(self.at({}))
             return
         check_problem(self)
-        # statements are understood here, once: a solve finds their forms ready
+        # statements are compiled here, once
         object.__setattr__(self, "limits", tuple(bound_terms(self.bounds, self.domain, self.vocabulary)))
         obstacles, forms = in_time(self)
         object.__setattr__(self, "obstacles", obstacles)
@@ -135,7 +135,7 @@ class Problem:
             return reason
 
     def _take_from(self, forward: Problem) -> None:
-        """Whether all unknowns occur; the rest was checked with the guesses in their place."""
+        """Check that all unknowns occur; everything else was checked with the guesses in their place."""
         for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
             object.__setattr__(self, key, getattr(forward, key))
         said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
@@ -151,8 +151,10 @@ class Problem:
                 )
 
     def at(self, values: Mapping[str, Any]) -> Problem:
-        """The problem without unknowns and without measurements: numbers, and functions of points of their coordinates
-        with derivatives, in the place of the unknowns; guesses for those that are not given.
+        """Return the problem without unknowns and measurements.
+
+        Numbers, and functions of points of their coordinates with derivatives, replace the unknowns; guesses replace
+        those that are not given.
         """
         numbers, functions = {}, {}
         for name, one in self.unknown.items():
@@ -162,16 +164,16 @@ class Problem:
                 functions[name] = Bare(values.get(name, one.formula), one.of)
         pinned = {term.name for term in self.pins}
         stated = {n: c for n, c in self.conditions.items() if not isinstance(c, Data) and n not in pinned}
-        with warnings.catch_warnings():  # corners clash with every guess, or are judged with the first
+        with warnings.catch_warnings():  # corner values conflict for every guess, or were checked with the first
             warnings.simplefilter("ignore", ConditionWarning)
-            found = replace(
+            problem = replace(
                 self, conditions=stated, parameters={**self.parameters, **numbers},
                 functions={**self.functions, **functions}, unknown={},
                 exact={name: given for name, given in self.exact.items() if name in self.fields},
             )  # fmt: skip
-        if set(functions) & set(values):  # they are smooth: what varies is seen with their guesses, which are formulas
-            object.__setattr__(found, "variation", self.at(numbers).variation if numbers else self.variation)
-        return found
+        if set(functions) & set(values):  # unknown functions are smooth: the variation is that of their guesses
+            object.__setattr__(problem, "variation", self.at(numbers).variation if numbers else self.variation)
+        return problem
 
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
@@ -186,11 +188,11 @@ class Problem:
     @cached_property
     def expressions(self) -> dict[str, Expression]:
         """Equation name → compiled residual, with its exact linearisation."""
-        found = {}
+        expressions = {}
         for name, statement in self.equations.items():
             with naming(f"equation {name!r}"):
-                found[name] = read(statement, self.vocabulary)
-        return found
+                expressions[name] = read(statement, self.vocabulary)
+        return expressions
 
     @cached_property
     def interior(self) -> tuple[Term, ...]:
@@ -204,20 +206,20 @@ class Problem:
 
     @cached_property
     def pins(self) -> tuple[Term, ...]:
-        """Conditions on unknown functions alone: what is known of them beforehand."""
+        """Conditions on unknown functions alone: prior knowledge about them."""
         return tuple(term for term in self._stated if not set(term.expression.fields) & set(self.fields))
 
     @cached_property
     def _stated(self) -> tuple[Term, ...]:
-        found: list[Term] = []
+        terms: list[Term] = []
         for name, condition in self.conditions.items():
             if not (isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))):
-                found += condition_terms(name, condition, self.domain, self.vocabulary)
-        return tuple(found)
+                terms += condition_terms(name, condition, self.domain, self.vocabulary)
+        return tuple(terms)
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """What the unknowns are to be found from."""
+        """The measurements from which the unknowns are identified."""
         data = {name: c for name, c in self.conditions.items() if isinstance(c, Data)} if self.unknown else {}
         return tuple(measurement(name, condition, self) for name, condition in data.items())
 
@@ -235,13 +237,13 @@ class Problem:
     @cached_property
     def pairings(self) -> tuple[Pairing, ...]:
         """Periodic conditions of some fields only."""
-        found = []
+        pairings = []
         for name, condition in self.conditions.items():
             if isinstance(condition, Periodic) and not self._whole(condition):
                 axis = self.domain.names.index(condition.coordinate)
                 orders = {key: max(1, self.order(key, axis)) for key in condition.fields or ()}
-                found.append(Pairing(name, condition.coordinate, orders, condition.weight))
-        return tuple(found)
+                pairings.append(Pairing(name, condition.coordinate, orders, condition.weight))
+        return tuple(pairings)
 
     def _whole(self, condition: Periodic) -> bool:
         return condition.fields is None or set(condition.fields) == set(self.fields)
@@ -257,12 +259,13 @@ class Problem:
 
     @property
     def jumping(self) -> tuple[str, ...]:
-        """Equations with a flux that jumps, which hold beside the jump only and say that the flux is continuous."""
+        """Equations with a flux that jumps; they hold away from the jump, and imply that the flux is continuous
+        there."""
         return tuple(name for name, expression in self.expressions.items() if expression.jumps)
 
     @property
     def kinked(self) -> bool:
-        """Whether an equation jumps or has kinks anywhere."""
+        """Whether an equation has jumps or kinks anywhere."""
         return any(expression.kinked for expression in self.expressions.values())
 
     @property

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rannpde.domains.boundary.sides import FlatSide
 from rannpde.domains.domain import SpaceTime
-from rannpde.domains.sides import FlatSide
 from rannpde.errors import InputError
 from rannpde.pde.functions import OneField, PointFunction, State
 from rannpde.pde.problem.checks import ConditionWarning
@@ -36,7 +36,7 @@ def restrict_time(problem: Problem, interval: tuple[float, float], before: State
             conditions[name] = kept
     if before is not None:
         conditions |= _carried(problem, interval[0], before, functions)
-    with warnings.catch_warnings():  # corners were judged with the whole problem; carried values differ by its error
+    with warnings.catch_warnings():  # corners were checked with the whole problem; continued values differ by its error
         warnings.simplefilter("ignore", ConditionWarning)
         return replace(problem, domain=shorter, conditions=conditions, functions=functions, incomplete=True)
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from rannpde.domains import Domain, SpaceTime
-from rannpde.domains.boxes import Ball, Box
-from rannpde.domains.combined import Combined, combined
-from rannpde.domains.formed import Curve, Implicit
-from rannpde.domains.moved import Moved, Similarity, moved
-from rannpde.domains.polygon import Polygon
-from rannpde.domains.shapes import Cylinder, Ellipse, HalfSpace
-from rannpde.domains.solids import SetOperation
+from rannpde.domains.boundary.solids import SetOperation
+from rannpde.domains.operations.combined import Combined, combined
+from rannpde.domains.operations.moved import Moved, Similarity, moved
+from rannpde.domains.shapes.boxes import Ball, Box
+from rannpde.domains.shapes.formed import Curve, Implicit
+from rannpde.domains.shapes.polygon import Polygon
+from rannpde.domains.shapes.quadrics import Cylinder, Ellipse, HalfSpace
 from rannpde.errors import InputError, require, suggestion
 from rannpde.pde.problem.conditions import naming
 from rannpde.pde.problem.entries import ENTRIES_LIMIT, constants, interval, known, table_of, text, texts
@@ -84,8 +84,8 @@ def shape_from_table(key: str, table: Any, parameters: Parameters) -> Domain:
     entries = table_of(key, table)
     kinds = [name for name in entries if name in READERS]
     if not kinds:
-        found = ", ".join(sorted(map(str, entries))) or "nothing"
-        raise InputError(f"{key} states {found}, but must state one shape; {suggestion(found, READERS)}")
+        given = ", ".join(sorted(map(str, entries))) or "nothing"
+        raise InputError(f"{key} states {given}, but must state one shape; {suggestion(given, READERS)}")
     return _with_holes(key, entries, parameters)
 
 
@@ -106,12 +106,12 @@ def _arguments(key: str, table: Any, needed: tuple[str, ...], free: tuple[str, .
 
 
 def _labels(key: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     if "names" in entries:
-        found["names"] = tuple(texts(f"{key}.names", entries["names"]))
+        labels["names"] = tuple(texts(f"{key}.names", entries["names"]))
     if "name" in entries:
-        found["name"] = text(f"{key}.name", entries["name"])
-    return found
+        labels["name"] = text(f"{key}.name", entries["name"])
+    return labels
 
 
 def _ball(key: str, table: Any, parameters: Parameters) -> Domain:
@@ -181,7 +181,7 @@ def _curve(key: str, table: Any, parameters: Parameters) -> Domain:
 
 
 def _mesh(key: str, table: Any, parameters: Parameters) -> Domain:
-    from rannpde.domains.meshes import mesh
+    from rannpde.domains.shapes.meshes import mesh
 
     entries = _arguments(key, table, ("file",))
     with naming(key):

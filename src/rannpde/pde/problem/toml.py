@@ -103,8 +103,8 @@ def in_file(path: PathLike, *tables: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        found = locate(str(error), tables, Path(path).read_text(encoding="utf-8"))
-        place = f", line {found[0]}, column {found[1]}" if found else ""
+        location = locate(str(error), tables, Path(path).read_text(encoding="utf-8"))
+        place = f", line {location[0]}, column {location[1]}" if location else ""
         raise type(error)(f"{path}{place}: {error}") from None
 
 

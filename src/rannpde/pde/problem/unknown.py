@@ -1,4 +1,4 @@
-"""What is to be identified: unknown numbers and unknown functions of some coordinates, with guesses and bounds."""
+"""Unknown numbers and functions of some coordinates that are to be identified, with initial guesses and bounds."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ class UnknownFunction:
     of : names of these coordinates
     guess : number, or formula of them
     bounds : (lower, upper), None for no bound; (0, None) keeps a conductivity positive
-    smoothness : the prior: ∫ |∂^smoothness f|² is small, how small is found from the data;
-        None lets them choose 2, 3 or 4 as well
-    degree : it is sought among functions as rich as polynomials of this degree; None takes one that smoothness rules
+    smoothness : order of the prior, which penalises ∫ |∂^smoothness f|²; its strength is found from the data. None lets
+        the data choose between 2, 3 and 4 as well
+    degree : the function is sought among functions as rich as polynomials of this degree; None chooses one so large
+        that the prior decides
     """
 
     of: tuple[str, ...]
@@ -106,7 +107,7 @@ class Bare(PointFunction):
 
 
 def check_limits(argument: str, pair: Any) -> None:
-    """Refuse what is no pair of bounds."""
+    """Refuse anything but a pair of bounds."""
     expected = "(lower, upper) with lower < upper, None for no bound"
     require(isinstance(pair, (tuple, list)) and len(pair) == 2, argument, pair, expected)
     for bound in pair:

@@ -1,7 +1,7 @@
-"""Sums, products and powers of SymPy expressions within limits: what a statement may amount to.
+"""Sums, products and powers of SymPy expressions within limits.
 
 Numbers stay exact while they are short (1/3, sqrt(2), sin(pi/4)) and become floats otherwise, since SymPy computes with
-as many digits as an exact number asks for.
+as many digits as an exact number requires.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Value: TypeAlias = "sympy.Expr | Vector"
 
 
 class Arithmetic:
-    """On values of the nodes of ``text``, with a budget of work."""
+    """Arithmetic on values of the nodes of ``text``, with a budget of work."""
 
     def __init__(self, text: str) -> None:
         self.text, self.work = text, 0

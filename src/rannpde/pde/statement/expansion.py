@@ -73,7 +73,8 @@ class _Expansion:
         self.flux: dict[sympy.Symbol, sympy.Expr] = {}
 
     def statement(self, source: sympy.Expr, factor: sympy.Expr) -> sympy.Expr:
-        """The source, of which the statement holds ``factor`` times: in Σ c ∂_x flux_x the flux may jump, c may not."""
+        """Expand a source that occurs with ``factor`` in the statement: in Σ c ∂_x flux_x the flux may jump, c may
+        not."""
         if source.is_Add:
             return sympy.Add(*[self.statement(part, factor) for part in source.args])
         if source.is_Mul:
@@ -110,7 +111,7 @@ class _Expansion:
 
 
 def _derivative_size(node: sympy.Expr, variables: set[sympy.Symbol]) -> int:
-    """About the number of nodes of the derivative, before it is computed: a product of n factors gives n products."""
+    """Estimate the number of nodes of a derivative before it is computed: a product of n factors gives n products."""
     if not node.free_symbols & variables:
         return 0
     if not node.args or isinstance(node, (AppliedUndef, sympy.Derivative)):
@@ -130,8 +131,8 @@ def size(node: sympy.Basic, limit: int = 10**6) -> int:
 
 def _field_nodes(expression: sympy.Expr, vocabulary: Vocabulary) -> set[sympy.Expr]:
     known = {vocabulary.field_function(name) for name in vocabulary.jet_names}
-    found = {node for node in expression.atoms(AppliedUndef, sympy.Symbol) if node in known}
-    return found | {node for node in expression.atoms(sympy.Derivative) if node.expr in known}
+    nodes = {node for node in expression.atoms(AppliedUndef, sympy.Symbol) if node in known}
+    return nodes | {node for node in expression.atoms(sympy.Derivative) if node.expr in known}
 
 
 def _jet(node: sympy.Expr, vocabulary: Vocabulary) -> Jet:
@@ -237,19 +238,22 @@ def solve_linear(matrix: Sequence[Sequence[sympy.Expr]], right: Sequence[sympy.E
 
 
 def _pivot(column: list[sympy.Expr]) -> int | None:
-    """The place of the pivot: a number if there is one, else the shortest entry that does not vanish identically."""
-    found = [(not entry.is_number, size(entry), place) for place, entry in enumerate(column) if not _vanishes(entry)]
-    return min(found)[2] if found else None
+    """Return the position of the pivot: a number if there is one, else the shortest entry that is not identically
+    zero."""
+    candidates = [
+        (not entry.is_number, size(entry), place) for place, entry in enumerate(column) if not _vanishes(entry)
+    ]
+    return min(candidates)[2] if candidates else None
 
 
 def _vanishes(entry: sympy.Expr) -> bool:
-    """Whether an entry is zero, judged by its value at two random points beside the size of its summands."""
+    """Return whether an entry is zero, by its value at two random points relative to the size of its summands."""
     if entry == 0 or entry.is_Number:
         return bool(entry == 0)
     names = {node: sympy.Dummy(real=True) for node in entry.atoms(AppliedUndef, sympy.Derivative)}
     plain = entry.xreplace(names)
-    draw = np.random.default_rng(0)
-    values = {symbol: draw.uniform(0.5, 1.5, 2) for symbol in sorted(plain.free_symbols, key=str)}
+    rng = np.random.default_rng(0)
+    values = {symbol: rng.uniform(0.5, 1.5, 2) for symbol in sorted(plain.free_symbols, key=str)}
     terms = [np.abs(part) for part in evaluate(sympy.Add.make_args(plain), values)]
     total = np.abs(evaluate([plain], values)[0])
     return bool(np.all(total <= VANISHING * np.sum(np.broadcast_arrays(*terms), axis=0)))

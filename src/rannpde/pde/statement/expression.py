@@ -1,11 +1,12 @@
-"""What an equation says in numbers: the derivatives it needs, its values, its exact linearisation.
+"""Compiled equations: the derivatives they need, their values, their exact linearisation.
 
 A compiled expression is a formula in *jets*, symbols for the derivatives ∂^α u of the fields. Its partial derivatives
 by the jets are the exact linearisation that Gauss–Newton needs,
 
     F'(u) w = Σ_jets ∂F/∂(∂^α u) · ∂^α w .
 
-Values come from the tree of the formula as a list of steps: no code is generated, every distinct node is computed once.
+Values are computed from the tree of the formula as a list of steps: no code is generated, and every distinct node is
+computed once.
 """
 
 from __future__ import annotations
@@ -187,27 +188,28 @@ def evaluate(
     [array([2., 5.]), array(3.)]
     """
     places, steps, wanted = _program(tuple(expressions), tuple(values))
-    found = [np.asarray(value, dtype=float) for value in values.values()] + list(places)
+    results = [np.asarray(value, dtype=float) for value in values.values()] + list(places)
     known = functions or {}
     with np.errstate(all="ignore"):
         for operation, below in steps:
-            found.append(np.asarray(operation([found[k] for k in below], known)))
-    return [found[k] for k in wanted]
+            results.append(np.asarray(operation([results[k] for k in below], known)))
+    return [results[k] for k in wanted]
 
 
 Functions = Mapping[str, Callable[..., Any]]
 ArrayOperation = Callable[[list[Array], Functions], Any]
-"""What a node makes of the values below it."""
+"""The operation of a node on the values of its arguments."""
 
 
 @lru_cache(maxsize=512)
 def _program(
     expressions: tuple[sympy.Expr, ...], given: tuple[sympy.Symbol, ...]
 ) -> tuple[tuple[Array, ...], tuple[tuple[ArrayOperation, tuple[int, ...]], ...], tuple[int, ...]]:
-    """The trees as a list of steps: marches evaluate the same formulas a thousand times, at few points.
+    """Return the trees as a list of steps: time integration evaluates the same formulas a thousand times, at few
+    points.
 
-    Values lie in one row: those given, then constants (larger ones by floats, not by digits), then one for each step,
-    an operation and where what it needs lies. Last, where the expressions themselves lie.
+    The values are one list: those given, then constants (large ones as floats), then one for each step. A step is an
+    operation and the positions of its arguments. The last result gives the positions of the expressions themselves.
     """
     constants: dict[sympy.Expr, Array] = {}
     steps: dict[sympy.Expr, tuple[ArrayOperation, tuple[sympy.Expr, ...]]] = {}

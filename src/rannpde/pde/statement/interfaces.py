@@ -1,4 +1,5 @@
-"""Where formulas of the coordinates jump or have kinks, as zeros of smooth expressions; formulas beside them."""
+"""Zeros of smooth expressions on which formulas of the coordinates jump or have kinks, and the formulas on their
+sides."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ def interface_places(formulas: Iterable[sympy.Expr], symbols: Iterable[sympy.Sym
 def smooth_places(places: Iterable[sympy.Expr], symbols: Iterable[sympy.Symbol]) -> list[sympy.Expr]:
     """Smooth expressions in these symbols alone that have the zeros of all places; functions of the user's are none."""
     known = set(symbols)
-    found: dict[sympy.Expr, None] = {}
+    smooth_parts: dict[sympy.Expr, None] = {}
     for place in places:
         for smooth in (factor for branch in branches(place) for factor in _factors(branch)):
             if smooth.free_symbols and smooth.free_symbols <= known and not smooth.has(AppliedUndef):
-                found[-smooth if smooth.could_extract_minus_sign() else smooth] = None
-    return sorted(found, key=str)
+                smooth_parts[-smooth if smooth.could_extract_minus_sign() else smooth] = None
+    return sorted(smooth_parts, key=str)
 
 
 def _factors(smooth: sympy.Expr) -> Iterator[sympy.Expr]:
@@ -70,22 +71,22 @@ def _place(node: sympy.Expr) -> sympy.Expr:
 def branches(place: sympy.Expr) -> list[sympy.Expr]:
     """Smooth expressions whose zeros hold those of an expression with kinks, and the places where it jumps."""
     open_: list[sympy.Expr] = [place]
-    found: list[sympy.Expr] = []
-    while open_ and len(open_) + len(found) <= MOST_BRANCHES:
+    expressions: list[sympy.Expr] = []
+    while open_ and len(open_) + len(expressions) <= MOST_BRANCHES:
         one = open_.pop()
         kinks = [node for node in sympy.postorder_traversal(one) if isinstance(node, KINKED)]
         if not kinks:
-            found.append(one)
+            expressions.append(one)
             continue
         node = kinks[0]  # the innermost: nothing in it has a kink
         if isinstance(node, (Where, Sign, Step, Delta)):
-            found.append(_place(node))
+            expressions.append(_place(node))
         open_ += [one.xreplace({node: choice}) for choice in _choices(node)]
-    return [place] if open_ else found
+    return [place] if open_ else expressions
 
 
 def _choices(node: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    """What a kinked node is where its place is positive, and where it is negative."""
+    """Return the value of a kinked node where its argument is positive, and where it is negative."""
     first, *others = node.args
     if isinstance(node, Absolute):
         return first, -first

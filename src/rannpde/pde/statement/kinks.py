@@ -145,7 +145,8 @@ class Where(Real):
         return (a if g > 0 else b) if g.is_Number else None
 
     def slope(self, slopes: Sequence[sympy.Expr]) -> sympy.Expr:
-        """The derivative from those of g, a and b: a choice again, so that the branch not taken may be undefined."""
+        """Return the derivative from those of g, a and b: again a choice, so that the branch not taken may be
+        undefined."""
         g, a, b = self.args
         jump = Delta(g, sympy.Integer(0)) * (a - b) * slopes[0] if slopes[0] != 0 else sympy.Integer(0)
         return Where(g, slopes[1], slopes[2]) + jump
@@ -273,7 +274,8 @@ def is_flux(stated: sympy.Expr) -> bool:
 
 
 def _vanishes(factor: sympy.Expr, g: sympy.Expr) -> bool:
-    """Whether the factor is zero on g = 0, as far as putting in the root of a linear g, or 0 for g, can tell."""
+    """Return whether the factor is zero on g = 0, as far as substituting the root of a linear g, or 0 for g, can
+    show."""
     jets = factor.atoms(AppliedUndef, sympy.Derivative) | g.atoms(AppliedUndef, sympy.Derivative)
     table = {jet: sympy.Dummy(real=True) for jet in jets}
     # derivatives as whole nodes first: xreplace would otherwise reach the function inside them

@@ -1,4 +1,4 @@
-"""Statements, text or SymPy, as compiled expressions; the fields that they are about; forces that make them hold."""
+"""Statements, text or SymPy, as compiled expressions; their fields; manufactured right-hand sides."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
 
 
 def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> sympy.Expr:
-    """The equation less what the formulas of ``exact`` (field → text) leave of it, so that they solve it.
+    """Return the equation with a source term such that the formulas of ``exact`` (field → text) solve it.
 
     >>> words = Vocabulary(("x",), None, ("u",))
     >>> forced("u_xx + u", {"u": "x**2"}, words)
@@ -75,7 +75,7 @@ def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> s
 
 
 def _check_numbers(statement: sympy.Expr) -> None:
-    """Refuse what text could not say either: formulas beyond the budget, complex numbers and absurd ones."""
+    """Refuse what text could not state either: formulas beyond the budget, complex numbers and absurdly large ones."""
     if size(statement, WORK_LIMIT) > WORK_LIMIT:
         raise StatementError(f"a SymPy statement has more than {WORK_LIMIT} nodes; refused")
     if statement.has(sympy.I, sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
@@ -91,27 +91,27 @@ def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary) -> tuple[str
     >>> infer_fields(["u_t = nu*u_xx"], Vocabulary(("t", "x"), "t", parameters={"nu": 1.0}))
     ('u',)
     """
-    found: list[str] = []
+    names: list[str] = []
     for statement in statements:
         if isinstance(statement, str):
             for side in parse(statement):
                 if side is not None:
-                    found += _fields_in(side, vocabulary, statement)
+                    names += _fields_in(side, vocabulary, statement)
         elif isinstance(statement, sympy.Basic):
-            names = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
-            found += [name for name in names if name not in vocabulary.functions and name not in vocabulary.unknown]
-    return tuple(dict.fromkeys(found))
+            applied = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
+            names += [name for name in applied if name not in vocabulary.functions and name not in vocabulary.unknown]
+    return tuple(dict.fromkeys(names))
 
 
 def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
     taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS, *vocabulary.bare}
-    found: list[tuple[int, str]] = []
+    positions: list[tuple[int, str]] = []
     for name in names(tree):
         split = vocabulary.subscript(name.text)
         if name.text not in taken and split is not None and split[0] not in vocabulary.bare:
             if split[0] in {*taken, *FUNCTIONS, *OPERATORS, *vocabulary.functions}:
                 fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
-            found.append((name.column, split[0]))
+            positions.append((name.column, split[0]))
     stack: list[Node] = [tree]
     while stack:
         node = stack.pop()
@@ -121,6 +121,8 @@ def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
         if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
             inner = node.arguments[:1] if node.name == "d" else node.arguments
             below = [name for part in inner for name in names(part) if isinstance(name, Name)]
-            found += [(n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None]
+            positions += [
+                (n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None
+            ]
         stack.extend(children(node))
-    return [name for _, name in sorted(found)]
+    return [name for _, name in sorted(positions)]

@@ -21,7 +21,7 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize
 
 from rannpde.arrays import Array
-from rannpde.domains.sides import Side
+from rannpde.domains.boundary.sides import Side
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm

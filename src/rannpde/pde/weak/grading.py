@@ -16,8 +16,8 @@ from numpy.polynomial.legendre import Legendre, leggauss
 from scipy.linalg import eigh
 
 from rannpde.arrays import Array
-from rannpde.domains.cutcells import planar_outline
-from rannpde.domains.pieces import Curves, CutSide
+from rannpde.domains.boundary.pieces import Curves, CutSide
+from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.form import WeakForm

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.cutcells import THIN, BoxClipper
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Domain
-from rannpde.domains.sides import FlatSide, Side
+from rannpde.domains.operations.cutcells import THIN, BoxClipper
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm

@@ -11,6 +11,7 @@ import numpy as np
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, BudgetExhausted, StopReason
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
@@ -88,6 +89,10 @@ class WeakCells:
         if form.fields > 1 and natural:
             return ()
         return ("its solution is smooth, where least squares of the strong form give more digits",)
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: identification stands on the strong form, whose models have the linearisation that it needs."""
+        return None
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""

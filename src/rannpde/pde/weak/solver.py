@@ -14,14 +14,14 @@ from math import log2, log10
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.cutcells import BoxClipper
 from rannpde.domains.domain import is_box
+from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.errors import InputError
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import apart
+from rannpde.pde.residual import relative_difference
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import decay, output_weights, sampled, volume_points
@@ -200,7 +200,7 @@ class WeakDiscretisation:
         """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
         if before is None:
             return np.inf
-        change = apart(before.values, now.values)
+        change = relative_difference(before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
         return self.known

@@ -13,7 +13,7 @@ from rannpde.studies.target import PorousMedium
 
 FRACTION = 0.8
 """Of the support's radius: far enough from its edge for a smooth function, large enough to see most of it."""
-DIMENSIONS = (1, 2)
+COMPACT_SET_DIMENSIONS = (1, 2)
 DEVIATIONS = (
     "Proposed in the paper's remark on the smoothness of the profile, but not shown there. The compact set is "
     f"[t₀, t₀ + 1] × the ball of {FRACTION:g} times the initial support's radius; training and test points lie in it.",
@@ -24,7 +24,7 @@ def chapter(size: Size) -> Chapter:
     """Full domain and compact set, with the paper's penalty and with one that does not limit."""
     curves = [
         FittedCurve(f"d = {d}, {place}, λ = {penalty:g}", target=PorousMedium(d, inside=inside), penalty=penalty)
-        for d in DIMENSIONS
+        for d in COMPACT_SET_DIMENSIONS
         for place, inside in (("full cube", None), ("inside", FRACTION))
         for penalty in (1e-5, 1e-12)
     ]
@@ -44,7 +44,7 @@ def chapter(size: Size) -> Chapter:
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
-    groups = [(f"d = {d}", [one for one in series if one.space_dim == d]) for d in DIMENSIONS]
+    groups = [(f"d = {d}", [one for one in series if one.space_dim == d]) for d in COMPACT_SET_DIMENSIONS]
     caption = (
         "Relative L² error on the whole cube and on a compact set inside the support, with the paper's penalty and "
         "with λ = 10⁻¹²."
@@ -55,7 +55,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
 def _remarks(series: Sequence[Series]) -> list[str]:
     last = {one.label: (int(one.widths[-1]), float(one.mean()[-1])) for one in series}
     remarks = []
-    for d in DIMENSIONS:
+    for d in COMPACT_SET_DIMENSIONS:
         full, inside = last.get(f"d = {d}, full cube, λ = 1e-12"), last.get(f"d = {d}, inside, λ = 1e-12")
         if full and inside:
             remarks.append(

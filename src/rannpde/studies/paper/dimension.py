@@ -8,12 +8,12 @@ from rannpde.plotting.style import COLOURS, MARKERS
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, seeds
-from rannpde.studies.show.figures import ERROR, Drawing, log_scale, panels
+from rannpde.studies.show.figures import ERROR_LABEL, Drawing, log_scale, panels
 from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import GaussianBump
 
-DIMENSIONS = tuple(range(1, 11))
-SCALES = (1.0, 2.0, 10.0)
+STUDIED_DIMENSIONS = tuple(range(1, 11))
+WEIGHT_SCALES = (1.0, 2.0, 10.0)
 """Half the scale of the function's transform, the same, and the paper's."""
 DEVIATIONS = (
     "Not in the paper. The function is exp(-|z - c|²/(2·0.5²)) on (0, 1)^(1+d), whose Fourier transform has scale 2 "
@@ -25,8 +25,8 @@ def chapter(size: Size) -> Chapter:
     """One width, ten dimensions, frequencies narrower than the function's, as wide, and as in the paper."""
     curves = [
         FittedCurve(f"d = {d}, scale {scale:g}", target=GaussianBump(d), features=Layer(scale=scale))
-        for scale in SCALES
-        for d in DIMENSIONS
+        for scale in WEIGHT_SCALES
+        for d in STUDIED_DIMENSIONS
     ]
     study = Study(
         "dimension",
@@ -47,7 +47,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     figure, (axes,) = panels(1, height=3.2)
     figure.set_size_inches(5.2, 3.4)
     words = []
-    for number, scale in enumerate(SCALES):
+    for number, scale in enumerate(WEIGHT_SCALES):
         members = [one for one in series if one.first_fit.features.scale == scale]
         if not members:
             continue
@@ -64,7 +64,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
         )
         words.append(f"Scale {scale:g}: error {means[0]:.1g} for d = {dims[0]}, {means[-1]:.1g} for d = {dims[-1]}.")
     width = int(series[0].widths[0])
-    axes.set(xlabel="space dimension d", ylabel=ERROR, xticks=DIMENSIONS)
+    axes.set(xlabel="space dimension d", ylabel=ERROR_LABEL, xticks=STUDIED_DIMENSIONS)
     log_scale(axes, "y")
     axes.legend(loc="best")
     caption = (

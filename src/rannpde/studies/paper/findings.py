@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rannpde.studies.paper import limits
 from rannpde.studies.show.analysis import Ratio, Series
-from rannpde.studies.show.report import Section, interval, reading
+from rannpde.studies.show.report import Section, interval_text, reading
 
-PAPER = {"porous-medium": "", "navier-stokes": "travelling wave"}
+PAPER_CHAPTERS = {"porous-medium": "", "navier-stokes": "travelling wave"}
 """Chapters of the paper, with the name of their only curve in the chapter on limits."""
 
 
@@ -19,9 +19,9 @@ def findings(sections: Sequence[Section]) -> list[str]:
         if section.chapter.name == "limits" and section.series:
             held = limits.ratios(section.series)
     return [
-        _sentence(section.chapter.name, one, held.get(PAPER[section.chapter.name] or one.label))
+        _sentence(section.chapter.name, one, held.get(PAPER_CHAPTERS[section.chapter.name] or one.label))
         for section in sections
-        if section.chapter.name in PAPER
+        if section.chapter.name in PAPER_CHAPTERS
         for one in section.series
     ]
 
@@ -30,14 +30,15 @@ def _sentence(chapter: str, one: Series, changes: dict[str, Ratio] | None) -> st
     name = f"{chapter}, {one.label}"
     if one.slope is None:
         return f"{name}: too few widths for a slope."
-    text = f"{name}: slope {one.slope.value:.2f} {interval(one.slope)} over N = {one.slope.first} to {one.slope.last}"
+    text = (
+        f"{name}: slope {one.slope.value:.2f} {interval_text(one.slope)} over N = {one.slope.first} to {one.slope.last}"
+    )
     straight = one.straight_slope
     if straight is None:
         text += "; the curve bends up to its last width, so that no asymptotic regime is in sight"
     elif straight.first > one.slope.first:
-        text += (
-            f"; a straight line only from N = {straight.first}, with slope {straight.value:.2f} {interval(straight)}"
-        )
+        value = f"{straight.value:.2f} {interval_text(straight)}"
+        text += f"; a straight line only from N = {straight.first}, with slope {value}"
     else:
         text += "; straight from the first width"
     text += f" ({reading(one)})."

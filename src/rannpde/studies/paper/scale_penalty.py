@@ -13,19 +13,19 @@ from rannpde.arrays import Array
 from rannpde.studies.layer import Layer
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table
-from rannpde.studies.show.figures import ERROR, Drawing, log_scale, panels
+from rannpde.studies.show.figures import ERROR_LABEL, Drawing, log_scale, panels
 from rannpde.studies.study import PENALTY_RULES, FittedCurve, Study
 from rannpde.studies.target import PorousMedium
 
-DIMENSIONS = (2, 4)
-SCALES: dict[Size, tuple[float, ...]] = {
+SCALE_PENALTY_DIMENSIONS = (2, 4)
+SWEPT_SCALES: dict[Size, tuple[float, ...]] = {
     "quick": (1.0, 2.0, 3.0, 5.0, 10.0, 20.0),
     "default": (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 20.0),
     "full": (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 30.0),
 }
 ROWS: tuple[float | str, ...] = (*(10.0**k for k in range(-11, 0, 2)), *PENALTY_RULES)
 """Penalties, then the rules that choose one."""
-PAPER = (10.0, 1e-5)
+PAPER_SETTING = (10.0, 1e-5)
 """The paper's choice."""
 ScaleAndPenalty = tuple[float, float | str]
 """Frequency scale, and penalty or rule."""
@@ -42,8 +42,8 @@ def chapter(size: Size) -> Chapter:
         FittedCurve(
             f"d = {d}, scale {scale:g}, λ = {_show(penalty)}", PorousMedium(d), Layer(scale=scale), penalty=penalty
         )
-        for d in DIMENSIONS
-        for scale in SCALES[size]
+        for d in SCALE_PENALTY_DIMENSIONS
+        for scale in SWEPT_SCALES[size]
         for penalty in ROWS
     ]
     study = Study(
@@ -60,7 +60,7 @@ def chapter(size: Size) -> Chapter:
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
-    maps = {d: _by_choice(series, d) for d in DIMENSIONS if any(one.space_dim == d for one in series)}
+    maps = {d: _by_choice(series, d) for d in SCALE_PENALTY_DIMENSIONS if any(one.space_dim == d for one in series)}
     figure, grid = panels(len(maps), 2)
     figure.set_size_inches(4.6 * len(maps), 3.4)
     words = []
@@ -89,7 +89,7 @@ def _heat_map(figure: Figure, axes: Axes, scales: Sequence[float], errors: Array
     axes.set_yticks(np.arange(len(ROWS)) + 0.5, [_show(penalty) for penalty in ROWS])
     axes.set(xlabel="frequency scale", ylabel="penalty λ")
     axes.grid(False)
-    bar = figure.colorbar(image, ax=axes, label=ERROR)
+    bar = figure.colorbar(image, ax=axes, label=ERROR_LABEL)
     if bar.solids is not None:
         bar.solids.set(rasterized=False, edgecolor="face")  # vectors, as all the rest
     log_scale(bar.ax, "y")
@@ -106,7 +106,7 @@ def _error(found: dict[ScaleAndPenalty, Series], choice: ScaleAndPenalty, quanti
 def _tables(series: Sequence[Series]) -> list[Table]:
     """The paper's choice, automatic ones, and the best that the map holds."""
     rows = []
-    for d in DIMENSIONS:
+    for d in SCALE_PENALTY_DIMENSIONS:
         found = _by_choice(series, d)
         for name, choice in _choices(found):
             if choice in found:
@@ -117,8 +117,8 @@ def _tables(series: Sequence[Series]) -> list[Table]:
 
 
 def _choices(found: dict[ScaleAndPenalty, Series]) -> list[tuple[str, ScaleAndPenalty]]:
-    choices: list[tuple[str, ScaleAndPenalty]] = [("as in the paper", PAPER)]
-    choices += [(f"λ by {rule}", (PAPER[0], rule)) for rule in PENALTY_RULES]
+    choices: list[tuple[str, ScaleAndPenalty]] = [("as in the paper", PAPER_SETTING)]
+    choices += [(f"λ by {rule}", (PAPER_SETTING[0], rule)) for rule in PENALTY_RULES]
     held_out = [choice for choice in found if choice[1] == "held-out"]
     if held_out:
         scale = min(held_out, key=lambda choice: _error(found, choice, "validation_error"))[0]

@@ -12,16 +12,16 @@ from rannpde.studies.layer import Layer
 from rannpde.studies.run.unbiased import UnbiasedResult
 from rannpde.studies.show.analysis import Series
 from rannpde.studies.show.chapter import Chapter, Size, Table, doubling, seeds
-from rannpde.studies.show.figures import ERROR, WIDTH, Drawing, error_curve, log_axes, panels
+from rannpde.studies.show.figures import ERROR_LABEL, WIDTH_LABEL, Drawing, error_curve, log_axes, panels
 from rannpde.studies.study import FittedCurve, Sampling, Study, UnbiasedCurve
 from rannpde.studies.target import SmoothBump
 
 DECAY = 0.25
 """π has λ_τ = 1/2 + 1/4 and λ_a = d/2 + 1/4: close to the limits of the theorem, where low orders of ψ suffice."""
-DIMENSIONS = (1, 3)
+RATE_DIMENSIONS = (1, 3)
 UNBIASED_WIDTHS = doubling(8, 256)
 """A pool holds 32 networks of the largest: wider ones would only repeat a slope that is known to three digits."""
-PENALTY = 1e-10
+RATE_PENALTY = 1e-10
 """Small enough not to limit the fits at these widths, large enough for the columns of heavy-tailed weights."""
 DEVIATIONS = (
     "Not in the paper, which proves the rate for the unbiased network and measures it for fitted ones. Here both act "
@@ -34,7 +34,7 @@ def chapter(size: Size) -> Chapter:
     """Unbiased networks under π and under the best law, fitted ones with weights from π and from a Gaussian."""
     heavy = Layer("tanh", "heavy-tailed", scale=1.0, decay=DECAY)
     curves: list[FittedCurve | UnbiasedCurve] = []
-    for d in DIMENSIONS:
+    for d in RATE_DIMENSIONS:
         for name, law in (("π", "heavy-tailed"), ("best law", "best")):
             label = f"unbiased, {name}, d = {d}"
             curves.append(UnbiasedCurve(label, SmoothBump(d), law, DECAY, "tanh", UNBIASED_WIDTHS))
@@ -48,7 +48,7 @@ def chapter(size: Size) -> Chapter:
         widths=doubling(8, {"quick": 256, "default": 512, "full": 2048}[size]),
         seeds=seeds(size),
         sampling=Sampling(focus=0.0, test_points=5_000),
-        penalty=PENALTY,
+        penalty=RATE_PENALTY,
         curves=tuple(curves),
     )
     question = (
@@ -66,7 +66,7 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
                 error_curve(axes, one, number, label=one.label.split(", d")[0])
             else:
                 _unbiased_curve(axes, one, one.unbiased, number)
-        axes.set(title=f"d = {d}", xlabel=WIDTH, ylabel=ERROR)
+        axes.set(title=f"d = {d}", xlabel=WIDTH_LABEL, ylabel=ERROR_LABEL)
         log_axes(axes)
         axes.legend(loc="lower left")
     caption = (

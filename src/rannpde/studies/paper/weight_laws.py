@@ -12,7 +12,7 @@ from rannpde.studies.show.figures import Drawing, comparison_drawing
 from rannpde.studies.study import FittedCurve, Study
 from rannpde.studies.target import PorousMedium
 
-ACTIVATIONS = ("fourier", "tanh", "sigmoid")
+COMPARED_ACTIVATIONS = ("fourier", "tanh", "sigmoid")
 SCALE = 5.0
 """On inputs mapped to [-1, 1] this is the paper's 10 on (0, 1)."""
 LAWS = {
@@ -33,7 +33,7 @@ def chapter(size: Size) -> Chapter:
     """Nine comparisons (and π unscaled) on the Barenblatt profile in d = 2."""
     curves = [
         FittedCurve(f"{activation}, {name}", features=_with(layer, activation))
-        for activation in ACTIVATIONS
+        for activation in COMPARED_ACTIVATIONS
         for name, layer in LAWS.items()
     ]
     study = Study(
@@ -56,7 +56,7 @@ def _with(layer: Layer, activation: str) -> Layer:
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
-    groups = [(activation, _of(series, activation)) for activation in ACTIVATIONS]
+    groups = [(activation, _of(series, activation)) for activation in COMPARED_ACTIVATIONS]
     groups = [(heading, members) for heading, members in groups if members]
     caption = (
         "Barenblatt profile, d = 2: mean relative L² error against width for each law of the hidden weights; a panel "

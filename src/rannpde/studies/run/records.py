@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,16 +64,15 @@ class Records:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         _refuse_foreign(self.path)
-        with self._answered("cannot be opened"):
-            self._connection = sqlite3.connect(self.path, timeout=30.0, isolation_level=None)
-        # bytes that are no text become a mark, so that the checksum of that row fails and not the whole reading
-        self._connection.text_factory = lambda data: data.decode(errors="replace")
-        try:
+        with ExitStack() as opened:  # a file that is refused is closed before its error leaves
+            with self._answered("cannot be opened"):
+                connection = sqlite3.connect(self.path, timeout=30.0, isolation_level=None)
+            self._connection = opened.enter_context(closing(connection))
+            # bytes that are no text become a mark, so that the checksum of that row fails and not the whole reading
+            self._connection.text_factory = lambda data: data.decode(errors="replace")
             with self._answered("is damaged"):
                 self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Records:
         return self
@@ -81,7 +80,7 @@ class Records:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.close()
+        self._opened.close()
 
     def add(self, cell: StudyCell, result: Result, environment: Mapping[str, Any]) -> None:
         """Keep a finished cell, in one transaction: it is there whole or not at all, and never twice."""

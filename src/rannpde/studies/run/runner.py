@@ -25,7 +25,7 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from rannpde.cluster import answered, connect, killed, one_core
+from rannpde.cluster import cluster_errors, connect, killed, one_core
 from rannpde.errors import InputError, positive_integer
 from rannpde.studies.run.cell import Result, run_cell
 from rannpde.studies.run.environment import facts, limit_threads, limited_threads
@@ -156,7 +156,7 @@ def _on_cluster(
     completed = as_completed(loop=client.loop, with_results=True, raise_errors=False)  # fetched while others are kept
     room, asked = 1, -inf
     try:
-        with answered(client, "finished cells are kept"):
+        with cluster_errors(client, "finished cells are kept"):
             while queue or flight:
                 if time.monotonic() - asked > CENSUS_SECONDS:
                     room, asked = max(1, RESERVE * sum(client.nthreads().values())), time.monotonic()

@@ -31,7 +31,7 @@ LINE_TEST_LEVEL = 0.01
 """A straight line is given up when the lack-of-fit F test rejects it at this level."""
 FEWEST_WIDTHS = 3
 """A line through two points has no scatter from which an interval could come."""
-SMALLEST = float(np.finfo(float).tiny)
+SMALLEST_ERROR = float(np.finfo(float).tiny)
 """In place of an error of exactly 0, which has no logarithm."""
 
 
@@ -86,7 +86,7 @@ class Series:
                 rows = np.atleast_2d(getattr(self.results[cell.key], quantity))
                 for width, row in zip(cell.widths, rows, strict=True):
                     found[width] += row.tolist()
-        least = SMALLEST if quantity == "error" else -np.inf
+        least = SMALLEST_ERROR if quantity == "error" else -np.inf
         return [np.maximum(row, least) for row in found.values()]
 
     def fits_at(self, width: int) -> dict[int, FitResult]:

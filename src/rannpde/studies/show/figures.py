@@ -20,9 +20,9 @@ from rannpde.io import write_whole
 from rannpde.plotting.style import COLOURS, MARKERS, style
 from rannpde.studies.show.analysis import Series
 
-ERROR, WIDTH = "relative L² error", "width N"
+ERROR_LABEL, WIDTH_LABEL = "relative L² error", "width N"
 """Labels in plain text: TeX parsing would take longer than all the rest of the drawing."""
-PANEL = (3.5, 2.7)
+PANEL_INCHES = (3.5, 2.7)
 """Inches of one panel."""
 
 
@@ -36,11 +36,11 @@ class Drawing:
     figure: Figure
 
 
-def panels(count: int, columns: int = 3, height: float = PANEL[1]) -> tuple[Figure, list[Axes]]:
+def panels(count: int, columns: int = 3, height: float = PANEL_INCHES[1]) -> tuple[Figure, list[Axes]]:
     """A figure with that many panels in rows of at most ``columns``."""
     columns = min(count, columns)
     rows = -(-count // columns)
-    figure = Figure(figsize=(PANEL[0] * columns, height * rows))
+    figure = Figure(figsize=(PANEL_INCHES[0] * columns, height * rows))
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for empty in grid[count:]:
         empty.set_axis_off()
@@ -72,8 +72,8 @@ def error_panel(axes: Axes, series: Series, logarithmic: bool) -> None:
     else:
         axes.set_ylim(bottom=0)
     axes.set_title(series.label)
-    axes.set_xlabel(WIDTH)
-    axes.set_ylabel(ERROR)
+    axes.set_xlabel(WIDTH_LABEL)
+    axes.set_ylabel(ERROR_LABEL)
     axes.legend(loc="best")
 
 
@@ -128,8 +128,8 @@ def comparison_drawing(groups: Sequence[tuple[str, Sequence[Series]]], name: str
             error_curve(axes, one, number, label=one.label.removeprefix(f"{heading}, "), band=False)
         log_axes(axes)
         axes.set_title(heading)
-        axes.set_xlabel(WIDTH)
-    grid[0].set_ylabel(ERROR)
+        axes.set_xlabel(WIDTH_LABEL)
+    grid[0].set_ylabel(ERROR_LABEL)
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
     alternative = " ".join(f"{heading}: {spoken(members)}" for heading, members in groups)
     return Drawing(name, caption, alternative, figure)
@@ -151,9 +151,9 @@ def cost_drawing(series: Sequence[Series], name: str) -> Drawing:
     log_axes(times)
     log_scale(both, "x")
     log_scale(both, "y")
-    errors.set(xlabel=WIDTH, ylabel=ERROR)
-    times.set(xlabel=WIDTH, ylabel="seconds for one fit")
-    both.set(xlabel="seconds for one fit", ylabel=ERROR)
+    errors.set(xlabel=WIDTH_LABEL, ylabel=ERROR_LABEL)
+    times.set(xlabel=WIDTH_LABEL, ylabel="seconds for one fit")
+    both.set(xlabel="seconds for one fit", ylabel=ERROR_LABEL)
     times.legend(loc="best")
     caption = (
         "Error against width, next to the run time of the fit (features, normal equations and Cholesky for all fields; "
@@ -188,7 +188,7 @@ FORMATS = ("svg", "pdf", "png")
 _DATELESS = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
-def render(drawing: Drawing, formats: Sequence[str] = FORMATS) -> dict[str, bytes]:
+def render_figure(drawing: Drawing, formats: Sequence[str] = FORMATS) -> dict[str, bytes]:
     """The figure in each format; the same bytes for the same data."""
     rendered = {}
     with style(), mpl.rc_context({"svg.hashsalt": drawing.name}):
@@ -206,7 +206,7 @@ def write_figure(name: str, rendered: dict[str, bytes], folder: Path) -> list[Pa
     return [write_whole(folder / f"{name}.{kind}", content) for kind, content in rendered.items()]
 
 
-def inline(drawing: Drawing, svg: bytes) -> str:
+def inline_svg(drawing: Drawing, svg: bytes) -> str:
     """An <svg> element with ids of its own, a title and a description for those who cannot see it."""
     text = svg.decode()
     text = text[text.index("<svg") :]

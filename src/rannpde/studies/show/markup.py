@@ -29,12 +29,12 @@ def document(title: str, body: Iterable[str]) -> str:
 
 def machine(environments: Sequence[Mapping[str, Any]]) -> str:
     """The section of versions and machine."""
-    blocks = "".join(f"<pre>{escape(facts(e))}</pre>" for e in environments)
+    blocks = "".join(f"<pre>{escape(environment_list(e))}</pre>" for e in environments)
     plural = "" if len(environments) == 1 else " (records of several environments were used)"
     return f'<section><h2 id="machine">Versions and machine{plural}</h2>{blocks}</section>'
 
 
-def facts(environment: Mapping[str, Any]) -> str:
+def environment_list(environment: Mapping[str, Any]) -> str:
     """A line for each."""
     return "\n".join(f"{name}: {compact(value)}" for name, value in environment.items())
 

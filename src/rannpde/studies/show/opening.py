@@ -9,10 +9,10 @@ from typing import Any
 
 from rannpde.plotting.style import COLOURS, MARKERS, style
 from rannpde.studies.show.analysis import Series
-from rannpde.studies.show.figures import Drawing, error_curve, log_axes, panels, render
+from rannpde.studies.show.figures import Drawing, error_curve, log_axes, panels, render_figure
 from rannpde.studies.show.report import RATE, Section, reading
 
-SHOWN = 7
+OVERVIEW_CURVES = 7
 """Curves of the figure: as many as there are colours."""
 _KINDS = (("covers", "cover it"), ("steeper", "fall faster"), ("flatter", "fall more slowly"), ("flat:", "are flat"))
 _OPEN = "cannot be told"
@@ -33,7 +33,7 @@ def opening(sections: Sequence[Section], failures: int) -> Opening:
         return Opening((), None)
     sloped = [(s, one) for s, one in curves if s.chapter.with_slopes and one.slope is not None]
     told = (_work(sections, curves, failures), _best(curves), *(_rates(sloped) if sloped else ()))
-    return Opening(told, _figure(sloped[:SHOWN]) if sloped else None)
+    return Opening(told, _figure(sloped[:OVERVIEW_CURVES]) if sloped else None)
 
 
 def _work(sections: Sequence[Section], curves: Sequence[tuple[Section, Series]], failures: int) -> str:
@@ -99,7 +99,7 @@ def _figure(sloped: Sequence[tuple[Section, Series]]) -> tuple[Drawing, bytes]:
     words = " ".join(f"{s.chapter.name}, {one.label}: slope {one.slope.value:.2f}." for s, one in sloped if one.slope)
     caption = "Error against width, and the slope of each curve with its 95 % interval beside the theorem's -1/2."
     drawing = Drawing("opening", caption, words, figure)
-    return drawing, render(drawing, ["svg"])["svg"]
+    return drawing, render_figure(drawing, ["svg"])["svg"]
 
 
 def _many(count: int, noun: str) -> str:

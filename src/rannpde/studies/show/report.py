@@ -10,15 +10,15 @@ from typing import Any
 
 from rannpde.studies.show.analysis import Series, Slope
 from rannpde.studies.show.chapter import Chapter, Table
-from rannpde.studies.show.figures import Drawing, inline
+from rannpde.studies.show.figures import Drawing, inline_svg
 from rannpde.studies.show.markup import bullets, compact, document, machine, table_of
 from rannpde.studies.study import as_data
 
 RATE = -0.5
 """The exponent of Theorem 1."""
-FLAT = -0.1
+FLAT_SLOPE = -0.1
 """A tail whose whole interval lies above this has stopped falling: less than 7 % for a doubled width."""
-WIDE = 1.0
+WIDE_INTERVAL = 1.0
 """Intervals wider than this leave all of -1 to 0 open."""
 
 _METHOD = (
@@ -84,11 +84,11 @@ def _slope_cells(one: Series) -> tuple[str, ...]:
     if slope is None:
         return widths, last, "–", "–", "–", "–", "too few widths"
     start = "not reached" if straight is None else f"N = {straight.first}"
-    there = "–" if straight is None else f"{straight.value:.2f} {interval(straight)}"
-    return widths, last, f"{slope.value:.2f}", interval(slope), start, there, reading(one)
+    there = "–" if straight is None else f"{straight.value:.2f} {interval_text(straight)}"
+    return widths, last, f"{slope.value:.2f}", interval_text(slope), start, there, reading(one)
 
 
-def interval(slope: Slope) -> str:
+def interval_text(slope: Slope) -> str:
     """[low, high]."""
     return f"[{slope.low:.2f}, {slope.high:.2f}]"
 
@@ -99,14 +99,14 @@ def reading(one: Series) -> str:
     if slope is None:
         return "too few widths"
     bend = "" if one.straight_slope is not None else "bends up to the last width; overall "
-    if slope.low > FLAT:
+    if slope.low > FLAT_SLOPE:
         return f"{bend}flat: the width does not limit"
     if slope.contains(RATE):
-        return "interval too wide to tell" if slope.high - slope.low > WIDE else f"{bend}covers -1/2"
+        return "interval too wide to tell" if slope.high - slope.low > WIDE_INTERVAL else f"{bend}covers -1/2"
     return f"{bend}steeper than -1/2" if slope.high < RATE else f"{bend}flatter than -1/2"
 
 
-def render(page: Page) -> str:
+def render_report(page: Page) -> str:
     """The whole page; nothing in it points outside."""
     head = [_head(page), _opening(page), _failures(page), _summary(page)]
     return document(page.title, [*head, *map(_section, page.sections), machine(page.environments)])
@@ -137,7 +137,7 @@ def _opening(page: Page) -> str:
 def _shown(drawing: Drawing, svg: bytes) -> str:
     return (
         f'<figure><div class="wide" tabindex="0" role="group" aria-label="{escape(drawing.name)}">'
-        f"{inline(drawing, svg)}</div><figcaption>{escape(drawing.caption)}</figcaption></figure>"
+        f"{inline_svg(drawing, svg)}</div><figcaption>{escape(drawing.caption)}</figcaption></figure>"
     )
 
 

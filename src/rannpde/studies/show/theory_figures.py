@@ -11,7 +11,7 @@ from rannpde.arrays import Array
 from rannpde.domains import Domain
 from rannpde.network.laws import Gaussian
 from rannpde.plotting.style import COLOURS, MARKERS, style
-from rannpde.studies.show.figures import WIDTH, Drawing, log_axes, log_scale, panels
+from rannpde.studies.show.figures import WIDTH_LABEL, Drawing, log_axes, log_scale, panels
 from rannpde.theory import (
     Estimator,
     best_decay,
@@ -23,12 +23,12 @@ from rannpde.theory import (
 )
 from rannpde.theory.tightness import Measured
 
-WIDTHS = (8, 16, 32, 64, 128, 256, 512)
+FITTED_WIDTHS = (8, 16, 32, 64, 128, 256, 512)
 FIT_SEEDS = 3
 """Fits with heavy-tailed weights scatter by decades: the median of three shows it, and takes seconds."""
-PENALTY = 1e-10
+FITTED_PENALTY = 1e-10
 """Ridge of the fitted networks: small enough not to limit their error here, large enough for heavy-tailed columns."""
-DIMENSIONS = tuple(range(1, 11)) + tuple(range(15, 51, 5))
+GROWTH_DIMENSIONS = tuple(range(1, 11)) + tuple(range(15, 51, 5))
 """Of the panels on growth, whose closed forms hold in every dimension."""
 
 
@@ -50,10 +50,11 @@ def tightness_drawing(choice: Estimator, best: Estimator, domain: Domain) -> Dra
     figure.set_size_inches(6.0, 4.2)
     slope, fitted = _draw_tightness(axes, choice, best, domain)
     unbiased = slope.errors / choice.size(domain)
-    above = [str(n) for n, one, two in zip(WIDTHS, fitted, unbiased, strict=True) if one > two]
+    above = [str(n) for n, one, two in zip(FITTED_WIDTHS, fitted, unbiased, strict=True) if one > two]
     caption = (
         f"u = unit Gaussian, {_subject(choice)}: relative error against width. The unbiased network of Theorem 1 has "
-        f"slope {slope.slope:.3f} ± {slope.halfwidth:.3f} and error {unbiased[-1]:.2g} at N = {WIDTHS[-1]}, where "
+        f"slope {slope.slope:.3f} ± {slope.halfwidth:.3f} and error {unbiased[-1]:.2g} at N = {FITTED_WIDTHS[-1]}, "
+        "where "
         f"least squares on features of the same law has {fitted[-1]:.2g} (median of {FIT_SEEDS} seeds; above the "
         f"unbiased network at N = {', '.join(above) or 'none'})."
     )
@@ -62,7 +63,7 @@ def tightness_drawing(choice: Estimator, best: Estimator, domain: Domain) -> Dra
 
 def _draw_tightness(axes: Axes, choice: Estimator, best: Estimator, domain: Domain) -> tuple[Measured, Array]:
     """The curves, all divided by ‖u‖; returns the measured errors under π and the relative ones of fits under π."""
-    size, widths = choice.size(domain), np.array(WIDTHS)
+    size, widths = choice.size(domain), np.array(FITTED_WIDTHS)
     bound = theorem_bound(choice, domain)
     lines = [("bound, corrected", bound.corrected), ("bound, as printed", bound.printed)]
     for number, (label, constant) in enumerate(lines):
@@ -74,8 +75,10 @@ def _draw_tightness(axes: Axes, choice: Estimator, best: Estimator, domain: Doma
     _unbiased(axes, best, domain, size, 1, "unbiased, best law")
     for number, (label, law) in enumerate([("π", choice.law), ("best law", best.law), ("Gaussian", Gaussian(1.0))], 2):
         fitted[label] = [
-            np.median([fitted_error(choice, domain, n, penalty=PENALTY, law=law, rng=s) for s in range(FIT_SEEDS)])
-            for n in WIDTHS
+            np.median(
+                [fitted_error(choice, domain, n, penalty=FITTED_PENALTY, law=law, rng=s) for s in range(FIT_SEEDS)]
+            )
+            for n in FITTED_WIDTHS
         ]
         axes.plot(
             widths,
@@ -84,7 +87,7 @@ def _draw_tightness(axes: Axes, choice: Estimator, best: Estimator, domain: Doma
             marker=MARKERS[number],
             label=f"fitted, {label}",
         )
-    axes.set_xlabel(WIDTH)
+    axes.set_xlabel(WIDTH_LABEL)
     axes.set_ylabel("relative error")
     log_axes(axes)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -92,7 +95,7 @@ def _draw_tightness(axes: Axes, choice: Estimator, best: Estimator, domain: Doma
 
 
 def _unbiased(axes: Axes, choice: Estimator, domain: Domain, size: float, number: int, label: str) -> Measured:
-    measured = measured_errors(choice, domain, WIDTHS, rng=0)
+    measured = measured_errors(choice, domain, FITTED_WIDTHS, rng=0)
     exact = np.sqrt(float(choice.variance(domain)) / measured.widths) / size
     axes.plot(measured.widths, exact, color=COLOURS[number], lw=1.0, label=f"{label}: exact variance")
     axes.plot(
@@ -132,21 +135,26 @@ def growth_drawing(choice: Estimator) -> Drawing:
     titles = ("λ_a = d/2 + 1/2", "λ_a = d/2 + (π/e) d, as the remark asks")
     steps = []
     for panel, ratio, title in zip(axes, (None, pi / e), titles, strict=True):
-        rows = [growth(d, choice.activation, ratio=ratio) for d in DIMENSIONS]
+        rows = [growth(d, choice.activation, ratio=ratio) for d in GROWTH_DIMENSIONS]
         steps.append((rows[-1].moment - rows[0].moment) / log(10))
         curves = {"corrected bound": "bound", "second moment under π": "moment", "under the best law": "least"}
         for number, (label, name) in enumerate(curves.items()):
             values = [getattr(row, name) / log(10) for row in rows]
-            panel.plot(DIMENSIONS, values, color=COLOURS[number], marker=MARKERS[number], label=label)
+            panel.plot(GROWTH_DIMENSIONS, values, color=COLOURS[number], marker=MARKERS[number], label=label)
         if ratio is not None:
             panel.plot(
-                DIMENSIONS, [row.printed / log(10) for row in rows], color=COLOURS[6], ls=":", label="F(d), printed"
+                GROWTH_DIMENSIONS,
+                [row.printed / log(10) for row in rows],
+                color=COLOURS[6],
+                ls=":",
+                label="F(d), printed",
             )
         panel.set(xlabel="d", ylabel="log₁₀ of N · E|u - u_N|²", title=title)
         panel.legend()
     caption = (
         f"Growth with the dimension for u = exp(-|z|²/2), {choice.activation.name}, normalised ψ of least order. From "
-        f"d = {DIMENSIONS[0]} to {DIMENSIONS[-1]} the second moment under π grows by 10^{steps[0]:.1f} on the left and "
+        f"d = {GROWTH_DIMENSIONS[0]} to {GROWTH_DIMENSIONS[-1]} "
+        f"the second moment under π grows by 10^{steps[0]:.1f} on the left and "
         f"by 10^{steps[1]:.1f} on the right, where the decay that the remark asks for forces a high order of ψ."
     )
     return Drawing("growth", caption, "Logarithms of constants against the dimension.", figure)

@@ -8,17 +8,6 @@ import numpy as np
 
 from rannpde.pde.cells.tuning import CellsTuning
 
-CHANGE_FLOOR = 1e-9
-"""For smaller differences of two iterations a smaller residual no longer implies a smaller error (rounding)."""
-MAX_ROUNDED_ITERATIONS = 3
-"""After this many iterations whose residuals are at rounding level but which still differ, the loop ends."""
-SAME_SOLUTION, MANY_SOLUTIONS = 1e-2, 1e3
-"""Iterations that differ by less approximate one solution; iterations that differ by more than the second number times
-their residuals approximate different solutions."""
-MIN_REDUCTION = 0.9
-"""Two iterations with smaller cells must reduce a residual that fails the check to less than this fraction of it; where
-there is no solution, it stays."""
-
 
 @dataclass(frozen=True)
 class CellsIteration:
@@ -88,9 +77,8 @@ class CellsEstimator:
         change = max([change, *(one for one in at_rounding if np.isfinite(one))])
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
-        return self.tuning.estimator_factor * max(
-            gained, min(change, CHANGE_FLOOR)
-        )  # near rounding, residuals say nothing about errors
+        # near rounding, residuals say nothing about errors
+        return self.tuning.estimator_factor * max(gained, min(change, self.tuning.gain_floor))
 
     def _gain_in_time(self, change: float) -> float:
         """Bound the ratio of the errors of the last two integrations from below.
@@ -105,7 +93,7 @@ class CellsEstimator:
 
     def stagnated(self, agreed: bool) -> bool:
         """Return whether many more cells have not helped: there is no solution, or rounding is reached."""
-        if not agreed and sum(self.at_rounding(one) for one in self.iterations) >= MAX_ROUNDED_ITERATIONS:
+        if not agreed and sum(self.at_rounding(one) for one in self.iterations) >= self.tuning.max_rounded_iterations:
             return True
         first, small = 0, self.iterations[-1].residual <= self.residual_tolerance
         if small:  # differences count from the first two iterations with small residuals on
@@ -130,12 +118,15 @@ class CellsEstimator:
         """
         self.checked_residuals.append(left)
         bound = max(self.tuning.residual_tolerance, 3 * self.tol)
-        stagnant = len(self.checked_residuals) > 2 and left > MIN_REDUCTION * self.checked_residuals[-3]
+        stagnant = (
+            len(self.checked_residuals) > 2 and left > self.tuning.min_check_reduction * self.checked_residuals[-3]
+        )
         return 1.0 if left <= bound or stagnant else max(bound / left, self.tuning.max_threshold_reduction)
 
     def undetermined(self) -> bool:
         """Return whether iterations that all satisfy the equations differ by far more than their residuals."""
         values = [one for one in self.iterations[-3:] if one.residual <= self.residual_tolerance]
         return len(values) == 3 and all(
-            one.difference > max(SAME_SOLUTION, MANY_SOLUTIONS * one.residual) for one in values
+            one.difference > max(self.tuning.same_solution_change, self.tuning.undetermined_ratio * one.residual)
+            for one in values
         )

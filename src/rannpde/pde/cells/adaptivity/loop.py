@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.errors import InputError
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
 from rannpde.pde.cells.adaptivity.marking import refine_marked
 from rannpde.pde.cells.basis.basis import BasisSample
@@ -24,6 +25,8 @@ from rannpde.pde.cells.mesh.initial import (
     graded_towards,
     resolve_guess,
     resolve_holes_and_corners,
+    resolve_layers,
+    resolve_waves,
 )
 from rannpde.pde.cells.mesh.mesh import MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
@@ -32,10 +35,13 @@ from rannpde.pde.cells.stationary.newton import Newton
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import apart, field_sizes, held_out_residual
+from rannpde.pde.residual import field_sizes, held_out_residual, relative_difference
 
+WAVE_TOLERANCE = 1e-2
+"""Waves are resolved at least to this relative accuracy: with less, the phase is lost, and residuals tell nothing."""
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
 
@@ -104,13 +110,18 @@ class CellsLoop:
         self.sizes = np.ones(len(problem.fields))
         self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
         if self.dim < 3:
-            self.threshold = min(
-                self.threshold, self.estimator.residual_tolerance
-            )  # unmarked cells must satisfy the stopping rule
+            # unmarked cells must satisfy the stopping rule
+            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         self.last: DiscreteSolution | None = None
         self.out_of_time = False
         self.best: tuple[DiscreteSolution, float] | None = None
         self.grade_at_crossings = False
+        self.phase = self.stability = 0.0
+        self.turning = 1.0
+        self.system: CellsSystem | None = None
+        # the second derivatives of one field alone, as in Poisson's equation, are coercive whatever the domain
+        orders = {jet.order for term in problem.interior for jet in term.expression.jets}
+        self.may_be_ill_conditioned = orders != {2} or len(problem.fields) > 1
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
@@ -125,6 +136,11 @@ class CellsLoop:
         tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
+        if self.solver is None:
+            tree, self.phase = self._resolve_waves(tree, state)
+            if self.dim == 1:
+                self.turning = turning_amplification(self.problem, state)
+                self.threshold = min(self.threshold, self.tol / self.turning)
         status: Status | None = None
         while status is None:
             try:
@@ -138,6 +154,13 @@ class CellsLoop:
                 if self.last is None:
                     raise
                 status = Status.INTERRUPTED
+            except np.linalg.LinAlgError as error:
+                if self.last is None:
+                    raise InputError(
+                        f"the equations cannot be linearised at the initial guess: {error}; pass rp.Cells(guess={{…}}) "
+                        "with a formula for each field for which every term is finite"
+                    ) from error
+                status = Status.NEWTON
             if status is None:
                 assert self.last is not None
                 before = tree
@@ -157,7 +180,7 @@ class CellsLoop:
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if status is Status.STALLED and best.status is Status.NEWTON:
             status = Status.NEWTON
-        elif status is Status.STALLED and self.estimator.undetermined():
+        elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
         return CellsResult(best, tuple(self.estimator.iterations), estimate, status, self._detail(status, estimate))
 
@@ -165,7 +188,7 @@ class CellsLoop:
         number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
         solution = self.solve(tree, state, number)
         values = solution.network(self.points)
-        change = np.inf if self.last is None else apart(self.last.network(self.points), values)
+        change = np.inf if self.last is None else relative_difference(self.last.network(self.points), values)
         residual = float(solution.indicators.max())
         cells = sum(cell is not None for cell in solution.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])
@@ -177,6 +200,8 @@ class CellsLoop:
         self.last = solution
         self.sizes = self._sizes_of(values)
         estimate = self.estimator.estimate()
+        if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
+            estimate = max(estimate, self.turning * max(whole, self._rounding))
         if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
             self.best = (solution, estimate)
         self.monitor.tell(number, solution.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
@@ -185,10 +210,13 @@ class CellsLoop:
         small = residual <= self.estimator.residual_tolerance
         if solution.rank_deficient and small and number > 1:
             return Status.UNDETERMINED
-        alike = (
-            self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
-        )  # on a line one more iteration is cheap
+        # on a line one more iteration is cheap
+        alike = self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
+        if self.turning > np.finfo(float).eps ** -0.5:  # no residual in floating-point numbers is small enough
+            return Status.UNDETERMINED
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
+        if agree and self._ill_conditioned(solution, whole):
+            return Status.UNDETERMINED
         if agree and not self._fails_residual_check(solution):
             # the earlier ones failed the residual check, or were no better
             if len(self.estimator.checked_residuals) > 1:
@@ -200,17 +228,32 @@ class CellsLoop:
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
 
+    def _ill_conditioned(self, solution: DiscreteSolution, residual: float) -> bool:
+        """Return whether residuals as small as those of a solution change it by more than the tolerance.
+
+        Agreement of two iterations shows nothing then: both have residuals of that size, and often of one sign. A
+        stability constant above 1/√eps, where normal equations have lost all digits, is called ill-conditioned.
+        """
+        if self.system is None or not self.may_be_ill_conditioned:
+            return False
+        response = cell_network(solution.mesh, self.system.perturbed(solution.weights, self.rng, self._checkpoint))
+        sizes = np.sqrt(np.mean(response(self.points) ** 2, axis=0)) / self.sizes
+        self.stability = float(sizes.max())
+        return not self.stability <= max(np.finfo(float).eps ** -0.5, self.tol / max(residual, self._rounding))
+
+    @property
+    def _rounding(self) -> float:
+        """Rounding of the relative residual of second derivatives."""
+        return float(np.finfo(float).eps) * self.degree**2
+
     def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
-        """Return whether iterations that agree fail the residual check; then refine, at crossings of interfaces
-        first."""
+        """Return whether iterations that agree fail the residual check; more cells are marked then."""
         if self.solver is not None:
             return False
-        share = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
-        self.threshold, self.grade_at_crossings = (
-            min(self.threshold, share * float(solution.indicators.max())),
-            self.dim == 2 and share < 1,
-        )
-        return share < 1
+        reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
+        self.threshold = min(self.threshold, reduction * float(solution.indicators.max()))
+        self.grade_at_crossings = self.dim == 2 and reduction < 1
+        return reduction < 1
 
     def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
         """Return the next mesh; where it is almost the previous one, change something else.
@@ -223,8 +266,7 @@ class CellsLoop:
         residual = float(self.last.indicators.max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.best is not None and self.tol < self.best[1] < np.inf
-            # in time integration the steps may differ, in three dimensions cells are expensive, at corners grading
-            # helps
+            # not where time steps may differ, cells are expensive (three dimensions), or grading helps (corners)
             more = differ and self.solver is None and self.dim < 3 and not self._has_corners
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
@@ -244,13 +286,20 @@ class CellsLoop:
         """Return whether hardly any cells were split."""
         return len(tree.leaves) < self.tuning.similar_mesh_ratio * len(before.leaves)
 
+    def _resolve_waves(self, tree: CellNode, state: State) -> tuple[CellNode, float]:
+        """Split cells that do not resolve the waves and layers of the equations linearised at a state."""
+        budget, tol = self.tuning.max_cells[self.dim - 1] // 2, min(self.tol, WAVE_TOLERANCE)
+        if self.dim == 1:
+            tree = resolve_layers(tree, self.problem, state, self.degree, tol)
+        return resolve_waves(tree, self.problem, state, self.degree, tol, budget)
+
     def _graded(self, tree: CellNode) -> CellNode:
         """Grade the mesh towards corners for the wanted accuracy."""
         return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
 
     def _target_reduction(self) -> float:
         """Return the factor by which the largest residual should fall: errors are roughly proportional to it."""
-        known = self.best[1] if self.best is not None else np.inf
+        known = max(self.best[1], np.finfo(float).tiny) if self.best is not None else np.inf
         return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
 
     def _detail(self, status: Status, estimate: float) -> str:
@@ -259,6 +308,12 @@ class CellsLoop:
             known = f"two iterations differ by {estimate:.1e}, " if np.isfinite(estimate) else ""
             count = len(self.estimator.iterations)
             return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
+        amplification = max(self.stability, self.turning)
+        if status is Status.UNDETERMINED and amplification > 1:
+            return (
+                f"the problem is ill-conditioned: the solution may change by {amplification:.1e} times what is left in "
+                "the equations; it is close to a problem with no or many solutions"
+            )
         if status is Status.UNDETERMINED:
             named = self.problem.free_constants
             what = f"a constant in {', '.join(named)}" if named else "a mode of the homogeneous problem"
@@ -284,6 +339,7 @@ class CellsLoop:
         system = CellsSystem(
             self.problem, mesh, self.sizes, weak_outflow, self.factors, seed, checkpoint=self._checkpoint
         )
+        self.system = system
         if self.newton is None:
             weights, rank_deficient = system.solve(state, self._checkpoint)
             steps, status = 1, Status.CONVERGED
@@ -309,7 +365,7 @@ class CellsLoop:
     def _sizes_of(self, values: Array) -> Array:
         """Return the sizes of the fields from values (M, fields); the previous ones where no value is finite."""
         reached = values[np.isfinite(values).all(axis=1)]
-        return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if len(reached) else self.sizes
+        return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if reached.any() else self.sizes
 
     def sample_basis(self) -> BasisSample:
         """Sample a new basis."""

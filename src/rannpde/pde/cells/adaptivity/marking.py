@@ -6,15 +6,14 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
-from rannpde.domains.creases import NONE, Creases
+from rannpde.domains.boundary.creases import NONE, Creases
 from rannpde.pde.cells.mesh.initial import FLAT, axes_of, split_fractions
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
 
-PARALLEL_COSINE, CREASE_LEVELS = 0.9, 2
-"""Cosine of the angle to an axis above which an edge is parallel to it; and how often cells at re-entrant edges of
-solids are split in one iteration: there are many such cells, so that only marked ones are split."""
+PARALLEL_COSINE = 0.9
+"""Cosine of the angle to an axis above which an edge is parallel to it; cells are split across all other axes."""
 
 
 def refine_marked(
@@ -37,7 +36,7 @@ def refine_marked(
     if not splits:
         return tree
     fractions = {leaf: np.full(len(leaf.bounds), 0.5) for leaf in splits}
-    for level in range(CREASE_LEVELS):
+    for level in range(tuning.crease_levels):
         known = set(tree.leaves)
         for leaf in splits:
             splits[leaf], fractions[leaf] = _crease_splits(leaf, creases) or (
@@ -60,8 +59,8 @@ def _crease_splits(leaf: CellNode, creases: Creases) -> tuple[tuple[int, ...], A
     if not near.any():
         return None
     across = np.abs(creases.directions[near]) < PARALLEL_COSINE
-    place = np.average(creases.points[near], axis=0, weights=np.where(across.any(axis=0), across, 1.0))
-    return axes_of(across.any(axis=0)), split_fractions(leaf, place)
+    centre = np.average(creases.points[near], axis=0, weights=np.where(across.any(axis=0), across, 1.0))
+    return axes_of(across.any(axis=0)), split_fractions(leaf, centre)
 
 
 def _unresolved_axes(solution: DiscreteSolution, number: int, sizes: Array, tuning: CellsTuning) -> tuple[int, ...]:

@@ -21,13 +21,13 @@ def gauss_grid(bounds: Array, count: int) -> tuple[Array, Array]:
     ((3, 2), 3.2)
     """
     nodes, weights = _gauss(count)
-    axes, shares = [], []
+    axes, axis_weights = [], []
     for lower, upper in bounds:
         flat = lower == upper
         axes.append(np.array([lower]) if flat else lower + 0.5 * (upper - lower) * (1 + nodes))
-        shares.append(np.ones(1) if flat else 0.5 * weights)
+        axis_weights.append(np.ones(1) if flat else 0.5 * weights)
     grid = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
-    return grid, np.prod([part.ravel() for part in np.meshgrid(*shares, indexing="ij")], axis=0)
+    return grid, np.prod([part.ravel() for part in np.meshgrid(*axis_weights, indexing="ij")], axis=0)
 
 
 @lru_cache(maxsize=64)

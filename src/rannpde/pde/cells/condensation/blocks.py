@@ -16,7 +16,7 @@ BLOCK_SIZE = 32
 """Block size of the QR factorisation that appends rows to a triangular factor."""
 CHOLESKY_CONDITION = 1e-7
 """A Cholesky factor with a smaller reciprocal condition number, for columns of length 1, has at most two correct
-   digits."""
+digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +109,8 @@ def triangular_factor(matrix: Array) -> Array:
 def append_rows(rows: Array, more: Array, pivots: int) -> tuple[Array, Array]:
     """Update the QR factorisation of rows [R | C], R triangular with ``pivots`` columns, by further rows [B | D].
 
-    Return the new [R | C], with R padded by zeros rows where it was incomplete, and the rows that remain in the columns
-    of C alone, as many as were appended.
+    Return the new [R | C], with R padded with zero rows where it was incomplete, and the rows that remain in the
+    columns of C alone, as many as were appended.
     """
     kind = np.result_type(rows, more)
     upper = np.zeros((pivots, rows.shape[1]), dtype=kind, order="F")

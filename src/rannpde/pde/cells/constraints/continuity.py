@@ -55,8 +55,7 @@ class FaceOperator:
 
 @dataclass(frozen=True, eq=False)
 class FluxOperator:
-    """The rows (…, local + 1) of the flux of an equation through a face, seen from one of its cells, with right-hand
-       side.
+    """The rows (…, local + 1) of the flux of an equation through a face, from one of its cells, with right-hand side.
 
     number : of this trace among those of the face; projected, complement : as in ``FaceOperator``
     """

@@ -10,8 +10,8 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Domain
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.basis.quadrature import gauss_grid
 from rannpde.pde.cells.mesh.mesh import Mesh
@@ -116,10 +116,11 @@ class BoundaryPoints:
         if id(side) not in self.first_equal:
             if side not in self.side_bounds:
                 self.side_bounds[side] = (side, self._bounds_of(side))
+            # the side is kept, so that no other can have its identity
             self.first_equal[id(side)] = (
                 side,
                 *self.side_bounds[side],
-            )  # the side is kept, so that no other can have its identity
+            )
         return self.first_equal[id(side)][1:]
 
     def _points(self, side: Side, number: int, boundary: bool) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ circle crosses 0.03."""
 QUADRANTS = np.array([(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)])
 QUADRANT_OFFSET, JUMP_TOLERANCE = 1e-6, 1e-3
 """Distance of the sample points around a crossing, relative to the domain; relative difference of their coefficients
-   that is a jump."""
+that is a jump."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Interfaces:
         """The points of the plane where two flat interfaces cross; with a Laplacian u has a term r² log r there."""
         if {axis for axis, _, _ in self.flat} - {0, 1}:
             return []
-        return list(product(*([place for own, place, _ in self.flat if own == axis] for axis in (0, 1))))
+        return list(product(*([position for own, position, _ in self.flat if own == axis] for axis in (0, 1))))
 
-    def flux_at(self, axis: int, place: float) -> bool:
+    def flux_at(self, axis: int, position: float) -> bool:
         """Return whether a flux jumps across the plane where a coordinate has this value."""
-        return (axis, place, True) in self.flat
+        return (axis, position, True) in self.flat
 
 
 def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
@@ -71,12 +71,12 @@ def interfaces_of(problem: Problem, skipped: int = 0) -> Interfaces:
     symbols = problem.vocabulary.symbols[skipped:]
     bounds = np.asarray(problem.domain.bounds, dtype=float)[skipped:]
     expressions = problem.expressions.values()
-    jumping = set(smooth_places((place for e in expressions for place in e.jumps), symbols))
+    jumping = set(smooth_places((level for e in expressions for level in e.jumps), symbols))
     flat: list[tuple[int, float, bool]] = []
     curved = []
-    for place in interface_places((e.formula for e in expressions), symbols):
-        one = Interface(place, tuple(symbols), place in jumping)
-        axes = [axis for axis, symbol in enumerate(symbols) if symbol in place.free_symbols]
+    for level in interface_places((e.formula for e in expressions), symbols):
+        one = Interface(level, tuple(symbols), level in jumping)
+        axes = [axis for axis, symbol in enumerate(symbols) if symbol in level.free_symbols]
         if len(axes) > 1:
             curved += [one] if one.flux or _crosses_few_edges(one, bounds) else []
         else:
@@ -97,7 +97,9 @@ def _corners(problem: Problem, planes: Sequence[tuple[int, float, bool]]) -> tup
     """
     words, corners = problem.vocabulary, []
     step = QUADRANT_OFFSET * np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
-    for first, second in product(*([place for axis, place, flux in planes if flux and axis == k] for k in (0, 1))):
+    for first, second in product(
+        *([position for axis, position, flux in planes if flux and axis == k] for k in (0, 1))
+    ):
         around = np.array([(first, second)]) + step * QUADRANTS
         if not problem.domain.contains(around).all():
             continue
@@ -127,16 +129,16 @@ def _crosses_few_edges(interface: Interface, bounds: Array) -> bool:
 def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
     """Return where a function of one coordinate changes its sign inside the domain."""
 
-    def value(places: Array) -> Array:
-        points = np.zeros((len(places), len(bounds)))
-        points[:, axis] = places
+    def value(coordinates: Array) -> Array:
+        points = np.zeros((len(coordinates), len(bounds)))
+        points[:, axis] = coordinates
         return interface.value(points)
 
-    places = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN_POINTS)
-    positive = value(places) > 0
+    coordinates = np.linspace(bounds[axis, 0], bounds[axis, 1], SCAN_POINTS)
+    positive = value(coordinates) > 0
     zeros = []
     for k in np.flatnonzero(positive[1:] != positive[:-1]):
-        lower, upper = places[k], places[k + 1]
+        lower, upper = coordinates[k], coordinates[k + 1]
         for _ in range(BISECTIONS):
             middle = 0.5 * (lower + upper)
             lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)

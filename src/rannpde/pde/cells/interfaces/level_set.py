@@ -50,13 +50,13 @@ class Interface:
         Lines through a product Gauss grid are intersected with the interface, along each axis in turn; a point counts
         if the normal of the interface is closest to that axis.
         """
-        nodes, shares = leggauss(count)
+        nodes, gauss_weights = leggauss(count)
         points, weights = [np.empty((0, len(bounds)))], [np.empty(0)]
         for axis in range(len(bounds)):
             rest = [k for k in range(len(bounds)) if k != axis]
             ends = [bounds[k, 0] + 0.5 * (bounds[k, 1] - bounds[k, 0]) * (1 + nodes) for k in rest]
             grid = np.stack([part.ravel() for part in np.meshgrid(*ends, indexing="ij")], axis=1)
-            parts = np.meshgrid(*[0.5 * shares * (bounds[k, 1] - bounds[k, 0]) for k in rest], indexing="ij")
+            parts = np.meshgrid(*[0.5 * gauss_weights * (bounds[k, 1] - bounds[k, 0]) for k in rest], indexing="ij")
             here, lines = self._roots(grid, rest, axis, bounds[axis])
             slopes = np.abs(self.normals(here))
             steepest = slopes.argmax(axis=1) == axis

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
-from rannpde.domains.combined import nearby
 from rannpde.domains.domain import Domain, SpaceTime, is_box
+from rannpde.domains.operations.combined import nearby
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import BoxFace
 
@@ -138,8 +138,8 @@ class CellClipper:
 
         domain = self._domain(np.stack([one, other]))
 
-        def level(share: float) -> float:
-            point = (one + share * (other - one))[None]
+        def level(fraction: float) -> float:
+            point = (one + fraction * (other - one))[None]
             levels = [] if self.plain else [float(domain.level(point)[0])]
             return max(levels + [-sign * float(interface.value(point)[0]) for interface, sign in sides])
 

@@ -17,6 +17,7 @@ from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 from rannpde.pde.problem.problem import Problem
 
 GRADING = 0.25
@@ -29,11 +30,15 @@ tolerance of 1e-4, the grading for 1.5 π left an error of 2e-3, that for 3 π o
 """
 SEARCH_LINES, MIN_NORMAL_COSINE, MIN_FRACTION = 24, 0.5, 1 / 128
 """How curved interfaces are resolved: lines per axis on which the interface is searched for in a cell; smallest cosine
-   of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
-   cells are not split for that."""
+of the angle between its normals and their mean in an initial cell; the fraction of the domain's length below which
+cells are not split for that."""
 GUESS_TOLERANCE = 1e-5
 """The highest Legendre coefficients of a guess in a cell, relative to its size, from which Newton's method still
 converges."""
+MAX_LAYER_LEVELS = 20
+"""How often cells are graded towards an end with a layer: to 4⁻²⁰, the distance of two numbers."""
+WAVE_SAMPLES = 500
+"""Points of the domain at which the wavenumbers of the linearised equations are computed."""
 SIDE_SAMPLES, FLAT = 200, 1e-9
 """Samples of a side from which its bounding box is estimated; a thickness below this, relative to the domain, is zero.
 """
@@ -75,13 +80,13 @@ def first_tree(
     return _refine_while(tree, changes, max_cells)
 
 
-def _longest_first(tree: CellNode, share: float) -> CellNode:
+def _longest_first(tree: CellNode, fraction: float) -> CellNode:
     """Split a box into cells of at most ``share`` of each length, the longest at most twice as long as the shortest.
 
     The longest sides are split first: a plane along a long box would carry the traces of all cells beside it, and they
     would have to be eliminated together.
     """
-    wanted = np.minimum(tree.lengths * share, 2 * share * tree.lengths.min())
+    wanted = np.minimum(tree.lengths * fraction, 2 * fraction * tree.lengths.min())
 
     def longest(leaf: CellNode) -> Array:
         longer = leaf.lengths > wanted * (1 + FLAT)
@@ -92,8 +97,8 @@ def _longest_first(tree: CellNode, share: float) -> CellNode:
 
 def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> CellNode:
     """Split the cells of an interval until polynomials of the given degree approximate a guess."""
-    nodes, shares = leggauss(degree + 1)
-    analysis = legvander(nodes, degree).T * shares * (np.arange(degree + 1)[:, None] + 0.5)
+    nodes, gauss_weights = leggauss(degree + 1)
+    analysis = legvander(nodes, degree).T * gauss_weights * (np.arange(degree + 1)[:, None] + 0.5)
 
     def values(leaf: CellNode) -> Array:
         return state.derivative(leaf.bounds.mean() + 0.5 * leaf.lengths * nodes[:, None], (0,))
@@ -105,6 +110,43 @@ def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> 
         return np.array([bool((beyond > GUESS_TOLERANCE * sizes).any())])
 
     return _refine_while(tree, unresolved, max_cells)
+
+
+def resolve_waves(
+    tree: CellNode, problem: Problem, state: State, degree: int, tol: float, max_cells: int
+) -> tuple[CellNode, float]:
+    """Split cells until functions of a degree resolve the undamped waves of the equations linearised at a state.
+
+    Return the mesh, and the largest phase over one of its cells relative to what is resolved: above 1 where resolving
+    the waves would take more than ``max_cells`` cells.
+    """
+    points = problem.domain.sample(WAVE_SAMPLES, rng=20_071)
+    waves = wavenumbers(problem, state, points)
+    if not waves.any():
+        return tree, 0.0
+    largest, allowed = waves.max(axis=0), resolved_phase(degree, tol)
+
+    def phases(leaf: CellNode) -> Array:
+        inside = ((leaf.bounds[:, 0] <= points) & (points <= leaf.bounds[:, 1])).all(axis=1)
+        return leaf.lengths * (waves[inside].max(axis=0) if inside.any() else largest)
+
+    tree = _refine_while(tree, lambda leaf: phases(leaf) > allowed, max_cells)
+    return tree, max(float(phases(leaf).max()) for leaf in tree.leaves) / allowed
+
+
+def resolve_layers(tree: CellNode, problem: Problem, state: State, degree: int, tol: float) -> CellNode:
+    """Grade the mesh of an interval towards ends at which the equations linearised at a state allow a layer.
+
+    A solution without the layer may satisfy all equations on cells that cannot represent it: an outflow at both ends.
+    """
+    allowed, bounds = resolved_growth(degree, tol), tree.bounds[0]
+    for end, rate in zip(bounds, layer_rates(problem, state), strict=True):
+        levels = 0
+        while rate * min(leaf.lengths[0] for leaf in tree.leaves if end in leaf.bounds[0]) > allowed:
+            tree, levels = graded_towards(tree, [(float(end),)]), levels + 1
+            if levels == MAX_LAYER_LEVELS:
+                break
+    return tree
 
 
 def _flat_interfaces(interfaces: Interfaces, max_cells: int) -> list[tuple[int, float]]:
@@ -171,8 +213,7 @@ def _split_at_sides(tree: CellNode, domain: Domain) -> CellNode:
 
 
 def resolve_holes_and_corners(tree: CellNode, domain: Domain, digits: float, interfaces: Interfaces) -> CellNode:
-    """Refine until no cell contains a whole hole, and grade the mesh towards re-entrant corners and corners of
-       interfaces.
+    """Refine until no cell contains a whole hole, and grade the mesh towards all corners.
 
     digits : the wanted accuracy in binary digits. Near a corner of angle ω a solution behaves like r^(π/ω), and a last
         cell of length h leaves an error of about h^(2π/ω) elsewhere.

@@ -28,8 +28,7 @@ FLAT_FRACTION = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """Quadrature points on the common face of two cells, or on an interface, and polynomials that represent traces on
-       it.
+    """The common face of two cells, or an interface between them: quadrature points, and polynomials for the traces.
 
     axis : the axis normal to the face; arbitrary for a curved interface, whose unit normals are ``normals`` (P, n)
     sides : the points (P, n) in the coordinates of the lower and of the upper cell; they differ on periodic faces only

@@ -17,15 +17,7 @@ from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.residual import apart
-
-ROUNDING_CHANGE = 1e-6
-"""A step that changes the solution by less than this and does not reduce the residual has reached rounding."""
-SHORTEST_STEP = 1 / 64
-"""The line search gives up below this step length."""
-ASYMPTOTIC_CHANGE, SAFETY_FACTOR = 0.3, 10.0
-"""Larger changes are outside the asymptotic regime and do not determine κ; the factor by which κ may grow between
-meshes."""
+from rannpde.pde.residual import relative_difference
 
 
 class Newton:
@@ -49,7 +41,7 @@ class Newton:
         if not first:
             still = (0,) * self.points.shape[1]
             old, new = (one.derivative(self.points, still) for one in (state, cell_network(system.mesh, weights)))
-            before = apart(old, new)
+            before = relative_difference(old, new)
             if self._negligible_next_step(before):
                 return weights, 1, Status.CONVERGED, rank_deficient
         for step in range(2, self.tuning.max_newton_steps + 1):
@@ -62,21 +54,22 @@ class Newton:
             except np.linalg.LinAlgError:
                 return weights, step, Status.NEWTON, rank_deficient
             length, norm = 1.0, system.norm(weights)
-            while length >= SHORTEST_STEP and not system.norm(weights.moved_towards(aim, length)) < norm * (
-                1 - 1e-4 * length
+            shortest = self.tuning.newton_shortest_step
+            while length >= shortest and not (
+                system.norm(weights.moved_towards(aim, length)) < norm * (1 - 1e-4 * length)
             ):
                 length /= 2
-            if length < SHORTEST_STEP:
-                arrived = weights.distance(aim) < ROUNDING_CHANGE
+            if length < shortest:
+                arrived = weights.distance(aim) < self.tuning.newton_rounding
                 return weights, step, Status.CONVERGED if arrived else Status.NEWTON, rank_deficient
             trial = weights.moved_towards(aim, length)
             change, weights = weights.distance(trial), trial
             if length < 1.0:
                 before = np.inf
                 continue
-            if change < ROUNDING_CHANGE and change > 0.3 * before:  # rounding
+            if change < self.tuning.newton_rounding and change > 0.3 * before:  # rounding
                 return weights, step, Status.CONVERGED, rank_deficient
-            if ROUNDING_CHANGE < before < ASYMPTOTIC_CHANGE:
+            if self.tuning.newton_rounding < before < self.tuning.newton_asymptotic_change:
                 self.quadratic_constant = max(
                     change / before**2, self.quadratic_constant if np.isfinite(self.quadratic_constant) else 0.0
                 )
@@ -87,4 +80,7 @@ class Newton:
 
     def _negligible_next_step(self, change: float) -> bool:
         """Return whether the step after one with this change would be negligible."""
-        return change < ASYMPTOTIC_CHANGE and SAFETY_FACTOR * self.quadratic_constant * change**2 < 0.1 * self.tol
+        return (
+            change < self.tuning.newton_asymptotic_change
+            and self.tuning.newton_safety_factor * self.quadratic_constant * change**2 < 0.1 * self.tol
+        )

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.sides import Side
+from rannpde.domains.boundary.sides import Side
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
 from rannpde.pde.cells.condensation.dissection import solve_traces
@@ -56,6 +56,14 @@ class Given(Protocol):
     def slopes(self, jet: Jet, points: Array) -> Array:
         """Return the derivatives (P, count) of the jet with respect to the numbers."""
         ...
+
+
+class NoLinearisation(np.linalg.LinAlgError):
+    """A term is not finite where it is linearised: a root, a logarithm or a quotient leaves its domain there."""
+
+    def __init__(self, term: str) -> None:
+        super().__init__(f"the term {term!r} is not finite where it is linearised")
+        self.term = term
 
 
 class CellsSystem:
@@ -104,6 +112,7 @@ class CellsSystem:
         )
         self.collocations = collocation_points(problem, mesh, np.random.default_rng(seed), checkpoint)
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
+        self.noise: list[list[Array]] | None = None
 
     # -------------------------------------------------------------------------------------------------------- rows
 
@@ -153,6 +162,8 @@ class CellsSystem:
                 continue
             size = self.sizes[self.problem.fields.index(jet.field)]
             natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
+        if not (np.isfinite(natural) and np.isfinite(value).all()):
+            raise NoLinearisation(collocation.term.name)
         return np.broadcast_to(value, len(collocation.points)), partials, max(natural, 1e-300)
 
     def _weight(self, collocation: CollocationPoints, number: int) -> float:
@@ -182,7 +193,8 @@ class CellsSystem:
         if cell is None:
             return None
         functions = cell.functions
-        blocks, roots = [], []
+        blocks: list[Array] = []
+        roots: list[Array] = []
         flows: Flows = {}
         for collocation in self.collocations[number]:
             jets = self._jets_at(collocation, number, linearisation)
@@ -197,7 +209,10 @@ class CellsSystem:
                 if self.weak_outflow[number]
                 else root
             )
-            blocks.append(self._block(collocation, root, jets, value, partials, functions))
+            block = self._block(collocation, root, jets, value, partials, functions)
+            if self.noise is not None:
+                block[:, -1] = root * natural * self.noise[number][len(blocks)]
+            blocks.append(block)
             roots.append(root)
         self.roots[number] = roots
         flux_operator = self._flux_operators(number, cell, linearisation)
@@ -226,8 +241,8 @@ class CellsSystem:
 
     @property
     def rhs(self) -> int:
-        """Number of right-hand sides: one, and one for each number of the given unknowns."""
-        return 1 + (0 if self.given is None else self.given.count)
+        """Number of right-hand sides: one, one for each number of the given unknowns, and one for a perturbation."""
+        return 1 + (0 if self.given is None else self.given.count) + (self.noise is not None)
 
     def _jets_at(
         self, collocation: CollocationPoints, number: int, linearisation: JetTable | Weights
@@ -298,6 +313,20 @@ class CellsSystem:
         return [
             Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every
         ], rank_deficient
+
+    def perturbed(self, weights: Weights, rng: np.random.Generator, checkpoint: Callable[[], None]) -> Weights:
+        """Return the change of the weights under a random residual: independent standard normal numbers at all points,
+        relative to the natural size of each term.
+
+        Its size is the factor by which the linearised problem amplifies residuals, an estimate of its stability
+        constant: white noise has a component along the left singular vector of the smallest singular value, however
+        smooth or rough that is.
+        """
+        self.noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
+        try:
+            return self.solve_all(weights, checkpoint)[0][-1]
+        finally:
+            self.noise = None
 
     def norm(self, weights: Weights) -> float:
         """Return the norm of all rows at these weights, scaled as in the last solve; infinite where it is not

@@ -17,8 +17,7 @@ from rannpde.pde.cells.mesh.initial import first_tree
 from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution, Weights, cell_network
-from rannpde.pde.cells.time.integrator import CellIntegrator, IntegrationResult, StagePath
-from rannpde.pde.cells.time.radau import RadauStages
+from rannpde.pde.cells.time.integrator import CellIntegrator, IntegrationResult
 from rannpde.pde.cells.time.rows import measured_series
 from rannpde.pde.cells.time.space import SpaceSystem
 from rannpde.pde.cells.time.trajectory import CellTrajectory
@@ -26,17 +25,13 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.time.tableau import RadauTableau, radau_tableau
+from rannpde.pde.time.trajectory import StageTrajectory
 
 MIN_TIMES = 4
 """A position must be measured at this many times for time integration to use the data."""
 TIME_SLACK = 1e-9
 """Fraction of the time interval by which measurements may begin late or end early."""
-PILOT_LEVEL = 2
-"""A pilot integration with 2 to this many steps estimates the sizes of the fields before the first iteration."""
-MAX_PILOT_STEPS = 24
-"""Limit on its steps, where corrections converge for short steps only."""
-FIRST_STEP_ORDER = 1.25
-"""Order of the ratio of error to allowed error in the first step where initial and boundary values are incompatible."""
 MIN_FIELD_SIZE = 1e-8
 """A field smaller than this fraction of the largest one is zero."""
 
@@ -200,13 +195,13 @@ class CellIntegration:
         cells = sum(cell is not None for cell in mesh.cells)
         in_thirds = number % 2 == 0
         integrator = CellIntegrator(
-            system, self._stages(tol), tol, self.tuning, checkpoint,
+            system, self._tableau(tol), tol, self.tuning, checkpoint,
             on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
             stop=lambda: self.monitor.exhausted and last is None,
             segments=3 if in_thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)
-        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)) / FIRST_STEP_ORDER)
+        deeper = ceil(log2(max(1.0, self.first_step_excess / tol)) / self.tuning.incompatible_start_order)
         result = integrator.run(start, self._vector(system, 1)[0], max(0, self.level + min(3, deeper) - in_thirds))
         self.level, self.first_step_excess = (
             max(self.tuning.first_step_level, result.level + in_thirds),
@@ -218,8 +213,8 @@ class CellIntegration:
             result.condition_residuals, result.losses, len(result.path.times) - 1, result.status, result.rank_deficient,
         )  # fmt: skip
 
-    def _stages(self, tol: float) -> RadauStages:
-        return RadauStages.radau(3 if tol > self.tuning.five_stage_tolerance else 5)
+    def _tableau(self, tol: float) -> RadauTableau:
+        return radau_tableau(3 if tol > self.tuning.five_stage_tolerance else 5)
 
     def _tolerance(self, residual: float | None) -> float:
         """Return the tolerance of a step: loose while space is not resolved, then tighter in every iteration.
@@ -240,8 +235,10 @@ class CellIntegration:
         plain = SpaceSystem(self.problem, mesh, sizes, self.factors, seed)
         begin, rates = self._vector(plain, 0)[0], self._vector(plain, 1)[0]
         norms = plain.norms(begin)
-        integrator = CellIntegrator(plain, RadauStages.radau(1), self.tuning.max_step_tolerance, self.tuning)
-        result = integrator.run(begin, rates, PILOT_LEVEL, fixed=True, max_steps=MAX_PILOT_STEPS)
+        integrator = CellIntegrator(plain, radau_tableau(1), self.tuning.max_step_tolerance, self.tuning)
+        result = integrator.run(
+            begin, rates, self.tuning.pilot_level, fixed=True, max_steps=self.tuning.max_pilot_steps
+        )
         if result.status is Status.CONVERGED and np.isfinite(result.path.vectors).all():
             norms = np.sqrt(np.mean(plain.norms(result.path.vectors) ** 2, axis=0))
         return np.where(norms > 0, norms, norms.max()) if norms.max() > 0 else sizes
@@ -264,7 +261,7 @@ class CellIntegration:
         """
         tol = self.tuning.time_error_share * self.tol
         system = SpaceSystem(self.problem, mesh, np.maximum(sizes, MIN_FIELD_SIZE * sizes.max()), self.factors, seed)
-        integrator = CellIntegrator(system, self._stages(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
+        integrator = CellIntegrator(system, self._tableau(tol), tol, self.tuning, stop=lambda: self.monitor.exhausted)
         start, rates = self._vector(system, 0)[0], self._vector(system, 1)[0]
         path = integrator.run(start, rates, self.level).path
         changes = []
@@ -277,11 +274,11 @@ class CellIntegration:
             if len(integrator.lengths) == len(path.times) - 1:
                 vectors = integrator.along_steps(twin, begin, faster)
                 changes.append(
-                    StagePath(path.stages, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
+                    StageTrajectory(path.tableau, path.times, (vectors - path.vectors) / size, (faster - rates) / size)
                 )
         return self._network(system, path, *changes)
 
-    def _network(self, system: SpaceSystem, *paths: StagePath) -> CellTrajectory:
+    def _network(self, system: SpaceSystem, *paths: StageTrajectory) -> CellTrajectory:
         """Return the trajectory of paths with the same steps: the fields of the first, then those of the others."""
         first, fields = paths[0], len(self.orders)
         vectors = [self._with_rates(path) for path in paths]
@@ -291,17 +288,17 @@ class CellIntegration:
             cells.append(np.moveaxis(every, 2, 0).reshape(-1, len(every) * fields * len(paths)))
         network = cell_network(system.mesh, Weights(tuple(cells), ()))
         orders = tuple(self.orders.values()) * len(paths)
-        return CellTrajectory(network, first.times, len(first.stages), orders, system.end)
+        return CellTrajectory(network, first.times, len(first.tableau), orders, system.end)
 
-    def _with_rates(self, path: StagePath) -> Array:
+    def _with_rates(self, path: StageTrajectory) -> Array:
         """Return all vectors of a path, followed by ∂_t at the start of each step where a field is of second order."""
-        vectors, stages = path.vectors, len(path.stages)
+        vectors, stages = path.vectors, len(path.tableau)
         if max(self.orders.values()) > 1:
             lengths = np.diff(path.times)
             rates = [path.rates]
             for step in range(len(lengths) - 1):
                 own = vectors[1 + step * stages : 1 + (step + 1) * stages] - vectors[step * stages]
-                rates.append(path.stages.derivative[-1] @ own / lengths[step])
+                rates.append(path.tableau.derivative[-1] @ own / lengths[step])
             vectors = np.concatenate([vectors, rates])
         return vectors
 

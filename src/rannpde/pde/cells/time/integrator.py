@@ -12,25 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.time.radau import RadauStages, differentiation, to_legendre
 from rannpde.pde.cells.time.space import SpaceSystem, StageFactor
-from rannpde.pde.cells.time.step_control import MAX_LEVEL, CellStepController, CellTrialStep
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.monitor import Status
+from rannpde.pde.time.control import DEEPEST_LEVEL, DyadicController, FactorCache, TrialStep
+from rannpde.pde.time.tableau import (
+    LEAST_RATIO,
+    RadauTableau,
+    lagrange_matrix,
+    legendre_transform,
+    truncation_estimate,
+)
+from rannpde.pde.time.trajectory import StageTrajectory
 
-
-@dataclass(frozen=True, eq=False)
-class StagePath:
-    """The result of time integration: times (K + 1,) of its steps, and vectors (1 + K s, total) at the start and all
-    stages.
-
-    rates (total,) : ∂_t at the start, for fields of second order in time
-    """
-
-    stages: RadauStages
-    times: Array
-    vectors: Array
-    rates: Array
+StepData = tuple[Array, list[list[Array]]]
+"""The stages of a step, and the partial derivatives that its factorisations were made from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,7 @@ class IntegrationResult:
     level, excess : the level of the first step, and its error divided by the allowed error
     """
 
-    path: StagePath
+    path: StageTrajectory
     status: Status
     equation_residuals: Array
     condition_residuals: Array
@@ -76,7 +72,7 @@ class CellIntegrator:
     def __init__(
         self,
         system: SpaceSystem,
-        stages: RadauStages,
+        tableau: RadauTableau,
         tol: float,
         tuning: CellsTuning,
         checkpoint: Callable[[], None] = lambda: None,
@@ -84,11 +80,11 @@ class CellIntegrator:
         stop: Callable[[], bool] = lambda: False,
         segments: int = 1,
     ) -> None:
-        self.system, self.stages, self.tol, self.tuning = system, stages, tol, tuning
+        self.system, self.tableau, self.tol, self.tuning = system, tableau, tol, tuning
         self.checkpoint, self.on_step, self.stop, self.segments = checkpoint, on_step, stop, segments
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
-        self.cached_factors: dict[float, CachedFactors] = {}
+        self.cached_factors = FactorCache[CachedFactors](self.tuning.max_cached_factors)
         self.lengths: list[float] = []
         clocks = {f: max(t.expression.order(f, 0) for t in system.terms) for f in system.problem.fields}
         self.differential = np.array([clocks[name] > 0 for name in system.problem.fields])
@@ -113,9 +109,10 @@ class CellIntegrator:
         self.times, self.vectors, self.rates = [self.system.start], [start[None]], rates
         # non-linear problems need new factorisations in any case
         patience = self.tuning.steps_per_factor if self.linear else 1
-        control = CellStepController(
-            self.span, self.segments, level, self.tol, len(self.stages) + 1, self.tuning, fixed, patience
-        )
+        control = DyadicController[StepData](
+            self.span, self.segments, level, self.tol, len(self.tableau) + 1,
+            wait=self.tuning.steps_per_factor, futile=self.tuning.spatial_error_ratio, fixed=fixed, patience=patience,
+        )  # fmt: skip
         first: tuple[int, float] | None = None
         status = Status.CONVERGED
         try:
@@ -129,18 +126,17 @@ class CellIntegrator:
                     control.corrections_failed()
                     continue
                 error = self._error(states[0], stages, control.position == 0)
-                trial = control.decide(
-                    CellTrialStep(control.level, control.position, stages, error, self.cached_factors[h].partials)
-                )
+                data = stages, self.cached_factors[h].partials
+                trial = control.decide(TrialStep(control.level, control.position, error, data))
                 if trial is None:
                     continue
                 allowed = control.allowed(trial.level, trial.position)
                 if trial.error > allowed and not fixed:
-                    tails = self._last_coefficients(states[0], trial.stages) * (self.tol / allowed)
+                    tails = self._last_coefficients(states[0], trial.payload[0]) * (self.tol / allowed)
                     self.missed = np.maximum(self.missed, tails)
                 first = (trial.level, trial.error / allowed) if first is None else first
                 control.level = trial.level
-                states = self._accept(trial.stages, trial.partials, states, time, control.length)
+                states = self._accept(*trial.payload, states, time, control.length)
                 control.advance(trial)
                 self.on_step(len(self.times) - 1, self.times[-1])
                 if self.stop() and control.left:
@@ -158,23 +154,23 @@ class CellIntegrator:
         Fields without ∂_t (algebraic variables) are extrapolated from the stages alone.
         """
         if len(self.vectors) == 1:
-            return np.tile(self.vectors[0], (len(self.stages), 1))
-        at = 1 + self.stages.nodes * h / (self.times[-1] - self.times[-2])
-        new = differentiation(self.stages.nodes, at, 0) @ self.vectors[-1]
-        nodes = np.append(0.0, self.stages.nodes)
+            return np.tile(self.vectors[0], (len(self.tableau), 1))
+        at = 1 + self.tableau.nodes * h / (self.times[-1] - self.times[-2])
+        new = lagrange_matrix(self.tableau.nodes, at, 0) @ self.vectors[-1]
+        nodes = np.append(0.0, self.tableau.nodes)
         every = np.concatenate([self.vectors[-2][-1:], self.vectors[-1]])
         differential = np.append(
             self.differential[self.system.field], np.zeros(self.system.total - self.system.inner, dtype=bool)
         )
-        new[:, differential] = differentiation(nodes, at, 0) @ every[:, differential]
+        new[:, differential] = lagrange_matrix(nodes, at, 0) @ every[:, differential]
         return new
 
     def _result(self, rates: Array, status: Status, first: int, excess: float) -> IntegrationResult:
         passed = max(self.times[-1] - self.system.start, 1e-300)
         if len(self.times) == 1:  # no step was accepted: return the initial values
-            self.times.append(self.system.start + self.span / 2**MAX_LEVEL)
-            self.vectors.append(np.tile(self.vectors[0], (len(self.stages), 1)))
-        path = StagePath(self.stages, np.array(self.times), np.concatenate(self.vectors), rates)
+            self.times.append(self.system.start + self.span / 2**DEEPEST_LEVEL)
+            self.vectors.append(np.tile(self.vectors[0], (len(self.tableau), 1)))
+        path = StageTrajectory(self.tableau, np.array(self.times), np.concatenate(self.vectors), rates)
         losses: dict[str, float] = {}
         sizes: dict[str, int] = {}
         for rows in self.system.rows:
@@ -203,7 +199,7 @@ class CellIntegrator:
         """Return ∂_t^k of the fields at the stages for k = 0, …, the order of the problem in time."""
         derivatives = [stages]
         for state in states[: self.system.order]:
-            derivatives.append(self.stages.derivative @ (derivatives[-1] - state) / h)
+            derivatives.append(self.tableau.derivative @ (derivatives[-1] - state) / h)
         return derivatives
 
     def _stages(self, h: float, time: float, states: list[Array]) -> Array | None:
@@ -214,22 +210,21 @@ class CellIntegrator:
             stages = self._simplified_newton(cached, time, h, states, guess)
             if stages is not None:
                 return stages
-            del self.cached_factors[h]
-        while len(self.cached_factors) >= MAX_CACHED:  # the oldest are dropped before a new one is allocated
-            del self.cached_factors[next(iter(self.cached_factors))]
+            self.cached_factors.drop(h)
+        self.cached_factors.make_room()
         cached = self.cached_factors[h] = self._factorised(time, h, states, guess)
         stages = self._simplified_newton(cached, time, h, states, guess)
         if stages is None:
-            del self.cached_factors[h]
+            self.cached_factors.drop(h)
         return stages
 
     def _factorised(self, time: float, h: float, states: list[Array], guess: Array) -> CachedFactors:
-        middle = len(self.stages) // 2
+        middle = len(self.tableau) // 2
         orders = [part[middle : middle + 1] for part in self._orders(guess, states, h)]
-        partials = self.system.linearised(time + h * self.stages.nodes[middle], orders)
+        partials = self.system.linearised(time + h * self.tableau.nodes[middle], orders)
         if not all(np.isfinite(part).all() for own in partials for part in own):
             return CachedFactors([], [])
-        shifts = [self.stages.shift(k) / h for k in range(len(self.stages.values))]
+        shifts = [self.tableau.shift(k) / h for k in range(self.tableau.distinct)]
         factors = [self.system.factor(partials, shift, self.checkpoint) for shift in shifts]
         self.rank_deficient = self.rank_deficient or any(factor.factor.rank_deficient for factor in factors)
         return CachedFactors(partials, factors)
@@ -237,7 +232,7 @@ class CellIntegrator:
     def _simplified_newton(
         self, cached: CachedFactors, time: float, h: float, states: list[Array], guess: Array
     ) -> Array | None:
-        times, stages, before = time + h * self.stages.nodes, guess, np.inf
+        times, stages, before = time + h * self.tableau.nodes, guess, np.inf
         if not cached.factors:
             return None
         goal, tuning = self.tuning.correction_tolerance * self.tol, self.tuning
@@ -248,7 +243,7 @@ class CellIntegrator:
                 return None
             change = self._correction(self.system, cached, equation_residuals, face_residuals)
             size = float(self.system.norms(change).max())
-            if not np.isfinite(size) or size > MAX_CORRECTION:
+            if not np.isfinite(size) or size > tuning.max_correction:
                 return None
             stages = stages + change
             rate = size / before if step else cached.rate
@@ -256,7 +251,7 @@ class CellIntegrator:
                 cached.rate = rate
             if size <= CORRECTION_FLOOR or (rate is not None and rate < 1 and size * rate / (1 - rate) < goal):
                 return stages
-            if step and (size > tuning.slowest_contraction * before or size * size / before > MAX_CORRECTION):
+            if step and (size > tuning.slowest_contraction * before or size * size / before > tuning.max_correction):
                 return stages if size < goal else None
             before = size
         return None
@@ -269,11 +264,11 @@ class CellIntegrator:
         face_residuals: list[list[Array]],
     ) -> Array:
         """Return the correction (s, total) of the stages for these residuals."""
-        change = np.zeros((len(self.stages), system.total))
+        change = np.zeros((len(self.tableau), system.total))
         for k, factor in enumerate(cached.factors):
-            own = [self.stages.to_eigenbasis(k, part) for part in equation_residuals]
-            gaps = [[self.stages.to_eigenbasis(k, part) for part in segments] for segments in face_residuals]
-            change += self.stages.from_eigenbasis(k, system.correction(factor, own, gaps))
+            own = [self.tableau.to_eigenbasis(k, part) for part in equation_residuals]
+            gaps = [[self.tableau.to_eigenbasis(k, part) for part in segments] for segments in face_residuals]
+            change += self.tableau.from_eigenbasis(k, system.correction(factor, own, gaps))
         return change
 
     def along_steps(self, system: SpaceSystem, start: Array, rates: Array) -> Array:
@@ -289,7 +284,7 @@ class CellIntegrator:
             if cached is None:
                 cached = self.cached_factors[h] = self._factorised(time, h, before, own)
             stages = own + (states[0] - before[0])
-            residuals = system.residuals(time + h * self.stages.nodes, self._orders(stages, states, h))
+            residuals = system.residuals(time + h * self.tableau.nodes, self._orders(stages, states, h))
             stages = stages + self._correction(system, cached, *residuals)
             orders, old = self._orders(stages, states, h), self._orders(own, before, h)
             states, before = ([part[k][-1] for k in range(len(states))] for part in (orders, old))
@@ -302,30 +297,30 @@ class CellIntegrator:
         The decay is not relied on in the first step: where initial and boundary values are incompatible, a field may
         behave like √t, whose neglected coefficients amount to a quarter of the last one.
         """
-        nodes = np.append(0.0, self.stages.nodes)
+        nodes = np.append(0.0, self.tableau.nodes)
         worst = 0.0
         every = np.concatenate([state[None], stages])
         for differential in (True, False):
             chosen = self.differential == differential
             if not chosen.any() or (not differential and len(nodes) < 3):
                 continue
-            series = to_legendre(nodes if differential else nodes[1:]) @ (every if differential else stages)
-            sizes = np.maximum(self.system.norms(series)[:, chosen], 1e-300)
+            series = legendre_transform(nodes if differential else nodes[1:]) @ (every if differential else stages)
+            sizes = self.system.norms(series)[:, chosen]
             earlier = sizes[-3:-1].max(axis=0) if len(sizes) > 3 else sizes[-2]
-            next_coefficient = sizes[-1] * np.clip(sizes[-1] / earlier, 0.25 if first else 0.02, 1.0)
+            next_coefficient = truncation_estimate(sizes[-1], earlier, 0.25 if first else LEAST_RATIO)
             worst = max(worst, float(next_coefficient.max()))
         return worst
 
     def _last_coefficients(self, state: Array, stages: Array) -> Array:
         """Return the last Legendre coefficient of a step, by leaf."""
-        series = to_legendre(np.append(0.0, self.stages.nodes))[-1] @ np.concatenate([state[None], stages])
+        series = legendre_transform(np.append(0.0, self.tableau.nodes))[-1] @ np.concatenate([state[None], stages])
         return self.system.sizes_by_cell(series)
 
     def _accept(
         self, stages: Array, partials: list[list[Array]], states: list[Array], time: float, h: float
     ) -> list[Array]:
         orders = self._orders(stages, states, h)
-        left = self.system.residuals(time + h * self.stages.nodes, orders)[0]
+        left = self.system.residuals(time + h * self.tableau.nodes, orders)[0]
         self._record(time + h - self.system.start, h, left, partials)
         self.times.append(time + h)
         self.lengths.append(h)
@@ -345,9 +340,9 @@ class CellIntegrator:
             scale = system.weight(rows) / system.natural(rows, own, 1 / passed)
             squares = np.square(values).mean(axis=0)
             self.squares[rows.term.name] += h * float(squares.sum())
-            share = rows.weights * squares * scale**2
+            scaled_squares = rows.weights * squares * scale**2
             for cell_rows in rows.by_cell:
-                part = share[cell_rows.rows]
+                part = scaled_squares[cell_rows.rows]
                 now[cell_rows.cell] += part.sum()
                 if rows.normals[cell_rows.rows].any():
                     aside[cell_rows.cell] += part @ rows.normals[cell_rows.rows]
@@ -357,12 +352,8 @@ class CellIntegrator:
         self.condition_residuals += h * np.sqrt(aside)
         larger = now > self.largest
         self.largest[larger] = now[larger]
-        self.worst[larger] = 1 + (len(self.times) - 1) * len(self.stages)
+        self.worst[larger] = 1 + (len(self.times) - 1) * len(self.tableau)
 
 
-MAX_CACHED = 3
-"""Number of step lengths whose factorisations are cached: those between which the controller alternates."""
 CORRECTION_FLOOR = 1e-14
 """Corrections below this, relative to the fields, are rounding."""
-MAX_CORRECTION = 1e8
-"""A correction larger than this multiple of the fields means divergence."""

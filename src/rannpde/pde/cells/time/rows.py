@@ -10,8 +10,8 @@ import sympy
 from scipy.interpolate import make_interp_spline
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Box, SpaceTime
-from rannpde.domains.sides import FlatSide, Side
 from rannpde.pde.cells.constraints.points import BoundaryPoints
 from rannpde.pde.cells.mesh.mesh import Mesh
 from rannpde.pde.problem.problem import Problem

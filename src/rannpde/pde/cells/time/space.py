@@ -87,9 +87,9 @@ class SpaceSystem:
                 for leaf, cell in zip(mesh.tree.leaves, mesh.cells, strict=True)
             ]
         )
-        shares = volumes / volumes.sum()
+        volume_fractions = volumes / volumes.sum()
         repeats = [count * width for width in self.functions]
-        self.shares = np.repeat(shares, repeats)
+        self.volume_fractions = np.repeat(volume_fractions, repeats)
         self.field = np.concatenate([np.repeat(np.arange(count), width) for width in self.functions])
 
     def like(self, problem: Problem) -> SpaceSystem:
@@ -133,7 +133,7 @@ class SpaceSystem:
 
     def norms(self, vectors: Array) -> Array:
         """Return root mean squares over space, relative to the sizes of the fields: (…, fields)."""
-        squares = np.square(vectors[..., : self.inner]) * self.shares
+        squares = np.square(vectors[..., : self.inner]) * self.volume_fractions
         sums = [squares[..., self.field == n].sum(axis=-1) for n in range(len(self.sizes))]
         return np.sqrt(np.stack(sums, axis=-1)) / self.sizes
 
@@ -148,7 +148,7 @@ class SpaceSystem:
         total)."""
         fields, count = self.problem.fields, len(weights[0])
         values = {jet: np.empty((count, len(rows.weights))) for jet in rows.term.expression.jets}
-        places = {
+        positions = {
             jet: (rows.columns.index(fields.index(jet.field)), rows.indices.index(jet.index[1:])) for jet in values
         }
         chosen = list(rows.columns)
@@ -156,13 +156,13 @@ class SpaceSystem:
             own = self.cell_weights(weights[0], cell_rows.cell)[:, chosen]
             every = own.reshape(-1, own.shape[2]) @ cell_rows.tables.T
             every = every.reshape(count, len(chosen), len(rows.indices), -1)
-            for jet, (column, number) in places.items():
+            for jet, (column, number) in positions.items():
                 if jet.index[0] == 0:
                     values[jet][:, cell_rows.rows] = every[:, column, number]
                 else:
                     part = self.cell_weights(weights[jet.index[0]], cell_rows.cell)[:, chosen[column]]
                     values[jet][:, cell_rows.rows] = part @ cell_rows.table(number).T
-        return {jet: values.ravel() for jet, values in values.items()}
+        return {jet: value.ravel() for jet, value in values.items()}
 
     # --------------------------------------------------------------------------------------------------------- rows
 

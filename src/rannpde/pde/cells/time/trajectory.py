@@ -13,7 +13,7 @@ from rannpde.errors import FileError
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
 from rannpde.pde.cells.network import CellNetwork, unpack_cells
-from rannpde.pde.cells.time.radau import RadauStages, differentiation
+from rannpde.pde.time.tableau import lagrange_matrix, radau_tableau
 
 MAX_STAGES = 9
 """Limit on the stages in a file."""
@@ -96,15 +96,15 @@ class CellTrajectory:
         """Return the factors (M, nodes, fields) of the values at the nodes of the steps."""
         length = np.diff(self.times)[steps]
         at = (times - self.times[steps]) / length
-        nodes = np.append(0.0, RadauStages.radau(self.stages).nodes)
-        flux_operator = differentiation(nodes, at, order)
-        parts = [np.pad(differentiation(nodes[1:], at, order), ((0, 0), (1, 0))), flux_operator]
+        nodes = np.append(0.0, radau_tableau(self.stages).nodes)
+        flux_operator = lagrange_matrix(nodes, at, order)
+        parts = [np.pad(lagrange_matrix(nodes[1:], at, order), ((0, 0), (1, 0))), flux_operator]
         # Hermite interpolation: a polynomial with slope 1 at the start and zeros at all nodes matches the initial rate
         if max(self.orders) > 1:
             bend = np.polynomial.Polynomial.fromroots(nodes)
             bend = bend / bend.deriv()(0.0)
             slope = bend.deriv(order)(at) if order else bend(at)
-            hermite = flux_operator - slope[:, None] * differentiation(nodes, np.zeros(1), 1)
+            hermite = flux_operator - slope[:, None] * lagrange_matrix(nodes, np.zeros(1), 1)
             parts = [np.pad(part, ((0, 0), (0, 1))) for part in parts]
             parts.append(np.column_stack([hermite, slope * length]))
         chosen = [parts[min(2, own)] for own in self.orders]

@@ -1,0 +1,1 @@
+"""Benchmarks, run from the root of the repository: the public table, other libraries, ratios. No part of the wheel."""

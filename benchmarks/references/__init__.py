@@ -1,0 +1,1 @@
+"""How the reference solutions and coefficients of the cases were computed, with the convergence tables."""

@@ -1,1 +1,0 @@
-"""Classical solvers that stand beside ours in the same run, and compute the truths with finer grids."""

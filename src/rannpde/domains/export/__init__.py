@@ -1,0 +1,1 @@
+"""Domains as pictures and files: outlines, fillings by simplices, VTK."""

@@ -1,0 +1,34 @@
+"""The empirical numbers of identification, in one place, each with its unit and reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class IdentificationSettings:
+    """Outer iterations, their tolerances, and the checks of a result.
+
+    first_tolerance : relative L² error of the solves in the first outer iterations, which only locate the unknowns
+    first_iterations, final_iterations : most outer iterations with that tolerance, and with the final one
+    first_change : relative change of the unknowns by an outer iteration up to which its discretisation, made for the
+        values before, was good enough to locate them
+    fit_share : share of the tolerance of a discretisation to which the unknowns are fitted on it
+    error_share : errors of the discretisation are to be below this share of the standard deviation that the noise
+        leaves
+    constraint_tolerance : error with which an unknown function meets the conditions on it, relative to its size
+    constraint_excess : multiple of constraint_tolerance up to which a result is accepted: a basis that is too small
+        cannot meet a condition
+    contradicting_misfit : residuals, in standard deviations of the noise given, beyond which the model cannot be right,
+        so that its intervals mean nothing
+    """
+
+    first_tolerance: float = 1e-3
+    first_iterations: int = 5
+    final_iterations: int = 4
+    first_change: float = 2.5
+    fit_share: float = 0.1
+    error_share: float = 0.03
+    constraint_tolerance: float = 1e-5
+    constraint_excess: float = 1e3
+    contradicting_misfit: float = 2.0

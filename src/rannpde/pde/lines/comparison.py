@@ -1,0 +1,105 @@
+"""Comparison of two iterations: the points at which solutions are compared, and their difference."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.lines.solution import SpaceTimeSolution
+from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.residual import field_sizes, root_mean_square
+
+COMPARABLE_SHARE = 0.1
+"""Two iterations that differ at the first time by this share of their initial error show what becomes of such an
+error."""
+INITIAL_POINTS = 4000
+"""Points of space at which solutions are compared at the first time."""
+
+
+def fourier_applies(evolution: Evolution) -> bool:
+    """Whether a Fourier basis fits: space is periodic, or a box of two or three dimensions with reflection symmetry.
+
+    Odd or even periodic extensions exist on an interval too, but features that follow a front do better there.
+    """
+    space = evolution.domain.space
+    return set(evolution.problem.periodic) == set(space.names) or (evolution.parities is not None and space.dim > 1)
+
+
+def check_points(evolution: Evolution, end: float, count: int = 2000) -> Array:
+    """Fresh points in space-time up to the time reached, where iterations are compared."""
+    points = evolution.domain.sample(count, rng=20_071)
+    if fourier_applies(evolution):  # modes are summed once for all points of one time
+        points[:, 0] = np.resize(points[: count // 10, 0], count)
+    start = evolution.domain.time[0]
+    points[:, 0] = start + (points[:, 0] - start) * (end - start) / (evolution.domain.time[1] - start)
+    return points
+
+
+class SolutionSamples:
+    """The values of a solution at the points where iterations are compared, each computed once.
+
+    An iteration is compared with the one before and with the one after, and its initial error is needed as well: with
+    random features, evaluating them at so many points costs as much as the time integration.
+    """
+
+    def __init__(self, solution: SpaceTimeSolution) -> None:
+        self.solution = solution
+        self._checks: dict[float, Array] = {}
+
+    @cached_property
+    def initial_points(self) -> Array:
+        """Fresh points of space, (M, d)."""
+        return self.solution.evolution.domain.space.sample(INITIAL_POINTS, rng=31)
+
+    @cached_property
+    def initial(self) -> Array:
+        """The fields at the first time, (M, fields)."""
+        points = self.initial_points
+        return self.solution(np.column_stack([np.full(len(points), self.solution.start), points]))
+
+    def up_to(self, end: float) -> Array:
+        """The fields at fresh points of space-time up to a time."""
+        if end not in self._checks:
+            self._checks[end] = self.solution(check_points(self.solution.evolution, end))
+        return self._checks[end]
+
+    def initial_error(self) -> float:
+        """The relative l² error at the first time against the initial values."""
+        evolution = self.solution.evolution
+        later = self.up_to(self.solution.trajectory.reliable)
+        gaps, sizes = [], []
+        for k, (name, order) in enumerate(evolution.orders.items()):
+            if order == 0 or Component(name, 0) not in evolution.initial:  # a pressure has no initial value
+                continue
+            wanted = evolution.initial_values(Component(name, 0), self.initial_points)
+            sizes.append(max(root_mean_square(wanted), root_mean_square(later[:, k])))
+            gaps.append(root_mean_square(self.initial[:, k] - wanted))
+        return float((np.array(gaps) / field_sizes(np.array(sizes))).max())
+
+    def difference(self, before: SolutionSamples) -> float:
+        """The relative l² difference to another solution, or what the initial error means for all times, if more."""
+        first, second = before.solution.trajectory, self.solution.trajectory
+        if first.broken and not second.broken:
+            return np.inf  # an integration that was cut short says nothing of later times
+        end = min(first.reliable, second.reliable)
+        difference = _distance(before.up_to(end), self.up_to(end))
+        return max(difference, _persisting(self.initial_error(), difference, _distance(before.initial, self.initial)))
+
+
+def _persisting(initial: float, difference: float, initial_difference: float) -> float:
+    """The part of an initial error that persists: the same share as of the initial difference of two iterations.
+
+    Diffusion damps the error that a jump leaves between two features; transport keeps it. An initial difference that is
+    far smaller than the initial error tells nothing, and then all of it counts.
+    """
+    comparable = initial_difference > COMPARABLE_SHARE * initial
+    return initial * min(1.0, difference / initial_difference) if comparable else initial
+
+
+def _distance(before: Array, after: Array) -> float:
+    """The relative l² distance of values (M, fields), the largest over the fields; a field that is rounding counts
+    relative to the largest."""
+    gaps = np.linalg.norm(before - after, axis=0)
+    return float((gaps / field_sizes(np.linalg.norm(after, axis=0))).max())

@@ -1,0 +1,1 @@
+"""Random features as a basis in space: resolution, quadrature, Galerkin projection."""

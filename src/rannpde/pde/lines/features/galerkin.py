@@ -1,0 +1,386 @@
+"""Galerkin projection on random features: z' = ⟨basis, F(t, u(z))⟩ in a quadrature product, with its exact Jacobian.
+
+Galerkin projection inherits the sign of the operator: ⟨u, F'u⟩ ≤ 0 holds for every combination of basis functions,
+whereas a least-squares projection at scattered points has growing modes. Fluxes are integrated by parts,
+
+    z' = ∫ φ source + Σ_x ∫ ∂_x φ flux_x - ∮ φ flux·n .
+
+The basis consists of combinations of random features that satisfy the boundary conditions and are orthonormal at the
+nodes of a quadrature. With features φ_j, nodes x_i, weights ω_i and boundary rows B (the conditions, applied to each
+feature) it is computed in three steps:
+
+1. null space of B: coefficients Z with B Z = 0, and a lifting L with B L = 1 for given boundary values;
+2. singular values of diag(√ω) φ(x) Z = U S Vᵀ, truncated at ``cutoff`` · S_1;
+3. the basis at the nodes is U/√ω *itself*, orthonormal in the quadrature product (features times V/S would lose seven
+   digits); derivatives, and values elsewhere, are features times W = Z V/S.
+
+A function with boundary values g(t) is u = basis · (z - ⟨basis, φL⟩ g) + φL g, so that z = ⟨basis, u⟩ for every g, and
+z' needs no derivative of g. The difference is formed first: its last entries are small, although those of z and of the
+lifting, which do not decay, are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy
+from scipy.linalg import svd
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.errors import InputError
+from rannpde.fitting.orthogonal import null_and_lifting
+from rannpde.network.features import Features
+from rannpde.network.network import pack_features
+from rannpde.pde.lines.solution import by_component
+from rannpde.pde.problem.evolution import Component, Constraint, Evolution, constraints_of
+from rannpde.pde.statement.expression import Jet
+from rannpde.pde.time.dynamics import DenseJacobian
+from rannpde.pde.time.trajectory import Trajectory
+
+DEPENDENT = 1e-12
+"""Boundary rows closer than this to a combination of the others are redundant: some thousand roundings."""
+
+BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
+RULE_ARRAYS = ("points", "weights", "boundary", "outward")
+"""The arrays of a file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Quadrature in space: nodes (Q, d), weights (Q,); then nodes on the boundary (B, d), weight × normal (B, d)."""
+
+    points: Array
+    weights: Array
+    boundary: Array
+    outward: Array
+
+    @property
+    def nodes(self) -> Array:
+        """(Q + B, d): inside first."""
+        return np.concatenate([self.points, self.boundary])
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBasis:
+    """rank functions Σ_j weights[j, k] φ_j, orthonormal at the nodes of the rule, and a lifting of m boundary values.
+
+    weights (columns, rank), lifting (columns, m), left (Q, rank): the basis at the nodes inside
+    lifted (rank, m): projection of the lifting on the basis
+    singular_values : those kept, relative to the largest
+    constraints : the boundary conditions, each side at ``boundary_points`` points along every axis
+    """
+
+    features: Features
+    rule: Rule
+    weights: Array
+    lifting: Array
+    lifted: Array
+    left: Array
+    singular_values: Array
+    constraints: tuple[Constraint, ...]
+    boundary_points: int
+    _cache: dict[MultiIndex, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+    _last_data: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+
+    @property
+    def rank(self) -> int:
+        return self.weights.shape[1]
+
+    def values(self, index: MultiIndex) -> tuple[Array, Array]:
+        """(Q + B, rank) and (Q + B, m): that space derivative of the basis and of the lifting, at all nodes; cached."""
+        if index not in self._cache:
+            basis, lifting = self.at(self.rule.nodes, index)
+            if not any(index):
+                basis[: len(self.left)] = self.left
+                basis[len(self.left) :][self._prescribed] = 0.0
+            self._cache[index] = basis, lifting
+        return self._cache[index]
+
+    @property
+    def _prescribed(self) -> Array:
+        """(B,): boundary nodes where the condition gives the value itself, so that the basis is exactly 0 there."""
+        fixed = np.zeros(len(self.rule.boundary), dtype=bool)
+        for constraint in self.constraints:
+            if all(not any(index) for index in constraint.coefficients):
+                along = self.rule.outward @ constraint.normals[0]
+                same = along >= (1.0 - 1e-9) * np.linalg.norm(self.rule.outward, axis=1)
+                fixed |= same | (
+                    len(self.rule.boundary) > 0 and len(np.unique(constraint.normals.round(9), axis=0)) > 1
+                )
+        return fixed
+
+    def at(self, points: Array, index: MultiIndex) -> tuple[Array, Array]:
+        """(M, rank) and (M, m) at points of space."""
+        design = self.features(points, index)
+        return design @ self.weights, design @ self.lifting
+
+    def data(self, times: Array, order: int = 0) -> Array:
+        """(m, s): boundary values, or their time derivatives.
+
+        Those of the last times are cached, since the Newton iterations of a step ask for the same times.
+        """
+        if not self.constraints:
+            return np.zeros((0, len(times)))
+        last = self._last_data.get(order)
+        if last is None or not np.array_equal(last[0], times):
+            values = np.concatenate([constraint.values(times, order) for constraint in self.constraints])
+            last = self._last_data[order] = np.array(times), values
+        return last[1]
+
+    def coefficients(self, states: Array, data: Array) -> Array:
+        """(rank, s): what multiplies the basis for states z (rank, s) and boundary values (m, s)."""
+        return states - self.lifted @ data if len(data) else states
+
+    def project(self, values: Array) -> Array:
+        """z (rank, …) = ⟨basis, values⟩ of node values (Q, …)."""
+        return (self.left * self.rule.weights[:, None]).T @ values
+
+
+def build_basis(
+    features: Features,
+    rule: Rule,
+    evolution: Evolution,
+    name: str,
+    *,
+    cutoff: float,
+    boundary_cutoff: float = DEPENDENT,
+    boundary_points: int,
+) -> FeatureBasis:
+    """The basis of a field: null space, lifting and singular vectors, steps 1 to 3 of the module."""
+    constraints = constraints_of(evolution, name, boundary_points)
+    null, lifting = _split(features, constraints, boundary_cutoff)
+    design = features(rule.points)
+    roots = np.sqrt(rule.weights)[:, None]
+    if null.shape[1] == 0:
+        raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
+    left, singular, right = svd(roots * (design @ null), full_matrices=False, overwrite_a=True, check_finite=False)
+    keep = singular > cutoff * singular[0]
+    left = left[:, keep] / roots
+    weights = null @ (right[keep].T / singular[keep])
+    lifted = (left * rule.weights[:, None]).T @ (design @ lifting)
+    kept = singular[keep] / singular[0]
+    return FeatureBasis(features, rule, weights, lifting, lifted, left, kept, constraints, boundary_points)
+
+
+def _split(features: Features, constraints: Sequence[Constraint], cutoff: float) -> tuple[Array, Array]:
+    """Z (columns, columns - rank) with B Z = 0 and L (columns, m) with B L = 1, both well conditioned."""
+    if not constraints:
+        return np.eye(features.columns), np.zeros((features.columns, 0))
+    rows = []
+    for constraint in constraints:
+        parts = [c[:, None] * features(constraint.points, index) for index, c in constraint.coefficients.items()]
+        rows.append(sum(parts[1:], parts[0]))
+    return null_and_lifting(np.concatenate(rows), cutoff)
+
+
+# ------------------------------------------------------------------------------------------------- the system
+
+
+@dataclass(frozen=True, eq=False)
+class Galerkin:
+    """An evolution projected on bases (field → FeatureBasis): a ``SemiDiscreteSystem``.
+
+    scales : component → size of the solution (root mean square over space), to which errors are relative
+    """
+
+    evolution: Evolution
+    bases: Mapping[str, FeatureBasis]
+    scales: Mapping[Component, float]
+
+    @cached_property
+    def slices(self) -> dict[Component, slice]:
+        """Where each component lies in the state vector."""
+        return self.evolution.slices({name: basis.rank for name, basis in self.bases.items()})
+
+    @property
+    def unknowns(self) -> int:
+        return max(block.stop for block in self.slices.values())
+
+    @cached_property
+    def tests(self) -> dict[str, list[Array]]:
+        """field → [P for the source, P_x for each flux], each (rank, Q + B)."""
+        dim = self.evolution.domain.space.dim
+        tests = {}
+        for name, rate in self.evolution.rates.items():
+            basis = self.bases[name]
+            rule = basis.rule
+            inside = np.append(rule.weights, np.zeros(len(rule.boundary)))[:, None]
+            values = basis.values((0,) * dim)[0]
+            matrices = [values * inside]
+            for axis in rate.flux:
+                slope = basis.values(_unit(axis, dim))[0] * inside
+                slope[len(rule.weights) :] = -rule.outward[:, axis, None] * values[len(rule.weights) :]
+                matrices.append(slope)
+            tests[name] = [np.ascontiguousarray(matrix.T) for matrix in matrices]
+        return tests
+
+    def initial_state(self) -> Array:
+        """z at the first time (n,)."""
+        state = np.empty(self.unknowns)
+        for component, block in self.slices.items():
+            basis = self.bases[component.field]
+            state[block] = basis.project(self.evolution.initial_values(component, basis.rule.points))
+        return state
+
+    def size(self, change: Array) -> float:
+        """Largest change of a component, root mean square over space, relative to its scale."""
+        return self.evolution.size(change, self.slices, self.scales)
+
+    def jet_values(self, times: Array, states: Array) -> dict[Jet, Array]:
+        """(Q + B, s): every derivative that the rates need, at s times with states (n, s)."""
+        values_of: dict[Jet, Array] = {}
+        parts: dict[Component, tuple[Array, Array]] = {}
+        for jet in self.evolution.jets:
+            component, basis = Component.of(jet), self.bases[jet.field]
+            if component not in parts:
+                data = basis.data(times, component.level)
+                parts[component] = basis.coefficients(states[self.slices[component]], data), data
+            coefficients, data = parts[component]
+            values, lifting = basis.values(jet.index[1:])
+            values_of[jet] = values @ coefficients
+            if len(data):
+                values_of[jet] += lifting @ data
+        return values_of
+
+    def rates(self, times: Array, states: Array) -> Array:
+        """z' (n, s) at s times."""
+        known = self._known(times, states)
+        parts = [part.formula for rate in self.evolution.rates.values() for part in rate.parts]
+        values = iter(self.evolution.values(parts, known))
+        result = np.empty_like(states)
+        for component, block in self.slices.items():
+            above = self.evolution.above(component)
+            if above is not None:
+                result[block] = states[self.slices[above]]
+                continue
+            result[block] = 0.0
+            for test in self.tests[component.field]:
+                value = next(values)
+                if value.ndim or value != 0.0:  # an equation in divergence form may have no source
+                    with np.errstate(invalid="ignore"):  # a trial step may leave the domain of the equation
+                        result[block] += test @ np.broadcast_to(value, (test.shape[1], len(times)))
+        return result
+
+    def jacobian(self, time: float, state: Array) -> DenseJacobian:
+        """∂z'/∂z, exact."""
+        return DenseJacobian(self.matrix(time, state))
+
+    def matrix(self, time: float, state: Array) -> Array:
+        """∂z'/∂z (n, n)."""
+        times = np.array([time])
+        known = self._known(times, state[:, None])
+        rates = self.evolution.rates
+        wanted = [partial for rate in rates.values() for part in rate.parts for partial in part.partials]
+        partials = self.evolution.values(wanted, known)
+        # a square root has no derivative at 0: Newton's method goes on with an approximation of the Jacobian
+        values = iter([np.where(np.isfinite(value), value, 0.0) for value in partials])
+        result = np.zeros((len(state), len(state)))
+        for component, block in self.slices.items():
+            above = self.evolution.above(component)
+            if above is not None:
+                result[block, self.slices[above]] = np.eye(block.stop - block.start)
+                continue
+            for part, test in zip(rates[component.field].parts, self.tests[component.field], strict=True):
+                combined: dict[Component, Array] = {}
+                for jet, value in zip(part.jets, values, strict=False):
+                    source = Component.of(jet)
+                    term = np.reshape(value, (-1, 1)) * self.bases[jet.field].values(jet.index[1:])[0]
+                    combined[source] = combined[source] + term if source in combined else term
+                for source, matrix in combined.items():
+                    result[block, self.slices[source]] += test @ matrix
+        return result
+
+    def fastest_growth(self, time: float, state: Array) -> float:
+        """Largest real part of an eigenvalue of the Jacobian."""
+        return float(np.linalg.eigvals(self.matrix(time, state)).real.max())
+
+    @property
+    def columns(self) -> int:
+        """Random features of the bases."""
+        return max(basis.features.columns for basis in self.bases.values())
+
+    @property
+    def rank(self) -> int:
+        return max(basis.rank for basis in self.bases.values())
+
+    @property
+    def memory_per_point(self) -> int:
+        return self.columns
+
+    @property
+    def nodes(self) -> Array:
+        """The quadrature nodes inside, (Q, d)."""
+        return next(iter(self.bases.values())).rule.points
+
+    @property
+    def basis_kind(self) -> str:
+        return "features"
+
+    @property
+    def label(self) -> str:
+        return "adapted random features"
+
+    def with_evolution(self, evolution: Evolution) -> Galerkin:
+        """The same basis for an evolution that differs in numbers and functions only.
+
+        Bases are built again where the coefficients of boundary conditions differ.
+        """
+        bases = {}
+        for name, basis in self.bases.items():
+            rows = constraints_of(evolution, name, basis.boundary_points)
+            same = all(
+                np.array_equal(one.coefficients[k], other.coefficients.get(k))  # type: ignore[arg-type]
+                for one, other in zip(rows, basis.constraints, strict=True)
+                for k in one.coefficients
+            )
+            bases[name] = replace(basis, constraints=rows, _last_data={}) if same else build_basis(
+                basis.features, basis.rule, evolution, name,
+                cutoff=0.5 * float(basis.singular_values[-1]), boundary_points=basis.boundary_points,
+            )  # fmt: skip
+        return Galerkin(evolution, bases, dict(zip(evolution.components, self.scales.values(), strict=True)))
+
+    def derivatives(
+        self, trajectory: Trajectory, points: Array, derivatives: Sequence[MultiIndex]
+    ) -> dict[MultiIndex, Array]:
+        """∂^α of every field along a trajectory at points (M, n)."""
+        return by_component(self, trajectory, points, derivatives)
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of the bases, for a file."""
+        first = next(iter(self.bases.values()))
+        layer, arrays = pack_features(first.features)  # type: ignore[arg-type]
+        arrays = {f"features.{name}": array for name, array in arrays.items()}
+        arrays |= {f"rule.{name}": getattr(first.rule, name) for name in RULE_ARRAYS}
+        for name, basis in self.bases.items():
+            arrays |= {f"basis.{name}.{part}": getattr(basis, part) for part in BASIS_ARRAYS}
+        scales = [self.scales[component] for component in self.evolution.components]
+        header = {"kind": self.basis_kind, "layer": layer, "weak": self.evolution.weak, "scales": scales}
+        return header | {"boundary_points": first.boundary_points}, arrays
+
+    def at(
+        self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
+    ) -> Array:
+        """(M,): a space derivative of a component from states (n, M); ``order`` is that of boundary data in time."""
+        basis = self.bases[component.field]
+        distinct, rows = np.unique(points, axis=0, return_inverse=True)
+        if 2 * len(distinct) <= len(points):  # points at several times each: features are evaluated once for all
+            values, lifting = (part[rows.ravel()] for part in basis.at(distinct, index))
+        else:
+            values, lifting = basis.at(points, index)
+        data = basis.data(times, order)
+        result = np.einsum("mr,rm->m", values, basis.coefficients(states[self.slices[component]], data))
+        return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
+
+    def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
+        """Values of all symbols of the rates at the nodes."""
+        nodes, jets = next(iter(self.bases.values())).rule.nodes, self.jet_values(times, states)
+        known = self.evolution.known(times[None, :], nodes[:, :, None])
+        return known | {symbol: jets[jet] for symbol, jet in self.evolution.symbols.items()}
+
+
+def _unit(axis: int, dim: int) -> tuple[int, ...]:
+    return tuple(int(k == axis) for k in range(dim))

@@ -1,1 +1,0 @@
-"""Products of functions of each coordinate, on boxes; incompressible flow in them."""

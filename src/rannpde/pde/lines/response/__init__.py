@@ -1,1 +1,0 @@
-"""How a march responds to unknown numbers and functions."""

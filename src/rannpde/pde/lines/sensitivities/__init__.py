@@ -1,0 +1,1 @@
+"""Forward sensitivities of the method of lines to unknown numbers and functions."""

@@ -1,0 +1,39 @@
+"""Re-integration on a frozen basis: the basis in space of a solution, other numbers and functions in the equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rannpde.pde.lines.sensitivities.dependence import weak_form
+from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.problem.data import Clock
+from rannpde.pde.problem.evolution import evolution_form
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.threads import one_thread
+
+
+def reintegrate(
+    solution: SpaceTimeSolution,
+    problem: Problem,
+    tol: float,
+    exhausted: Callable[[], bool],
+    tuning: LinesTuning,
+    integrator: str = "RadauIIA",
+    time_scale: Clock | None = None,
+) -> SpaceTimeSolution:
+    """The solution of a problem that differs in its numbers and functions only, on the basis in space of a solution.
+
+    tuning, integrator : those of the method that the solution comes from
+    time_scale : of the data, where it is known already; exhausted : whether the time allowed is used up
+    """
+    evolution = evolution_form(problem, weak=weak_form(solution))
+    with one_thread(evolution.domain.space.dim == 1):
+        system = solution.segments[-1].system.with_evolution(evolution)
+        scale = time_scale or Clock.of(evolution, tuning.steps.scales_per_step)
+        method = TimeIntegrator(
+            tuning.time_share * tol, tuning.steps, scale.longest_step, integrator, exhausted=exhausted
+        )
+        trajectory = method.run(system, evolution.domain.time, system.initial_state())
+    return SpaceTimeSolution(evolution, (TimeSegment(system, trajectory),))

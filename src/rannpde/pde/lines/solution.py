@@ -1,0 +1,209 @@
+"""What the method of lines gives: fields as functions of space-time, from states at all times and a basis in space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex, block_rows
+from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.time.dynamics import Dynamics
+from rannpde.pde.time.trajectory import Trajectory
+
+
+class SemiDiscreteSystem(Dynamics, Protocol):
+    """An evolution projected on a basis in space: a Dynamics whose states can be evaluated anywhere."""
+
+    @property
+    def evolution(self) -> Evolution: ...
+
+    @property
+    def basis_kind(self) -> str:
+        """ "features", "tensor" or "fourier"."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """The basis in words, for reports."""
+        ...
+
+    @property
+    def scales(self) -> Mapping[Component, float]:
+        """Size of each component (root mean square over space), to which errors are relative."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """Random features, or Fourier modes, of the basis."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the basis of a field."""
+        ...
+
+    @property
+    def nodes(self) -> Array:
+        """The points (Q, d) at which products of fields are formed."""
+        ...
+
+    @property
+    def memory_per_point(self) -> int:
+        """Numbers held for each point at which states are evaluated."""
+        ...
+
+    def initial_state(self) -> Array: ...
+
+    def with_evolution(self, evolution: Evolution) -> SemiDiscreteSystem:
+        """The same basis for an evolution that differs in numbers and functions only."""
+        ...
+
+    def fastest_growth(self, time: float, state: Array) -> float:
+        """Largest real part of an eigenvalue of the Jacobian."""
+        ...
+
+    def at(
+        self, component: Component, times: Array, states: Array, points: Array, index: MultiIndex, order: int
+    ) -> Array:
+        """(M,): a space derivative of a component from states (n, M); ``order`` is that of boundary data in time."""
+        ...
+
+    def derivatives(
+        self, trajectory: Trajectory, points: Array, derivatives: Sequence[MultiIndex]
+    ) -> dict[MultiIndex, Array]:
+        """∂^α of every field along a trajectory at points (M, n), sorted by time: (M, fields) each."""
+        ...
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of the basis, for a file."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSegment:
+    """One semi-discrete system on one interval of time, with its trajectory."""
+
+    system: SemiDiscreteSystem
+    trajectory: Trajectory
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        about, arrays = self.system.pack()
+        own = self.trajectory
+        status = None if own.status is None else own.status.name
+        events = {name: list(times) for name, times in own.events.items()}
+        about |= {"status": status, "detail": own.detail, "end": own.end, "events": events}
+        return about, arrays | own.steps[0].stacked(own.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceTimeSolution:
+    """All fields on the part of the time interval that was reached; NaN beyond it.
+
+    Derivatives are those of the function itself, exact in space and of its polynomials in time: the residual shows what
+    the basis leaves and what the time integration leaves.
+    """
+
+    evolution: Evolution
+    segments: tuple[TimeSegment, ...]
+
+    @property
+    def start(self) -> float:
+        return self.segments[0].trajectory.times[0]
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The trajectory of the last segment, which tells how and when the integration ended."""
+        return self.segments[-1].trajectory
+
+    @property
+    def end(self) -> float:
+        """The last time reached."""
+        return self.trajectory.end
+
+    @property
+    def whole(self) -> bool:
+        """Whether the last time of the problem was reached."""
+        return self.end >= self.evolution.domain.time[1]
+
+    @property
+    def events(self) -> dict[str, tuple[float, ...]]:
+        """Event → the times at which it happened, on all segments."""
+        names = dict.fromkeys(name for segment in self.segments for name in segment.trajectory.events)
+        return {name: tuple(t for s in self.segments for t in s.trajectory.events.get(name, ())) for name in names}
+
+    @property
+    def dim(self) -> int:
+        return self.evolution.domain.dim
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features (or modes) of each segment of time."""
+        return tuple(segment.system.columns for segment in self.segments)
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0,) * self.dim)
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """∂^α of every field at points (M, n): (M, fields)."""
+        return self.derivatives(points, [derivative])[derivative]
+
+    def derivatives(self, points: Array, derivatives: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several derivatives of every field at points (M, n): (M, fields) each."""
+        values = {index: np.full((len(points), len(self.evolution.orders)), np.nan) for index in derivatives}
+        for segment, rows in self._blocks(points):
+            for index, part in segment.system.derivatives(segment.trajectory, points[rows], derivatives).items():
+                values[index][rows] = part
+        return values
+
+    def _blocks(self, points: Array) -> Iterator[tuple[TimeSegment, Array]]:
+        """Rows of the points on each segment, sorted by time, in blocks of bounded memory."""
+        start = -np.inf
+        for segment in self.segments:
+            rows = np.flatnonzero((points[:, 0] > start) & (points[:, 0] <= segment.trajectory.end))
+            rows = rows[np.argsort(points[rows, 0], kind="stable")]
+            size = block_rows(2 * segment.system.memory_per_point)
+            for first in range(0, len(rows), size):
+                yield segment, rows[first : first + size]
+            start = segment.trajectory.end
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file; the problem itself is stored as text."""
+        header: dict[str, Any] = {"function": "evolved", "segments": []}
+        arrays: dict[str, Array] = {}
+        for number, segment in enumerate(self.segments):
+            about, own = segment.pack()
+            header["segments"].append(about)
+            arrays |= {f"{number}.{name}": array for name, array in own.items()}
+        return header, arrays
+
+
+def by_component(
+    system: SemiDiscreteSystem, trajectory: Trajectory, points: Array, derivatives: Sequence[MultiIndex]
+) -> dict[MultiIndex, Array]:
+    """``SemiDiscreteSystem.derivatives`` by its method ``at``, field by field."""
+    states: dict[int, Array] = {}  # of each order in time, shared by the fields
+    values = {index: np.empty((len(points), len(system.evolution.orders))) for index in derivatives}
+    times = points[:, 0]
+    for index, result in values.items():
+        for k, (name, order) in enumerate(system.evolution.orders.items()):
+            # the component of the highest level that helps, differentiated in time for the rest
+            level = min(index[0], order - 1)
+            rest = index[0] - level
+            if rest not in states:
+                states[rest] = trajectory(times, rest)
+            component = Component(name, level)
+            result[:, k] = system.at(component, times, states[rest], points[:, 1:], index[1:], index[0])
+    return values
+
+
+def fields_at(system: SemiDiscreteSystem, time: float, state: Array, points: Array) -> Array:
+    """(M, fields): the fields at points (M, d) of space for one state (n,) at one time."""
+    evolution = system.evolution
+    times, states = np.full(len(points), time), np.broadcast_to(state[:, None], (len(state), len(points)))
+    still = (0,) * evolution.domain.space.dim
+    parts = [system.at(Component(name, 0), times, states, points, still, 0) for name in evolution.orders]
+    return np.stack(parts, axis=1)

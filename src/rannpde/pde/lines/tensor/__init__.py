@@ -1,0 +1,1 @@
+"""Tensor-product bases on boxes, and incompressible flow on them."""

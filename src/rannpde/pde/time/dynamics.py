@@ -1,0 +1,86 @@
+"""What a time integrator needs of a system y' = f(t, y): the protocols that a discretisation in space implements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+
+from rannpde.arrays import Array
+
+
+class JacobianOperator(Protocol):
+    """A linear map J of states."""
+
+    def shifted(self, shift: complex) -> Callable[[Array], Array]:
+        """The solution operator r → (shift - J)⁻¹ r, factorised once."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseJacobian:
+    """J as a matrix (n, n)."""
+
+    matrix: Array
+
+    def shifted(self, shift: complex) -> Callable[[Array], Array]:
+        factors = lu_factor(shift * np.eye(len(self.matrix)) - self.matrix, overwrite_a=True, check_finite=False)
+        return lambda rhs: lu_solve(factors, rhs, check_finite=False)
+
+
+class Dynamics(Protocol):
+    """y' = f(t, y) with what an implicit Runge–Kutta method needs."""
+
+    def rates(self, times: Array, states: Array) -> Array:
+        """f at s times: (s,), (n, s) → (n, s)."""
+        ...
+
+    def jacobian(self, time: float, state: Array) -> JacobianOperator:
+        """∂f/∂y, or an approximation of it."""
+        ...
+
+    def size(self, change: Array) -> float:
+        """A norm of a change of the state (n,), relative to the size of the solution."""
+        ...
+
+
+class LinearPart(Protocol):
+    """A linear map A of tables (components, …) of coefficients."""
+
+    def apply(self, tables: Array) -> Array: ...
+
+
+class SplitDynamics(Protocol):
+    """y' = A y + N(t, y): a stiff linear part A whose exponential is cheap, and a remainder N that is not stiff."""
+
+    def rates(self, times: Array, states: Array) -> Array: ...
+
+    def size(self, change: Array) -> float: ...
+
+    @property
+    def table_shape(self) -> tuple[int, ...]:
+        """The shape (…) of the coefficients of one component; a state is (components, …), flat."""
+        ...
+
+    def linear_part(self, time: float, state: Array) -> Any:
+        """A, so that f - A y is not stiff: a LinearPart."""
+        ...
+
+    def phi_functions(self, linear: Any, step: float) -> Sequence[LinearPart]:
+        """φ_0(hA), …, φ_3(hA) for a step h."""
+        ...
+
+    def remainder_of(self, linear: Any) -> Callable[[float, Array], Array]:
+        """(t, y) → f - A y."""
+        ...
+
+    def clean(self, tables: Array) -> Array:
+        """Tables (components, …) without the rounding that belongs to no real function."""
+        ...
+
+
+class BudgetExhausted(Exception):
+    """The time allowed ended in the middle of a step."""

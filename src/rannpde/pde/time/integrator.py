@@ -1,0 +1,170 @@
+"""Time integration step by step, so that what was computed is never lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.integrate import BDF, DOP853, OdeSolver, Radau
+from scipy.optimize import brentq
+
+from rannpde.arrays import Array
+from rannpde.pde.monitor import Status
+from rannpde.pde.time.control import StepControl
+from rannpde.pde.time.dense_output import DenseStep, LegendreStep
+from rannpde.pde.time.dynamics import BudgetExhausted, DenseJacobian, Dynamics, JacobianOperator
+from rannpde.pde.time.exponential import ExponentialRungeKutta
+from rannpde.pde.time.radau import RadauCollocation
+from rannpde.pde.time.tableau import stages_for
+from rannpde.pde.time.trajectory import Event, Trajectory
+
+SCIPY = {"Radau": Radau, "BDF": BDF, "DOP853": DOP853}
+INTEGRATORS = ("RadauIIA", "ETDRK4", *SCIPY)
+
+
+@dataclass(frozen=True)
+class TimeIntegrator:
+    """How to integrate.
+
+    tol : of the dense output, relative to the size of the solution
+    control : the settings of step sizes and of Newton's method
+    integrator : "RadauIIA" (collocation of an order chosen from tol), "ETDRK4" (for SplitDynamics), or SciPy's
+        "Radau", "BDF", "DOP853"
+    events : name → function of (time, state) whose zeros are recorded; one with attribute ``terminal`` ends it
+    notice : called with (steps, time reached) after every step; a Status that it returns ends the integration
+    longest_step : time → the longest step that may begin there, so that short features of the data are not passed over
+    first_step_factor : of the first step; another sequence of steps makes another error in time
+    amplitude : time → the share of its largest size that the solution has reached by then, to which ``tol`` is relative
+    exhausted : whether the time allowed is used up, asked in the middle of steps too
+    store : what is stored of a step
+    most_evaluations : of the rates; an integration that would need more at its pace is given up
+    """
+
+    tol: float
+    control: StepControl = field(default_factory=StepControl)
+    longest_step: Callable[[float], float] = lambda time: np.inf
+    integrator: str = "RadauIIA"
+    events: Mapping[str, Event] = field(default_factory=dict)
+    notice: Callable[[int, float], Status | None] | None = None
+    first_step_factor: float = 1.0
+    amplitude: Callable[[float], float] | None = None
+    exhausted: Callable[[], bool] = lambda: False
+    store: Callable[[LegendreStep], DenseStep] = lambda step: step
+    most_evaluations: float = np.inf
+
+    def run(
+        self,
+        system: Dynamics,
+        time: tuple[float, float],
+        state: Array,
+        *,
+        stop: Callable[[Array], bool] | None = None,
+        first_step: float | None = None,
+    ) -> Trajectory:
+        """Integrate from the state at time[0] to time[1], or until ``stop``, an event, a blow-up or the caller ends
+        it."""
+        times, steps = [time[0]], list[DenseStep]()
+        roots: dict[str, list[float]] = {name: [] for name in self.events}
+        values = {name: event(time[0], state) for name, event in self.events.items()}
+        status: Status | None = None
+        detail = ""
+        try:
+            solver = self._solver(system, time, state, first_step)
+            own, allowed = self.integrator not in SCIPY, getattr(solver, "tol", self.tol)
+            while solver.status == "running" and status is None:
+                solver.max_step = self.longest_step(solver.t)
+                if self.amplitude is not None and own:
+                    solver.tol = allowed * self.amplitude(solver.t)
+                if steps and own:  # one step must be complete, to give something back
+                    solver.exhausted = self.exhausted
+                message = solver.step()
+                if solver.status == "failed":
+                    status, detail = Status.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
+                    break
+                times.append(float(solver.t))
+                steps.append(self.store(LegendreStep.of(solver.dense_output())))
+                status, detail = self._events(steps[-1], roots, values)
+                if status is Status.EVENT:
+                    times[-1] = max(when[-1] for when in roots.values() if when)
+                if status is None:
+                    status, detail = self._trouble(system, solver, len(steps))
+                if status is None and solver.status == "running" and stop is not None and stop(solver.y):
+                    break
+        except BudgetExhausted:
+            status, detail = Status.BUDGET, f"{Status.BUDGET} at t = {times[-1]:.6g}"
+        except KeyboardInterrupt:
+            status, detail = Status.INTERRUPTED, f"interrupted at t = {times[-1]:.6g}"
+        return Trajectory(tuple(times), tuple(steps), status, detail, {k: tuple(v) for k, v in roots.items()})
+
+    def _solver(self, system: Dynamics, time: tuple[float, float], state: Array, first_step: float | None) -> OdeSolver:
+        def fun(t: float, y: Array) -> Array:
+            return system.rates(np.array([t]), y[:, None])[:, 0]
+
+        if self.integrator == "RadauIIA":
+            solver = RadauCollocation(
+                fun, time[0], state, time[1],
+                dynamics=system, tol=self.tol, stages=stages_for(self.tol),
+                control=self.control, first_step=first_step,
+            )  # fmt: skip
+            solver.h *= self.first_step_factor
+            return solver
+        if self.integrator == "ETDRK4":
+            exponential = ExponentialRungeKutta(
+                fun, time[0], state, time[1],
+                dynamics=system, tol=self.tol,  # type: ignore[arg-type]
+                control=self.control, first_step=first_step,
+            )  # fmt: skip
+            exponential.h *= self.first_step_factor
+            return exponential
+        # SciPy's integrators bound the error of a step, entry by entry, and errors add up over the steps
+        tol = max(self.control.scipy_share * self.tol, 1e-13)
+        options: dict[str, Any] = {"rtol": tol, "atol": tol * _per_entry(system, state)}
+        if self.integrator != "DOP853":
+            options["jac"] = lambda t, y: _matrix(system.jacobian(t, y))
+        return SCIPY[self.integrator](fun, time[0], state, time[1], **options)
+
+    def _events(
+        self, step: DenseStep, roots: dict[str, list[float]], values: dict[str, float]
+    ) -> tuple[Status | None, str]:
+        """Zeros of the events in the last step; the reason to end, if one of them is terminal."""
+        ended: tuple[Status | None, str] = (None, "")
+        for name, event in self.events.items():
+            now = event(step.t, step(step.t))
+            if values[name] * now < 0 or now == 0.0:
+                root = brentq(lambda t, event=event: event(t, step(t)), step.t_old, step.t) if now else step.t
+                roots[name].append(float(root))
+                if getattr(event, "terminal", False):
+                    ended = Status.EVENT, f"event {name!r} at t = {root:.6g}"
+            values[name] = now
+        return ended
+
+    def _trouble(self, system: Dynamics, solver: OdeSolver, steps: int) -> tuple[Status | None, str]:
+        control = self.control
+        small = solver.step_size is not None and solver.step_size < control.blow_up_step * abs(
+            solver.t_bound - solver.t
+        )
+        if small and system.size(solver.y) > control.blow_up:
+            detail = f"the solution grew {control.blow_up:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
+            return Status.BLOW_UP, detail
+        ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
+        slow = steps >= control.judged_after and steps + ahead > control.most_steps
+        share = solver.nfev / self.most_evaluations  # short steps at the start say nothing of later ones
+        costly = share > 1.0 or (share > 0.3 and share * (1 + ahead / steps) > 3.0)
+        if slow or costly or steps >= control.most_steps:
+            return Status.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
+        status = self.notice(steps, float(solver.t)) if self.notice is not None else None
+        return status, f"{status} at t = {solver.t:.6g}" if status is not None else ""
+
+
+def _per_entry(system: Dynamics, state: Array) -> float:
+    """What a change of size 1 means for one entry of the state, for tolerances that count entries."""
+    size = system.size(np.ones_like(state))
+    return 1.0 / size if size > 0 else 1.0
+
+
+def _matrix(operator: JacobianOperator) -> Array:
+    if not isinstance(operator, DenseJacobian):
+        raise TypeError("this integrator needs the Jacobian as a matrix; use 'RadauIIA' or 'DOP853'")
+    return operator.matrix

@@ -1,0 +1,197 @@
+"""Radau IIA collocation of any order, as a solver of SciPy's family (``scipy.integrate.OdeSolver``).
+
+The s stages of a step [t, t + h] are the values, at the Radau nodes c_1 < … < c_s = 1, of the polynomial Y of degree s
+with Y(t) = y and Y' = f(·, Y) at every node. With A the Butcher matrix and Z_i = Y(t + c_i h) - y,
+
+    Z = h A F(y + Z),      solved by simplified Newton:   (A⁻¹/h ⊗ 1 - 1 ⊗ J) ΔZ = F(y + Z) - A⁻¹Z/h,
+
+which decouples into s systems of the size of y in the eigenvectors of A⁻¹ (Hairer & Wanner, Solving ODEs II, IV.8).
+
+SciPy's own ``Radau`` has s = 3, and its dense output is of third order: at twelve digits it takes thousands of steps.
+Here the polynomial itself is the dense output, s is chosen from the tolerance, and the step sizes keep the
+error of that polynomial below the tolerance at every time, estimated from the decay of its Legendre coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import legendre
+from scipy.integrate import DenseOutput, OdeSolver
+
+from rannpde.arrays import Array
+from rannpde.pde.time.control import FactorCache, StepControl, step_factor
+from rannpde.pde.time.dense_output import LegendreStep
+from rannpde.pde.time.dynamics import BudgetExhausted, Dynamics, JacobianOperator
+from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
+
+SAME_STEP = (0.9, 1.15)
+"""Factors of the next step within which the last one is repeated, so that its factorisations serve again."""
+LAST_STEP = 1.05
+"""A step that would leave less than a twentieth of itself to the end is lengthened to the end."""
+LEAST_ERROR = 1e-4
+"""Share of the tolerance below which an error counts as this much, or the next step would rest on rounding."""
+
+
+class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy has no types
+    """See the module. ``dynamics`` is a Dynamics, ``tol`` is measured by its ``size``, ``stages`` is odd."""
+
+    def __init__(
+        self,
+        fun: Any,
+        t0: float,
+        y0: Array,
+        t_bound: float,
+        *,
+        dynamics: Dynamics,
+        tol: float,
+        stages: int,
+        control: StepControl | None = None,
+        first_step: float | None = None,
+        max_step: float = np.inf,
+        vectorized: bool = False,
+    ) -> None:
+        super().__init__(fun, t0, y0, t_bound, vectorized, support_complex=True)
+        self.dynamics, self.tol, self.tableau = dynamics, tol, radau_tableau(stages)
+        self.control, self.max_step = control or StepControl(), max_step
+        self.exhausted: Callable[[], bool] = lambda: False
+        self.t: float
+        self.y: Array
+        self.y_old: Array | None = None
+        self.h = first_step or self._first_step()
+        self.factors = FactorCache[list[Callable[[Array], Array]]](capacity=1)
+        self.J: JacobianOperator | None = None
+        self.series: Array | None = None
+        self.last_h = self.h
+
+    def _first_step(self) -> float:
+        """From the sizes of y' and of its change along y' (Hairer, Nørsett & Wanner, II.4), for a method of order s."""
+        span = abs(self.t_bound - self.t)
+        rate = self._rate(self.t, self.y)
+        speed = self.dynamics.size(rate)
+        probe = min(1e-3 * span, 1e-4 / speed if speed > 0 else np.inf)
+        moved = self._rate(self.t + self.direction * probe, self.y + self.direction * probe * rate)
+        second = self.dynamics.size(moved - rate) / probe  # the size of y''
+        if not np.isfinite(second):
+            return 1e-6 * span
+        fastest = max(speed, second**0.5)
+        return float(min(1e-2 * span, 0.3 * self.tol ** (1.0 / len(self.tableau)) / fastest if fastest > 0 else span))
+
+    def _rate(self, time: float, state: Array) -> Array:
+        self.nfev += 1
+        return self.dynamics.rates(np.array([time]), state[:, None])[:, 0]
+
+    # ------------------------------------------------------------------------------------------------------ one step
+
+    def _step_impl(self) -> tuple[bool, str | None]:
+        fresh = False
+        floor = 10.0 * np.spacing(max(abs(self.t), abs(self.t_bound - self.t)))  # smaller steps are lost in the time
+        while True:
+            h = min(self.h, self.max_step, abs(self.t_bound - self.t))
+            if h < floor:
+                return False, self.TOO_SMALL_STEP
+            rest = abs(self.t_bound - self.t)
+            if rest < LAST_STEP * h and rest <= self.max_step:
+                h = rest
+            if self.J is None:
+                self.J, fresh = self.dynamics.jacobian(self.t, self.y), True
+                self.factors.clear()
+                self.njev += 1
+            stages, finite = self._newton(h)
+            if stages is None:
+                if fresh or not finite:
+                    self.h = h * (0.25 if finite else self.control.shrink)
+                if not fresh:
+                    self.J = None
+                continue
+            series = np.concatenate([np.zeros_like(self.y)[:, None], stages], axis=1) @ self.tableau.legendre.T
+            error = self._error(series)
+            counted = max(error, LEAST_ERROR * self.tol)
+            factor = step_factor(self.tol, counted, len(self.tableau) + 1, self.control.safety)
+            if error > self.tol:
+                self.h = h * min(max(factor, self.control.shrink), 0.8)
+                continue
+            self._accept(h, stages, series, min(factor, self.control.growth))
+            return True, None
+
+    def _accept(self, h: float, stages: Array, series: Array, factor: float) -> None:
+        self.y_old, self.series, self.last_h = self.y, series, h
+        self.y = self.y + stages[:, -1]
+        end = abs(self.t_bound - self.t) <= h
+        self.t = self.t_bound if end else self.t + self.direction * h
+        self.h = h if SAME_STEP[0] < factor < SAME_STEP[1] else h * factor
+
+    def _error(self, series: Array) -> float:
+        """The size of the first Legendre coefficient that the polynomial lacks."""
+        sizes = [self.dynamics.size(series[:, -k]) for k in range(1, 4 if series.shape[1] > 3 else 3)]
+        return float(truncation_estimate(np.asarray(sizes[0]), np.asarray(max(sizes[1:]))))
+
+    def _newton(self, h: float) -> tuple[Array | None, bool]:
+        """Stages Z (n, s) of a step and whether every number stayed finite."""
+        tableau, step = self.tableau, self.direction * h
+        times = self.t + step * tableau.nodes
+        Z = self._guess(h)
+        previous = np.inf
+        most, rounding, goal = (
+            self.control.newton_iterations,
+            self.control.rounding,
+            self.control.newton_share * self.tol,
+        )
+        for iteration in range(most):
+            if self.exhausted():
+                raise BudgetExhausted
+            F = self.dynamics.rates(times, self.y[:, None] + Z)
+            self.nfev += len(times)
+            if not np.isfinite(F).all():
+                return None, False
+            change = self._solve(step, F - (Z @ tableau.derivative.T) / step)
+            Z = Z + change
+            size = max(self.dynamics.size(change[:, k]) for k in range(change.shape[1]))
+            if not np.isfinite(size):
+                return None, False
+            if iteration:
+                rate = size / previous
+                if size <= rounding or (rate < 1 and rate / (1 - rate) * size < goal):
+                    return Z, True
+                if rate >= 1 and size <= 10 * rounding:
+                    return Z, True
+                if rate >= 1 or rate ** (most - 1 - iteration) * size > goal:
+                    return None, True
+            elif size <= rounding:
+                return Z, True
+            previous = size
+        return None, True
+
+    def _guess(self, h: float) -> Array:
+        """The last step's polynomial, continued; zero at first."""
+        if self.series is None:
+            return np.zeros((len(self.y), len(self.tableau.nodes)), dtype=self.y.dtype)
+        ahead = 2.0 * (1.0 + self.tableau.nodes * h / self.last_h) - 1.0
+        past = legendre.legvander(np.append(1.0, ahead), self.series.shape[1] - 1)
+        values = self.series @ past.T
+        return values[:, 1:] - values[:, :1]
+
+    def _solve(self, step: float, residual: Array) -> Array:
+        """ΔZ of the Newton system, in the eigenvectors of A⁻¹; for real y conjugate eigenvalues share one solve."""
+        assert self.J is not None
+        tableau, real = self.tableau, not np.iscomplexobj(residual)
+        count = tableau.distinct if real else len(tableau)
+        solvers = self.factors.get(step)
+        if solvers is None:
+            self.factors.make_room()
+            solvers = self.factors[step] = [self.J.shifted(tableau.shift(k) / step) for k in range(count)]
+            self.nlu += count
+        total = np.zeros_like(residual)
+        for k, solve in enumerate(solvers):
+            alone = real and tableau.is_real(k)
+            part = solve(residual @ (tableau.dual[k].real if alone else tableau.dual[k]))
+            change = np.outer(part, tableau.vectors[:, k].real if alone else tableau.vectors[:, k])
+            total += change if alone or not real else 2.0 * change.real
+        return total
+
+    def _dense_output_impl(self) -> DenseOutput:
+        assert self.y_old is not None
+        assert self.series is not None
+        return LegendreStep(self.t_old, self.t, self.y_old, self.series)

@@ -1,0 +1,88 @@
+"""Trajectories: states as functions of time, piecewise polynomial, from the steps of an integration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.monitor import Status
+from rannpde.pde.time.dense_output import DenseStep
+from rannpde.pde.time.tableau import RadauTableau
+
+Event = Callable[[float, Array], float]
+"""A function of (time, state) whose zeros are recorded; one with a true attribute ``terminal`` ends the integration."""
+TRUSTED_SHARE = 0.9
+"""Of the time before a singularity, in which solutions are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """The state as a function of time: ``trajectory(times)`` is (n, M).
+
+    status : why it ended before the last time, or None when it did not; detail : the same with its time
+    events : event → times at which it vanished
+    """
+
+    times: tuple[float, ...]
+    steps: tuple[DenseStep, ...]
+    status: Status | None = None
+    detail: str = ""
+    events: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> float:
+        return self.times[-1]
+
+    @property
+    def reliable(self) -> float:
+        """The time up to which solutions are compared: the end, or a tenth before it where a singularity ended it."""
+        return self.end if not self.broken else self.times[0] + TRUSTED_SHARE * (self.end - self.times[0])
+
+    @property
+    def broken(self) -> bool:
+        """Whether a singularity, not the caller, ended the integration."""
+        return self.status in (Status.INTEGRATOR, Status.BLOW_UP)
+
+    @property
+    def last(self) -> Array:
+        """The state at the end."""
+        return self(np.array([self.end]))[:, 0]
+
+    def __call__(self, times: Array, order: int = 0) -> Array:
+        """The state, or its time derivative of that order, of the polynomials themselves: (n, M)."""
+        times = np.asarray(times, dtype=float)
+        values: Array | None = None
+        for step, rows in self.by_step(times):
+            part = step.derivative(times[rows], order)
+            if values is None:
+                values = np.empty((len(part), len(times)), dtype=part.dtype)
+            values[:, rows] = part
+        return np.empty((0, 0)) if values is None else values
+
+    def by_step(self, times: Array) -> Iterator[tuple[DenseStep, Any]]:
+        """Each step that some of the times (M,) fall in, and which of them."""
+        numbers = np.clip(np.searchsorted(self.times, times, side="left") - 1, 0, len(self.steps) - 1)
+        ordered = bool((np.diff(numbers) >= 0).all())
+        for number in np.unique(numbers):
+            rows: Any = np.flatnonzero(numbers == number)
+            if ordered:  # as they are mostly: a slice is written much faster
+                rows = slice(rows[0], rows[-1] + 1)
+            yield self.steps[number], rows
+
+
+@dataclass(frozen=True, eq=False)
+class StageTrajectory:
+    """A trajectory of collocation by its stages: times (K + 1,) of the steps, and vectors (1 + K s, n) at the start and
+    at every stage.
+
+    rates (n,) : ∂_t at the start, of components that are of second order in time
+    """
+
+    tableau: RadauTableau
+    times: Array
+    vectors: Array
+    rates: Array
