@@ -7,7 +7,7 @@ import pytest
 
 from rannpde import Box, On, Problem
 from rannpde.pde.statement.divergence import NoDivergenceForm
-from rannpde.pde.weak.form import weak_form
+from rannpde.pde.weak.form import weak_formulation
 
 LAM, MU = 1.7, 0.6
 WORDS = {"lam": LAM, "mu": MU}
@@ -35,7 +35,7 @@ def hooke(diffusion, lam=LAM, mu=MU):
 
 
 def test_tractions_choose_the_elastic_split():
-    form = weak_form(body())
+    form = weak_formulation(body())
     assert form.symmetric
     assert hooke(form.at(np.zeros((1, 2))).diffusion[0])
 
@@ -44,21 +44,21 @@ def test_equations_in_any_order_and_scale_of_conditions():
     conditions = {"left": On("x=0", ["v = 0", "u = 0"])}
     scaled = [text.replace("= 0", "= 0").replace("mu*(u_y + v_x)", "-3*mu*(u_y + v_x)") for text in ACROSS_X]
     conditions |= {"right": On("x=1", scaled), "rest": On(("y=0", "y=1"), ACROSS_Y[::-1])}
-    form = weak_form(Problem(BODY[::-1], SQUARE, conditions, parameters=WORDS, fields=("u", "v")))
+    form = weak_formulation(Problem(BODY[::-1], SQUARE, conditions, parameters=WORDS, fields=("u", "v")))
     assert form.symmetric
     assert hooke(form.at(np.zeros((1, 2))).diffusion[0])
 
 
 def test_without_tractions_the_form_is_symmetric_and_positive():
     clamped = Problem(BODY, SQUARE, {"rim": On("boundary", ["u = 0", "v = 0"])}, parameters={"lam": 9.0, "mu": 0.3})
-    form = weak_form(clamped)
+    form = weak_formulation(clamped)
     flat = form.at(np.zeros((1, 2))).diffusion[0].transpose(0, 2, 1, 3).reshape(4, 4)
     assert form.symmetric
     assert np.linalg.eigvalsh(flat).min() > -1e-9
 
 
 def test_rows_of_rollers_inclined_walls_and_springs():
-    form = weak_form(body(right=On("x=1", ["u = 0.25", "mu*(u_y + v_x) + 2*v = 3"])))
+    form = weak_formulation(body(right=On("x=1", ["u = 0.25", "mu*(u_y + v_x) + 2*v = 3"])))
     points, normals = np.array([[1.0, 0.5]]), np.array([[1.0, 0.0]])
     numbers = [k for k, term in enumerate(form.terms) if term.name.startswith("right")]
     rows = form.rows(numbers, points, normals)
@@ -70,7 +70,7 @@ def test_rows_of_rollers_inclined_walls_and_springs():
 
 def test_oblique_derivatives_are_natural_for_a_skew_split():
     oblique = {"left": On("x=0", "u_x + 0.5*u_y = 1"), "rest": On("boundary except x=0", "u = x")}
-    form = weak_form(Problem("laplace(u) = 0", SQUARE, oblique))
+    form = weak_formulation(Problem("laplace(u) = 0", SQUARE, oblique))
     assert not form.symmetric
     assert np.allclose(form.at(np.zeros((1, 2))).diffusion[0, 0, 0], [[1.0, 0.5], [-0.5, 1.0]])
 
@@ -85,4 +85,4 @@ def test_oblique_derivatives_are_natural_for_a_skew_split():
 )
 def test_conditions_that_are_not_natural_say_so(right, reason):
     with pytest.raises(NoDivergenceForm, match=reason):
-        weak_form(body(right=On("x=1", right)))
+        weak_formulation(body(right=On("x=1", right)))

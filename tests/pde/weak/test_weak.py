@@ -12,7 +12,7 @@ from rannpde import On
 from rannpde.errors import InputError
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.form import weak_form
+from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.grading import sector_exponent, towards_points
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
@@ -65,7 +65,7 @@ def test_convergence_is_exponential_at_a_singular_point():
     problem = motz()
     found = []
     for degree, levels in ((3, 6), (5, 10), (7, 14), (9, 18)):
-        form = weak_form(problem)
+        form = weak_formulation(problem)
         discretisation = WeakDiscretisation(form, 1e-6, WeakSettings(), np.random.default_rng(3), lambda: None)
         tree = CellNode(np.array([(-1.0, 1.0), (0.0, 1.0)])).split_at(0, 0.0)
         state = discretisation.solve(WeakResolution(towards_points(tree, [((0.0, 0.0), levels)]), degree))
@@ -86,7 +86,7 @@ def test_convergence_is_exponential_in_the_degree_of_a_smooth_solution():
     errors = []
     for degree in (4, 6, 8, 10):
         rng = np.random.default_rng(0)
-        discretisation = WeakDiscretisation(weak_form(problem), 0.1, WeakSettings(), rng, lambda: None)
+        discretisation = WeakDiscretisation(weak_formulation(problem), 0.1, WeakSettings(), rng, lambda: None)
         state = discretisation.solve(WeakResolution(tree, degree))
         errors.append(np.linalg.norm(state.network(points)[:, 0] - truth) / np.linalg.norm(truth))
     assert (np.array(errors[1:]) < 0.1 * np.array(errors[:-1])).all()
@@ -186,7 +186,7 @@ def test_a_cantilever_in_space():
         "long": On(("y=0", "y=0.2"), traction(1)), "slides": On(("z=0", "z=0.1"), ["w = 0", *traction(2)[1:]]),
     }  # fmt: skip
     body = rp.Problem(equations, rp.Box(x=(0, 1), y=(0, 0.2), z=(0, 0.1)), conditions)
-    form = weak_form(body)
+    form = weak_formulation(body)
     assert form.symmetric
     discretisation = WeakDiscretisation(form, 1e-2, WeakSettings(), np.random.default_rng(0), lambda: None)
     tree = discretisation.first().tree

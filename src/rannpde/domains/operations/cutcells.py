@@ -24,7 +24,7 @@ from rannpde.domains.shapes.base import Domain
 
 THIN = 1e-12
 """Lengths below this multiple of the size of a domain are rounding of its boundary."""
-FLAT = 1e-9
+STRAIGHT = 1e-9
 """Angle by which a piece turns, in radians, that is rounding: it is straight."""
 INWARD = 1e-3
 """Step off the middle of a piece into the domain, over the length of the piece, that tells its box."""
@@ -133,7 +133,7 @@ class BoxClipper:
     @property
     def curved(self) -> bool:
         """Whether any part of the boundary is no segment."""
-        return any(bool((_turning(arcs) > FLAT).any()) for arcs in self.arcs)
+        return any(bool((_turning(arcs) > STRAIGHT).any()) for arcs in self.arcs)
 
     def flat_places(self) -> list[tuple[int, float]]:
         """Axis and value of straight parts of the boundary across an axis, where boxes had better end."""
@@ -255,7 +255,7 @@ class BoxClipper:
                 covering = [(f, k) for f, k in own if spans[f][0][k] <= bottom + slack and spans[f][1][k] >= top - slack
                             and spans[f][1][k] - spans[f][0][k] > slack]  # fmt: skip
                 heights, shares = bottom + (top - bottom) * nodes, (top - bottom) * weights
-                curved = [(turns[f][k], f, k) for f, k in covering if turns[f][k] > FLAT]
+                curved = [(turns[f][k], f, k) for f, k in covering if turns[f][k] > STRAIGHT]
                 if curved:
                     _, f, k = max(curved)
                     # a second piece may be nearly level where the first is not: more nodes, in two panels

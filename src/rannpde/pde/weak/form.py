@@ -26,7 +26,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
 
-SAMPLES = 12
+COEFFICIENT_SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
 AGREE = 1e-9
 """Relative difference at which two computed coefficients are the same: rounding of formulas, below digits stated."""
@@ -134,14 +134,14 @@ def natural_combination(diffusion: Array, slopes: Array, normals: Array) -> Arra
     return np.asarray(np.swapaxes(np.linalg.solve(np.swapaxes(across, 1, 2), np.swapaxes(wanted, 1, 2)), 1, 2))
 
 
-def weak_form(problem: Problem) -> WeakForm:
+def weak_formulation(problem: Problem) -> WeakForm:
     """The weak form of a linear stationary problem; NoDivergenceForm, with the reason, where it has none.
 
     >>> from rannpde.domains import Box
     >>> sides = {"x=0": ("u = 0", "v = 0"), "x=1": ("3*u_x + v_y = 0", "u_y + v_x = 0")}
     >>> sides |= {"y=0": ("u_y + v_x = 0", "3*v_y + u_x = 0"), "y=1": ("u_y + v_x = 0", "3*v_y + u_x = 0")}
     >>> plate = Problem(["3*u_xx + u_yy + 2*v_xy = 0", "v_xx + 3*v_yy + 2*u_xy = 1"], Box(x=(0, 1), y=(0, 1)), sides)
-    >>> form = weak_form(plate)
+    >>> form = weak_formulation(plate)
     >>> form.symmetric, form.at(np.zeros((1, 2))).diffusion[0, 0, 1].round(12).tolist()
     (True, [[0.0, 1.0], [1.0, 0.0]])
     """
@@ -156,7 +156,7 @@ def weak_form(problem: Problem) -> WeakForm:
             raise NoDivergenceForm(f"condition {term.name!r} is not linear")
         if any(jet.order > 1 for jet in term.expression.jets):
             raise NoDivergenceForm(f"condition {term.name!r} has second derivatives")
-    points = problem.domain.sample(SAMPLES, rng=0)
+    points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
     plain = WeakForm(problem, system, np.zeros((len(system.fields),) * 2 + (system.dim,) * 2), False)
     coefficients = system.at(points)
     for name, array in vars(coefficients).items():
@@ -236,7 +236,7 @@ def _natural_equations(form: WeakForm, directions: Array) -> tuple[Array, Array,
             continue
         region = term.region
         assert isinstance(region, Side)
-        points = region.sample(SAMPLES, rng=0)
+        points = region.sample(COEFFICIENT_SAMPLES, rng=0)
         normals = region.normals(points)
         slopes = form._condition(term, points, normals)[2]
         assert slopes is not None

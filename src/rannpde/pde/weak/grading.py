@@ -168,7 +168,7 @@ def _ends_of_parts(form: WeakForm) -> list[tuple[Array, Array]]:
 # ------------------------------------------------------------------------------------------------------------ trees
 
 
-def first_tree(
+def graded_tree(
     bounds: Array, places: Sequence[tuple[int, float]], points: Sequence[SingularPoint], tol: float, least: int
 ) -> CellNode:
     """Cells about as long as wide that end at flat places and at singular points, and shrink towards these.

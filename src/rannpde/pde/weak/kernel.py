@@ -19,7 +19,7 @@ FREE = 1e-9
 """Forces on a motion, relative to the largest of any affine motion, that are rounding."""
 UNBALANCED = 1e-6
 """Work of the data on a free motion, over the sum of its absolute parts, that is no rounding of quadrature."""
-SAMPLES = 40
+MOTION_SAMPLES = 40
 """Points of the domain at which forces are looked at."""
 
 
@@ -60,7 +60,7 @@ def free_motions(form: WeakForm, mesh: WeakMesh) -> FreeMotions:
     bounds = np.asarray(domain.bounds, dtype=float)
     middle, size = bounds.mean(axis=1), 0.5 * float(np.diff(bounds, axis=1).max())
     fields, dim = form.fields, len(middle)
-    points = domain.sample(SAMPLES, rng=0)
+    points = domain.sample(MOTION_SAMPLES, rng=0)
     coefficients = form.at(points)
     basis = np.eye(fields * (1 + dim)).reshape(-1, fields, 1 + dim)
     every = FreeMotions(basis, middle, size)

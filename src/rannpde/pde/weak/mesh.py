@@ -23,7 +23,7 @@ from rannpde.pde.weak.basis import gauss_cube
 
 BLOCK = 2000
 """Cells that are compared with all others at once, to bound memory."""
-MARGIN = 0.02
+CUT_BOX_MARGIN = 0.02
 """Of the box around the nodes of a cut cell, over its lengths: nodes do not reach to its ends."""
 ALONG = 0.99
 """Cosine of the angle between the normal of a patch and that of a side it lies on, at least."""
@@ -229,7 +229,7 @@ def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nod
         cell = int(number[leaf])
         parts[cell] = CutPart(rule.points, rule.weights)
         lower, upper = rule.points.min(axis=0), rule.points.max(axis=0)
-        margin = MARGIN * (upper - lower)
+        margin = CUT_BOX_MARGIN * (upper - lower)
         boxes[cell, :, 0] = np.maximum(every[leaf, :, 0], lower - margin)
         boxes[cell, :, 1] = np.minimum(every[leaf, :, 1], upper + margin)
     pairs, axis, spans = touching_pairs(every[leaves])

@@ -17,7 +17,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
-from rannpde.pde.weak.form import WeakForm, weak_form
+from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
 from rannpde.threads import one_thread
@@ -72,14 +72,14 @@ class WeakCells:
         if shape:
             return (shape,)
         try:
-            WeakDiscretisation(weak_form(problem), 0.1, self.settings, np.random.default_rng(0), lambda: None)
+            WeakDiscretisation(weak_formulation(problem), 0.1, self.settings, np.random.default_rng(0), lambda: None)
         except NoDivergenceForm as reason:
             return (str(reason),)
         return ()
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
-        form = weak_form(problem)
+        form = weak_formulation(problem)
         if problem.jumping:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
@@ -101,7 +101,7 @@ class WeakCells:
             if monitor.exhausted and iterations:
                 raise BudgetExhausted
 
-        form = weak_form(problem)
+        form = weak_formulation(problem)
         iterations: list[WeakIteration] = []
         discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 

@@ -28,7 +28,7 @@ from rannpde.pde.weak.evaluation import decay, output_weights, sampled, volume_p
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     SingularPoint,
-    first_tree,
+    graded_tree,
     singular_points,
     touches,
     towards_points,
@@ -118,7 +118,7 @@ class WeakDiscretisation:
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
         if self.clipper is not None:
             places += self.clipper.flat_places()
-        tree = first_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
+        tree = graded_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
         tree = self._round_curves(tree)
         data, degree = self.problem.variation, self.first_degree
         if data is not None:
