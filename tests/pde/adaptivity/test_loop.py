@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, BudgetExhausted, StopReason, doerfler
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget, StopReason, doerfler
 
 
 class Steps:
@@ -17,7 +17,7 @@ class Steps:
     def solve(self, resolution):
         self.left -= 1
         if self.left < 0:
-            raise BudgetExhausted
+            raise OutOfBudget
         return resolution
 
     def indicators(self, now):
@@ -59,7 +59,7 @@ def test_it_ends_when_nothing_finer_is_allowed_or_time_is_up():
     stopped = run(Steps(stop_after=4), 1e-6)
     assert stopped.reason is StopReason.TIME
     assert len(stopped.estimates) == 4
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(OutOfBudget):
         run(Steps(stop_after=0), 1e-6)
 
 

@@ -39,7 +39,7 @@ class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
         ...
 
 
-class BudgetExhausted(Exception):
+class OutOfBudget(Exception):
     """Raised inside ``solve`` when the time allowed is used up."""
 
 
@@ -110,7 +110,7 @@ class AdaptiveLoop:
             try:
                 now = discretisation.solve(resolution)
                 estimate = discretisation.estimate(before, now)
-            except BudgetExhausted:
+            except OutOfBudget:
                 if best is None:
                     raise
                 return AdaptiveOutcome(best[0], best[1], tuple(estimates), StopReason.TIME)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, BudgetExhausted, StopReason
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -99,7 +99,7 @@ class WeakCells:
 
         def pause() -> None:
             if monitor.exhausted and iterations:
-                raise BudgetExhausted
+                raise OutOfBudget
 
         form = weak_formulation(problem)
         iterations: list[WeakIteration] = []
