@@ -499,11 +499,11 @@ ROWS: Mapping[str, Row] = {
     "torus": Row(torus, 1e-6, 30, elements(lambda: smooth_elements(fem.surface(torus_file(), 0.3), 6))),
     "interface": Row(interface, 1e-8, 10, elements(interface_elements)),
     "cantilever": Row(
-        cantilever, 1e-5, 1, elements(lambda: cantilever_elements(6, 6)), elements(lambda: cantilever_elements(10, 12))
+        cantilever, 1e-5, 1, elements(lambda: cantilever_elements(6, 6)), elements(lambda: cantilever_elements(14, 20))
     ),
     "Motz": Row(motz, 1e-8, 3, elements(lambda: fem.motz(10, 12)), elements(lambda: fem.motz(14, 26))),
     "inclusion": Row(
-        inclusion, 1e-6, 5, elements(lambda: fem.inclusion(8, 8, 100.0)), elements(lambda: fem.inclusion(11, 14, 100.0))
+        inclusion, 1e-6, 5, elements(lambda: fem.inclusion(8, 8, 100.0)), elements(lambda: fem.inclusion(14, 16, 100.0))
     ),
 }  # fmt: skip
 
