@@ -69,6 +69,8 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
     outline = planar_outline(domain)
     size = outline.size
     for vertex in outline.vertices:
+        if abs(vertex.angle - pi) <= 1e-6 and vertex.labels[0] == vertex.labels[1]:
+            continue  # a joint of one smooth side
         before = vertex.point - BESIDE * size * vertex.arriving
         after = vertex.point + BESIDE * size * vertex.leaving
         normals = np.stack([_right(vertex.arriving), _right(vertex.leaving)])
