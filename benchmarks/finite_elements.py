@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from benchmarks.reference_solvers.elements import Elements, solved
+from benchmarks.reference_solvers.elements import Elements, scalar, solved
 from benchmarks.reference_solvers.extra import ng, occ
 from benchmarks.reference_solvers.meshes import plane
 
@@ -107,3 +107,54 @@ def elasticity(
     found.Set(ng.CoefficientFunction(tuple(formula(one) for one in exact)), definedon=mesh.Boundaries(clamped))
     solved(form, right, found)
     return Elements(mesh, (found[0], found[1]), space.ndof)
+
+
+def cantilever(order: int, levels: int, lam: float, mu: float, load: float) -> Elements:
+    """Plane strain on 1 × 0.2, clamped at x = 0, under its weight; refined to the corners of the clamp."""
+    shape = occ.MoveTo(0, 0).Rectangle(1, 0.2).Face()
+    for edge in shape.edges:
+        edge.name = "clamp" if edge.center.x < 1e-9 else "free"
+    for vertex in shape.vertices:
+        if vertex.p.x < 1e-9:
+            vertex.hpref = 1
+    mesh = plane(shape, 0.2, order, levels)
+    space = ng.VectorH1(mesh, order=order, dirichlet="clamp")
+    u, v = space.TnT()
+    strain = lambda gradient: 0.5 * (gradient + gradient.trans)  # noqa: E731
+    form = ng.BilinearForm(space, symmetric=True, condense=True)
+    form += (2 * mu * ng.InnerProduct(strain(ng.Grad(u)), strain(ng.Grad(v))) + lam * ng.div(u) * ng.div(v)) * ng.dx
+    right = ng.LinearForm(space)
+    right += -load * v[1] * ng.dx
+    found = ng.GridFunction(space)
+    solved(form, right, found)
+    return Elements(mesh, (found[0], found[1]), space.ndof)
+
+
+def motz(order: int, levels: int) -> Elements:
+    """Motz' problem on (-1, 1) × (0, 1), refined to the change of condition at the origin."""
+    left = occ.MoveTo(-1, 0).Rectangle(1, 1).Face()
+    shape = occ.Glue([left, occ.MoveTo(0, 0).Rectangle(1, 1).Face()])
+    for edge in shape.edges:
+        at = edge.center
+        edge.name = "cold" if at.y < 1e-9 and at.x < 0 else "hot" if at.x > 1 - 1e-9 else "free"
+    for vertex in shape.vertices:
+        if abs(vertex.p.x) + abs(vertex.p.y) < 1e-9:
+            vertex.hpref = 1
+    return scalar(plane(shape, 0.5, order, levels), order, 0.0, {"cold": 0.0, "hot": 500.0})
+
+
+def inclusion(order: int, levels: int, contrast: float) -> Elements:
+    """-∇·(k∇u) = 1 on (-1, 1)², k = contrast in the square of half the size, refined to the corners of it."""
+    inner = occ.MoveTo(-0.5, -0.5).Rectangle(1, 1).Face()
+    inner.faces.name = "inner"
+    outer = occ.MoveTo(-1, -1).Rectangle(2, 2).Face()
+    outer.edges.name = "rim"
+    rest = outer - inner
+    rest.faces.name = "rest"
+    shape = occ.Glue([inner, rest])
+    for vertex in shape.vertices:
+        if abs(vertex.p.x) < 0.75:
+            vertex.hpref = 1
+    mesh = plane(shape, 0.5, order, levels)
+    factor = mesh.MaterialCF({"inner": contrast, "rest": 1.0})
+    return scalar(mesh, order, 1.0, {"rim": 0.0}, 0.0, factor)

@@ -436,6 +436,40 @@ def interface_elements() -> Elements:
     return scalar(mesh, 8, fem.formula(-16 * square), {"outside": rim}, 0.0, factor)
 
 
+# ------------------------------------------------------------------------------------------- where nothing is smooth
+
+STEEL = {"lam": 1.25, "mu": 1.0, "rho": 0.016}
+
+
+def cantilever() -> rp.Problem:
+    body = ["(lam+2*mu)*u_xx + mu*u_yy + (lam+mu)*v_xy = 0", "mu*v_xx + (lam+2*mu)*v_yy + (lam+mu)*u_xy = rho"]
+    conditions = {
+        "clamp": rp.On("x=0", ["u = 0", "v = 0"]),
+        "tip": rp.On("x=1", ["(lam+2*mu)*u_x + lam*v_y = 0", "mu*(u_y + v_x) = 0"]),
+        "long": rp.On(("y=0", "y=0.2"), ["mu*(u_y + v_x) = 0", "(lam+2*mu)*v_y + lam*u_x = 0"]),
+    }
+    return rp.Problem(body, rp.Box(x=(0, 1), y=(0, 0.2)), conditions, STEEL)
+
+
+def cantilever_elements(order: int, levels: int) -> Elements:
+    return fem.cantilever(order, levels, STEEL["lam"], STEEL["mu"], STEEL["rho"])
+
+
+def motz() -> rp.Problem:
+    conditions = {
+        "cold": rp.On("y=0 where x < 0", "u = 0"),
+        "floor": rp.On("y=0 where x > 0", "dn(u) = 0"),
+        "hot": rp.On("x=1", "u = 500"),
+        "rest": rp.On(("x=-1", "y=1"), "dn(u) = 0"),
+    }
+    return rp.Problem("laplace(u) = 0", rp.Box(x=(-1, 1), y=(0, 1)), conditions)
+
+
+def inclusion() -> rp.Problem:
+    equation = "div(where(max(abs(x), abs(y)) < 0.5, 100, 1)*grad(u)) = -1"
+    return rp.Problem(equation, rp.Box(x=(-1, 1), y=(-1, 1)), {"rim": rp.On("boundary", "u = 0")})
+
+
 ROWS: Mapping[str, Row] = {
     "2d-C": Row(
         case_c, 1e-6, 20, elements(lambda: case_c_elements(0.15, 9)), elements(lambda: case_c_elements(0.1, 13))
@@ -464,6 +498,13 @@ ROWS: Mapping[str, Row] = {
     ),
     "torus": Row(torus, 1e-6, 30, elements(lambda: smooth_elements(fem.surface(torus_file(), 0.3), 6))),
     "interface": Row(interface, 1e-8, 10, elements(interface_elements)),
+    "cantilever": Row(
+        cantilever, 1e-5, 1, elements(lambda: cantilever_elements(6, 6)), elements(lambda: cantilever_elements(14, 20))
+    ),
+    "Motz": Row(motz, 1e-8, 3, elements(lambda: fem.motz(10, 12)), elements(lambda: fem.motz(14, 26))),
+    "inclusion": Row(
+        inclusion, 1e-6, 5, elements(lambda: fem.inclusion(8, 8, 100.0)), elements(lambda: fem.inclusion(14, 16, 100.0))
+    ),
 }  # fmt: skip
 
 

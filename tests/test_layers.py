@@ -59,6 +59,8 @@ BELOW_IN_PDE = {
     "lines": STATED | {"monitor", "solution", "time", "forward_model"},
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
+    "adaptivity": set(),
+    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "solve": STATED
     | {
@@ -67,6 +69,7 @@ BELOW_IN_PDE = {
         "solution",
         "forward_model",
         "ensembles",
+        "weak",
         "cells",
         "collocation",
         "lines",
@@ -75,7 +78,8 @@ BELOW_IN_PDE = {
         "paths",
     },
 }
-"""statement ← problem ← cells, collocation, lines, trefftz ← inverse ← solve; the methods never meet before these."""
+"""statement ← problem ← cells, collocation, lines, trefftz, paths ← inverse ← solve; the methods never meet before
+these, but for the weak form, which stands on the trees of cells."""
 BELOW_IN_DOMAINS = {
     "streams": set(),
     "coordinates": set(),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
     from rannpde.pde.trefftz.method import Trefftz
     from rannpde.pde.trefftz.scattering import ScatteredWave, scatter
+    from rannpde.pde.weak.method import WeakCells
     from rannpde.pde.zoo import zoo
 
 __version__ = "0.2.0"
@@ -98,6 +99,7 @@ _HOMES = {
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.monitor": ("Status", "Progress"),
+    "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
 """Where the public names live. They load when they are first used: SymPy and SciPy take most of a second."""
@@ -151,6 +153,7 @@ __all__ = [
     "Uniform",
     "Unknown",
     "UnknownFunction",
+    "WeakCells",
     "WeightLaw",
     "ensemble",
     "fit",

@@ -36,13 +36,20 @@ from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.trefftz.method import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
+from rannpde.pde.weak.method import WeakHistory
 
 HISTORIES: dict[
     str,
-    type[LinesHistory] | type[CellsHistory] | type[CollocationHistory] | type[TrefftzHistory] | type[PathsHistory],
+    type[TrefftzHistory]
+    | type[LinesHistory]
+    | type[WeakHistory]
+    | type[CellsHistory]
+    | type[CollocationHistory]
+    | type[PathsHistory],
 ] = {
     "trefftz": TrefftzHistory,
     "lines": LinesHistory,
+    "weak": WeakHistory,
     "cells": CellsHistory,
     "collocation": CollocationHistory,
     "paths": PathsHistory,

@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import honesty.spaces  # noqa: F401 (its families join the others)
+import honesty.rough
+import honesty.spaces  # noqa: F401 (their families join the others)
 from honesty.cases import FAMILIES, case
 from honesty.judge import Tally, judge
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-import honesty.spaces  # noqa: F401 (its families join the others)
+import honesty.rough
+import honesty.spaces  # noqa: F401 (their families join the others)
 from honesty.cases import FAMILIES, case
 from honesty.judge import Tally, judge
 
@@ -19,6 +20,7 @@ CHEAP = {
 """Family → cases, so many that each family takes about five seconds; what once was found wrong is in test_known."""
 SOUND = {
     "fast_waves": 20, "motions": 8, "bent": 6, "shapes": 3, "moving_shapes": 2, "many_dimensions": 2, "vortices": 2,
+    "mixed_conditions": 4, "elasticity": 3, "contrast": 4,
 }  # fmt: skip
 """Families whose last iteration is often far better than the one before, so that estimates may be too large."""
 SECONDS = 60.0
@@ -61,6 +63,13 @@ def test_what_converged_is_right_and_no_estimate_too_small(family):
     counts = tally.counts[family]
     assert counts["converged"] >= 0.7 * counts["tried"], tally.table()
     assert counts["too small"] <= 0.1 * counts["tried"], tally.table()
+
+
+def test_data_that_do_not_balance_are_refused_by_name():
+    for seed in range(4):
+        found = judge(case(seed, ("unsupported",)), SECONDS)
+        assert "refused" in found.words
+        assert "a constant in u" in found.told
 
 
 @pytest.mark.parametrize("family", FAMILIES)

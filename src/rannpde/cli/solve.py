@@ -57,7 +57,9 @@ def solve_file(
     tol: Annotated[float | None, typer.Option(help="Relative L² error wanted; overrides the file.")] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="lines, cells, collocation or paths, in place of the file's.", autocompletion=_methods),
+        typer.Option(
+            help="trefftz, lines, weak, cells, collocation or paths, in place of the file's.", autocompletion=_methods
+        ),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; overrides the file.")] = None,

@@ -29,21 +29,27 @@ from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
+from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import Choice, ConvergenceWarning, Solution
 from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.weak.method import WeakCells
 
-Method = Trefftz | Lines | Cells | Collocation | Paths
-METHODS: dict[str, type[Trefftz] | type[Lines] | type[Cells] | type[Collocation] | type[Paths]] = {
+Method = Trefftz | Lines | WeakCells | Cells | Collocation | Paths
+METHODS: dict[str, type[Trefftz] | type[Lines] | type[WeakCells] | type[Cells] | type[Collocation] | type[Paths]] = {
     "trefftz": Trefftz,
     "lines": Lines,
+    "weak": WeakCells,
     "cells": Cells,
     "collocation": Collocation,
     "paths": Paths,
 }
 """Methods in the order in which they are tried."""
 
-SENSELESS = ("trefftz",)
-"""Methods that have no sensitivities, so that unknowns are not identified with them."""
+WITHOUT_MODEL = ("trefftz", "weak")
+"""Methods that have no model of a solution on a fixed discretisation, which identification needs."""
+AGREEMENT_POINTS, AGREEMENT = 2000, 3.0
+"""Points at which two methods are compared; the solution of the later one must lie within so many estimates of the
+earlier one to be taken in its place: least squares of the strong form alone may converge to a wrong function."""
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
@@ -65,10 +71,11 @@ def solve(
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more. 1e-8 unless given, 1e-3
         for the intervals of ``Paths``
     method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
-        evolution equations (docs/evolution.md), ``Cells(…)`` for everything in up to three coordinates,
-        ``Collocation(…)`` for everything (docs/solving.md), ``Paths(…)`` in all of R^d (docs/many_dimensions.md), each
-        with settings of its own, or their names, such as "cells"; None takes the first that fits, and the next one
-        where it fails. ``solution.method`` says which it was, and why
+        evolution equations (docs/evolution.md), ``WeakCells(…)`` for mechanics, mixed conditions and jumping
+        coefficients (docs/weak.md), ``Cells(…)`` for everything in up to three coordinates, ``Collocation(…)`` for
+        everything (docs/solving.md), ``Paths(…)`` in all of R^d (docs/many_dimensions.md), each with settings of its
+        own, or their names, such as "cells"; None takes the first that fits, and the next one where it fails.
+        ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
     progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
@@ -137,7 +144,7 @@ def _tried(
         found += refusals if best is None else []
         why = "; ".join(found) or one.reason
         solution = one.solve(problem, tol, rng, _within(monitor, one.share), why)
-        if best is None or solution.converged or not best.estimate < solution.estimate:
+        if best is None or _better(solution, best, problem):
             best = solution
         if solution.status not in one.hands_over or monitor.exhausted:
             break
@@ -146,6 +153,20 @@ def _tried(
     assert best is not None
     told = "; ".join(found)
     return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
+
+
+def _better(later: Solution, earlier: Solution, problem: Problem) -> bool:
+    """Whether the solution of a method that was tried later replaces an earlier one.
+
+    Two methods share no bias: where they differ by far more than the first one's estimate, neither is called right.
+    """
+    if not later.converged:
+        return not earlier.estimate < later.estimate
+    if not earlier.estimate < 1:
+        return True
+    points = problem.domain.sample(AGREEMENT_POINTS, rng=20_072)
+    difference = relative_difference(earlier.function(points), later.function(points))
+    return difference <= AGREEMENT * max(earlier.estimate, later.estimate)
 
 
 def _with_why(choice: Choice, why: str) -> Choice:
@@ -207,7 +228,7 @@ class ForwardSolver:
     def __call__(
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution:
-        chosen, why = _chosen(problem, self.method, SENSELESS)
+        chosen, why = _chosen(problem, self.method, WITHOUT_MODEL)
         rest = self.monitor.rest()
         if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
             return chosen.solve(problem, tol, rng, rest, why, like)
@@ -215,7 +236,7 @@ class ForwardSolver:
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
-        chosen = _chosen(request.solution.stated, self.method, SENSELESS)[0]
+        chosen = _chosen(request.solution.stated, self.method, WITHOUT_MODEL)[0]
         return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
 
 
@@ -333,7 +354,7 @@ def _generator(rng: Rng) -> np.random.Generator:
 
 def _plain_settings(kind: type[Any]) -> list[str]:
     """Return the settings that can be given as text."""
-    objects = ("tuning", "events", "features", "law", "newton", "guess", "forward")
+    objects = ("tuning", "settings", "events", "features", "law", "newton", "guess", "forward")
     return [f.name for f in fields(kind) if f.name not in objects]
 
 
@@ -353,7 +374,7 @@ def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, .
             isinstance(method, Method),
             "method",
             method,
-            "rp.Trefftz(…), rp.Lines(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
+            "rp.Trefftz(…), rp.Lines(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
         )
         reasons = _obstacles(method, problem)
         if reasons:

@@ -35,8 +35,7 @@ def made(level, factor, inner, outer, domain, more="0*U"):
 
 def solved(problem, tol, rng=0, times=10):
     """Converged, the error wanted, and an estimate that is true."""
-    solution = rp.solve(problem, tol=tol, rng=rng)
-    assert solution.method.name == "cells"
+    solution = rp.solve(problem, tol=tol, rng=rng, method="cells")
     assert solution.converged, solution.report()
     worst = max(solution.errors().values())
     assert worst < tol

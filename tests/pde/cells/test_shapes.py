@@ -13,6 +13,7 @@ HOLE = rp.Ball((0.4, 0.5), 0.2, names=("x", "y"), name="hole")
 def solved(equation, domain, conditions, exact, tol, **more):
     problem = rp.Problem(equation, domain, conditions, exact=exact, **more)
     solution = rp.solve(problem, tol=tol, method="cells")
+    assert solution.method.name == "cells"
     assert solution.converged, solution.report()
     worst = max(solution.errors().values())
     assert worst < tol

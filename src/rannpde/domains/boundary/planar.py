@@ -161,6 +161,10 @@ class Planar(Clipped):
         """The boundary in arcs along which that coordinate only rises or only falls."""
         return [_monotone(stretch.arcs, axis) for stretch in self.stretches]
 
+    def monotone_in_both(self) -> list[Arcs]:
+        """The boundary in arcs along which each coordinate only rises or only falls."""
+        return [_monotone(_monotone(stretch.arcs, 0), 1) for stretch in self.stretches]
+
     # -------------------------------------------------------------------------------------------------- corners
 
     @cached_property

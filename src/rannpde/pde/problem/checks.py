@@ -48,6 +48,7 @@ def check_problem(problem: Problem) -> None:
         _check_initial(problem)
         _check_boundary(problem)
         _check_covered(problem)
+        _check_parts(problem)
     _check_clashes(problem)
     if counted:
         _check_surplus(problem)
@@ -248,6 +249,22 @@ def _check_covered(problem: Problem) -> None:
         if name not in given:
             raise InputError(
                 f"the side {name!r} has no condition; add one such as On({name!r}, …), or pass incomplete=True"
+            )
+
+
+def _check_parts(problem: Problem) -> None:
+    """Where conditions hold on parts of sides (``y=0 where x < 0``), the other parts need some as well."""
+    parts = [t for t in problem.constraints if isinstance(t.region, Side) and " where " in t.region.name]
+    if not parts:
+        return
+    regions = [t.region for t in problem.constraints if isinstance(t.region, Side)]
+    for name, side in problem.domain.sides.items():
+        points = side.sample(4 * SAMPLE, rng=0)
+        bare = np.flatnonzero(~np.any([region.contains(points) for region in regions], axis=0))
+        if len(bare):
+            shown = ", ".join(f"{value:.4g}" for value in points[bare[0]])
+            raise InputError(
+                f"no condition holds at ({shown}) on the side {name!r}; add one for that part, or pass incomplete=True"
             )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -38,8 +38,9 @@ class On:
     """An equation on a part of the domain: ``On("t=0", "u = sin(x)")``, ``On(("x=0", "x=1"), "u = 0")``.
 
     where : a side such as ``x=0`` or ``hole``, a slice inside such as ``t=0.5``, ``boundary`` for all sides in space,
-        ``boundary except x=0, hole``, several of these, or a function of points (M, n) that is true on a part of the
-        boundary: ``On(lambda points: points[:, 0] < 1e-9, "u = 0")``
+        ``boundary except x=0, hole``, one of these with an inequality, ``y=0 where x < 0``, several of
+        these, or a function of points (M, n) that is true on a part of the boundary:
+        ``On(lambda points: points[:, 0] < 1e-9, "u = 0")``
     equation : text or SymPy, or a list of them; ``dn(u)`` is the derivative along the outward normal
     weight : factor of its rows, beside the balance that the solver finds
     """
@@ -244,6 +245,9 @@ def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], n
 def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
     if text.strip() in domain.sides:
         return [domain.sides[text.strip()]]
+    part = re.match(r"(?P<side>.*\S)\s+where\s+(?P<test>\S.*)$", text, re.DOTALL)
+    if part:
+        return _restricted(part["side"].strip(), part["test"].strip(), domain, parameters)
     words = re.match(r"\s*boundary(?:\s+except\s+(?P<rest>.+))?\s*$", text, re.DOTALL)
     if words:
         return _all_but(words["rest"], domain, parameters)
@@ -264,6 +268,37 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
         )
     outward = -1 if abs(at - lower) <= slack else 1 if abs(at - upper) <= slack else 0
     return [FlatSide(f"{coordinate}={at + 0.0:g}", domain, axis, at, outward, _face(domain, axis))]
+
+
+def _restricted(text: str, test: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
+    """Sides of a place where an inequality in the coordinates holds, such as ``y=0 where x < 0``.
+
+    >>> from rannpde.domains import Box
+    >>> (left,) = _place("y=0 where x < a", Box(x=(-1, 1), y=(0, 1)), {"a": 0.25})
+    >>> left.name, round(left.measure, 12)
+    ('y=0 where x < a', 1.25)
+    """
+    words = Vocabulary(tuple(domain.names), "t" if isinstance(domain, SpaceTime) else None, (), parameters)
+    inside = read(f"where({test}, 1, 0)", words)
+
+    def holds(points: Array) -> Array:
+        known = dict(zip(words.symbols, points.T, strict=True))
+        return np.broadcast_to(inside.value(known, {}) > 0.5, (len(points),))
+
+    found = []
+    for side in _place(text, domain, parameters):
+        with suppress(InputError):  # the inequality may hold nowhere on one of several sides
+            found.append(_part(side, holds, test))
+    if not found:
+        raise InputError(f"'{text} where {test}' is empty: the inequality holds nowhere there; change it")
+    return found
+
+
+def _part(side: Side, holds: Callable[[Array], Array], test: str) -> Side:
+    def chosen(points: Array) -> Array:
+        return np.asarray(side.contains(points) & holds(points))
+
+    return side.domain.part(chosen, f"{side.name} where {test}")
 
 
 def _all_but(rest: str | None, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:

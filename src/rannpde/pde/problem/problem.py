@@ -34,6 +34,7 @@ from rannpde.pde.problem.measurements import Measurement, measurement
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
+from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
@@ -63,6 +64,7 @@ class Problem:
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
     variation : where its data vary, if that can be known
     parabolic : the form that paths need, of a problem whose space is rp.Euclidean(d) (docs/many_dimensions.md)
+    elliptic : the system in divergence form that a weak formulation integrates by parts, or why there is none
 
     >>> from rannpde.domains import Interval
     >>> problem = Problem("u_xx = -u", Interval(0, 1), {"boundary": "u = sin(x)"})
@@ -85,6 +87,7 @@ class Problem:
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
     variation: Variation | None = field(init=False, repr=False)
+    elliptic: DivergenceSystem | NoDivergenceForm = field(init=False, repr=False)
     parabolic: Parabolic | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -131,6 +134,13 @@ class Problem:
         object.__setattr__(self, "obstacles", obstacles)
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
+        object.__setattr__(self, "elliptic", self._in_divergence_form())
+
+    def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
+        try:
+            return divergence_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
+        except NoDivergenceForm as reason:
+            return reason
 
     def _state_in_space(self) -> None:
         """Of a vector in R^d there is no expression in scalars: the parabolic form is all that is read."""
@@ -147,7 +157,7 @@ class Problem:
 
     def _take_from(self, forward: Problem) -> None:
         """Check that all unknowns occur; everything else was checked with the guesses in their place."""
-        for key in ("limits", "obstacles", "forms", "variation"):
+        for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
             object.__setattr__(self, key, getattr(forward, key))
         said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
         said |= {jet.field for one in self.measurements for jet in one.expression.jets}

@@ -19,7 +19,7 @@ from rannpde.pde.trefftz.particular import NoPart, Particular
 from rannpde.pde.trefftz.rows import ConditionPoints, boundary_rows, feature_values, least_squares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
-INSIDE = 400
+INSIDE_POINTS = 400
 """Points inside, at which the size of the solution and the stability constant are measured."""
 RESONANT = 1e12
 """A stability constant beyond which rounding of the data alone spoils all digits but a few."""
@@ -88,7 +88,7 @@ class AdaptiveTrefftz:
     def run(self, rng: np.random.Generator) -> TrefftzResult:
         """Until the estimate is below the tolerance, or nothing helps any more."""
         resolution = self.law.first()
-        inside = self.problem.domain.sample(INSIDE, rng=rng, method="sobol")
+        inside = self.problem.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
         best: tuple[TrefftzNetwork, TrefftzIteration, float] | None = None
         done: list[TrefftzIteration] = []
         status, detail, vain, before = Status.STALLED, "more features do not lower the boundary error", 0, np.inf

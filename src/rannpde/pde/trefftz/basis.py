@@ -25,7 +25,7 @@ from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
-ROUND = 0.6
+ROUND_HOLE = 0.6
 """Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
 
 TUBE = 5.0
@@ -81,7 +81,7 @@ class PlaneLaw:
         """Whether multipoles about the centre of a hole serve it."""
         middle, inner, outer = self.boundary.holes[number]
         inside = self.domain.contains(self.form.back(middle[None, :]))[0]
-        return inner >= ROUND * outer and not inside
+        return inner >= ROUND_HOLE * outer and not inside
 
     def first(self) -> PlaneResolution:
         """Where the iteration begins: from the digits that are wanted and the distances of holes."""

@@ -12,7 +12,7 @@ from scipy.special import i0e, k0e, k1e, y0, y1
 
 from rannpde.arrays import Array
 
-TINY = 1e-6
+SMALL_ARGUMENT = 1e-6
 """Arguments below which the first term of the power series has all digits but rounding."""
 LARGE = 1e200
 """Size at which a recurrence is scaled down."""
@@ -74,7 +74,7 @@ def bessel_j(top: int, x: Array) -> Array:
     True
     """
     x = np.asarray(x, dtype=float)
-    safe = np.maximum(x, TINY)
+    safe = np.maximum(x, SMALL_ARGUMENT)
     found = np.zeros((top + 1, *x.shape))
     above, now, total = np.zeros(x.shape), np.full(x.shape, 1e-200), np.zeros(x.shape)
     for n in range(_start(top, safe), 0, -1):
@@ -90,7 +90,7 @@ def bessel_j(top: int, x: Array) -> Array:
             total[large] /= LARGE
             found[n - 1 :, large] /= LARGE
     found /= total
-    small = x < TINY
+    small = x < SMALL_ARGUMENT
     if small.any():
         with np.errstate(divide="ignore"):
             logs = np.log(0.5 * x[small])

@@ -21,9 +21,9 @@ from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.operator import CanonicalForm
 
-JOINED = 1e-8
+JOINED_ENDS = 1e-8
 """Distance, relative to the size of the domain, at which two ends of pieces are one point."""
-CLOSEST = 1e-13
+CLOSEST_POINT = 1e-13
 """Distance, relative to the length of a piece, of the collocation point nearest to a corner."""
 
 
@@ -94,7 +94,7 @@ class BoundaryPiece:
 
 
 @dataclass(frozen=True, eq=False)
-class SingularPoint:
+class SingularCorner:
     """A corner, or where the condition changes: the solution may be singular there.
 
     point, outward : in canonical coordinates; outward leads out of the domain, midway between its sides
@@ -114,7 +114,7 @@ class PlaneBoundary:
     """All pieces of a boundary with its singular points; holes as (centre, inner radius, outer radius), canonical."""
 
     pieces: tuple[BoundaryPiece, ...]
-    corners: tuple[SingularPoint, ...]
+    corners: tuple[SingularCorner, ...]
     holes: tuple[tuple[Array, float, float], ...]
     size: float
     centre: Array
@@ -157,7 +157,7 @@ def plane_boundary(
     for k in range(len(pieces)):
         away = np.linalg.norm(ends[:, 0] - ends[k, 1], axis=1)
         nearest = int(np.argmin(away))
-        if away[nearest] > JOINED * size:
+        if away[nearest] > JOINED_ENDS * size:
             return "the boundary does not close"
         follower.append(nearest)
     if sorted(follower) != list(range(len(pieces))):
@@ -190,7 +190,7 @@ def _assembled(
     outlines = [outlines[k] for k in order]
     home = {piece: number for number, k in enumerate(order) for piece in loops[k]}
     size = float(np.linalg.norm(np.ptp(outlines[0], axis=0)))
-    corners: list[SingularPoint] = []
+    corners: list[SingularCorner] = []
     starts, stops = [-1] * len(pieces), [-1] * len(pieces)
     for k, then in enumerate(follower):
         found = _singular(domain, pieces[k], pieces[then], form, size, home[k])
@@ -226,7 +226,7 @@ def _centroid(loop: Array) -> Array:
 
 def _singular(
     domain: Domain, arriving: BoundaryPiece, leaving: BoundaryPiece, form: CanonicalForm, size: float, loop: int
-) -> SingularPoint | None:
+) -> SingularCorner | None:
     into = arriving.slopes(np.array([1.0]))[0]
     out = leaving.slopes(np.array([0.0]))[0]
     into, out = into / np.linalg.norm(into), out / np.linalg.norm(out)
@@ -243,7 +243,7 @@ def _singular(
     ray = form.back(point - steps[:, None] * inward)
     hit = np.flatnonzero(domain.contains(ray))
     reach = float(steps[hit[0]] * 0.7) if len(hit) else size
-    return SingularPoint(point, -inward, reach, float(angle), loop)
+    return SingularCorner(point, -inward, reach, float(angle), loop)
 
 
 def clustered(
@@ -259,7 +259,9 @@ def clustered(
         base = 0.5 * (1 - np.cos(np.pi * base))
     parts = [base]
     if levels:
-        distance = np.exp(np.log(CLOSEST) + (np.log(0.5) - np.log(CLOSEST)) * (np.arange(levels) + shift) / levels)
+        distance = np.exp(
+            np.log(CLOSEST_POINT) + (np.log(0.5) - np.log(CLOSEST_POINT)) * (np.arange(levels) + shift) / levels
+        )
         if width:
             near = width / piece.length * np.exp(np.linspace(np.log(0.02), np.log(40.0), levels) + shift * 7.6 / levels)
             distance = np.concatenate([distance, near[near < 0.5]])

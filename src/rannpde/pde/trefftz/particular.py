@@ -32,10 +32,10 @@ COUNTS = {2: (16, 24, 36, 54, 80, 120, 180), 3: (12, 18, 26, 38)}
 """Fourier features of each axis that are tried in turn, in the plane and in space."""
 TERMS = 12
 """The highest degree of a source that is treated as a polynomial."""
-ROUNDING = 1e-13
+EXTENSION_ROUNDING = 1e-13
 """A fit of this relative error is exact, as far as float64 goes."""
 
-CUTOFF = 1e-14
+EXTENSION_CUTOFF = 1e-14
 """Relative singular values of Fourier extensions that are left out."""
 
 
@@ -249,7 +249,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
         ]
         if best is None or defect < best[0].defect:
             best = found
-        if defect <= ROUNDING * max(float(np.abs(w).max()) for w in wanted):
+        if defect <= EXTENSION_ROUNDING * max(float(np.abs(w).max()) for w in wanted):
             break
     assert best is not None
     if best[0].defect > 1e-4 * max(float(np.abs(w).max()) for w in wanted):
@@ -287,10 +287,10 @@ def _fourier(
         found = Particular(FourierPart(frequencies, coefficients / sigma, origin), defect, 1 / least)
         if best is None or defect < best.defect:
             best = found
-        if defect <= ROUNDING * size or (best.defect < 1e-9 * size and found is not best):
+        if defect <= EXTENSION_ROUNDING * size or (best.defect < 1e-9 * size and found is not best):
             break
     assert best is not None
-    if best.defect > 0.1 * max(tol, ROUNDING) * size and best.defect > 1e-4 * size:
+    if best.defect > 0.1 * max(tol, EXTENSION_ROUNDING) * size and best.defect > 1e-4 * size:
         raise NoParticular(f"Fourier features leave {best.defect / size:.1e} of the source")
     return _trimmed(best)
 
@@ -305,7 +305,7 @@ def _fitted(matrices: list[Array], values: Array) -> Array:
     for axis, (left, _, _) in enumerate(factors):
         values = np.moveaxis(np.tensordot(left.conj().T, values, axes=(1, axis)), 0, axis)
     sizes = reduce(np.multiply.outer, [sizes for _, sizes, _ in factors])
-    image = np.where(sizes > CUTOFF * sizes.max(), values / np.maximum(sizes, 1e-300), 0.0)
+    image = np.where(sizes > EXTENSION_CUTOFF * sizes.max(), values / np.maximum(sizes, 1e-300), 0.0)
     for axis, (_, _, right) in enumerate(factors):
         image = np.moveaxis(np.tensordot(right.conj().T, image, axes=(1, axis)), 0, axis)
     return image

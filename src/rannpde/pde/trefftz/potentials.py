@@ -111,7 +111,7 @@ class PotentialFamily(FeatureFamily):
         return {"kind": self.kind, "base": header, "model": model}, arrays
 
 
-def unpack_features(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
+def unpack_potentials(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
     """A family of a file, also one of potentials."""
     if header["kind"] != PotentialFamily.kind:
         return unpack_family(header, arrays, form)

@@ -34,7 +34,7 @@ class ConditionPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundaryRows:
+class TrefftzRows:
     """matrix (M, N) · c = rhs (M,), each row divided by the size of its coefficients; ``weights`` are not applied."""
 
     matrix: Array
@@ -49,7 +49,7 @@ def feature_values(families: Sequence[FeatureFamily], points: Array, index: Mult
 
 def boundary_rows(
     families: Sequence[FeatureFamily], part: object, places: Sequence[ConditionPoints], words: Vocabulary
-) -> BoundaryRows:
+) -> TrefftzRows:
     """The conditions for Σ c_j feature_j + part, one row for every point."""
     matrices, sides, weights = [], [], []
     for place in places:
@@ -75,7 +75,7 @@ def boundary_rows(
         matrices.append(total / size[:, None])
         sides.append(-np.broadcast_to(residual, (len(place.points),)) / size)
         weights.append(place.weights * term.weight)
-    return BoundaryRows(np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights))
+    return TrefftzRows(np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class LeastSquares:
         return float(svdvals(turned)[0])
 
 
-def least_squares(rows: BoundaryRows, cutoff: float) -> LeastSquares:
+def least_squares(rows: TrefftzRows, cutoff: float) -> LeastSquares:
     """By orthogonal factorisation with pivoting; what is below the cutoff × rounding is left out; one refinement."""
     weighted = rows.matrix * rows.weights[:, None]
     rhs = rows.rhs * rows.weights

@@ -19,9 +19,9 @@ from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
-OFFSET = 4.0
+SOURCE_OFFSET = 4.0
 """Distance of sources from a surface in units of their spacing."""
-SAMPLES = 3000
+SURFACE_SAMPLES = 3000
 """Points of the boundary from which distances are measured."""
 
 
@@ -46,7 +46,7 @@ class SpaceLaw:
     @cached_property
     def outline(self) -> Array:
         """Points of the boundary, canonical, for distances."""
-        count = max(64, SAMPLES // len(self.terms))
+        count = max(64, SURFACE_SAMPLES // len(self.terms))
         return self.form.to(np.concatenate([self._side(t).sample(count, rng=1, method="sobol") for t in self.terms]))
 
     @cached_property
@@ -80,7 +80,7 @@ class SpaceLaw:
             normals = side.normals(points) @ np.linalg.inv(self.form.matrix)
             normals /= np.linalg.norm(normals, axis=1, keepdims=True)
             area = term.measure * float(np.linalg.det(self.form.matrix)) ** (2 / 3)
-            away = OFFSET * np.sqrt(area / count)
+            away = SOURCE_OFFSET * np.sqrt(area / count)
             here, own = self.form.to(points), np.full(count, away)
             for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
                 place = here + own[:, None] * normals

@@ -14,7 +14,7 @@ from rannpde.studies.show.report import interval_text, reading
 from rannpde.studies.study import FittedCurve, Sampling, Study
 from rannpde.studies.target import PorousMedium
 
-DIMENSIONS = (4, 5)
+UNKNOWN_DIMENSIONS = (4, 5)
 _BASE = "as assumed"
 _WIDTHS: dict[Size, tuple[int, int]] = {"quick": (32, 512), "default": (128, 2048), "full": (128, 8192)}
 SEEDS: dict[Size, int] = {"quick": 2, "default": 3, "full": 5}
@@ -32,7 +32,7 @@ DEVIATIONS = (
 
 def chapter(size: Size) -> Chapter:
     """Seven curves, as many as there are colours, in d = 4 and d = 5."""
-    curves = [curve for d in DIMENSIONS for curve in _curves(d)]
+    curves = [curve for d in UNKNOWN_DIMENSIONS for curve in _curves(d)]
     study = Study(
         "unknowns",
         title="What the paper does not tell",
@@ -63,7 +63,7 @@ def _curves(d: int) -> list[FittedCurve]:
 
 
 def _draw(series: Sequence[Series]) -> list[Drawing]:
-    groups = [(f"d = {d}", [one for one in series if one.space_dim == d]) for d in DIMENSIONS]
+    groups = [(f"d = {d}", [one for one in series if one.space_dim == d]) for d in UNKNOWN_DIMENSIONS]
     caption = (
         "The main figure's fits with one unknown setting changed at a time; bands of one standard deviation; "
         "dashed: C/√N "

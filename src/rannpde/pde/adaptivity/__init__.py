@@ -1,0 +1,1 @@
+"""The adaptive loop SOLVE → ESTIMATE → MARK → REFINE, behind a small protocol that discretisations implement."""

@@ -1,0 +1,159 @@
+"""The matrices of cells, their static condensation on traces, and the solution.
+
+The method is the hybridised interior penalty method: on every cell K and for traces û on the faces, find u, û with
+
+    Σ_K  ∫ A∇u·∇v + (b·∇u + c u) v  -  ∫_∂K (n·A∇u)·(v - v̂)  -  ∫_∂K (n·A∇v)·(u - û)  +  ∫_∂K η (u - û)·(v - v̂)
+       + ∫_{∂K, b·n<0} |b·n| (u - û) v  +  ∫_{∂K, b·n>0} |b·n| (û - u) v̂   =   Σ_K ∫ load·v  +  boundary data
+
+for all v, v̂. Cells meet only in traces, so each is eliminated on its own, in batches of cells with as many faces. With
+the penalty η = coercivity · c_K n·A n, c_K the trace constant of the cell (``HiddenLayer.side_constant``), the form is
+coercive for every choice of functions and traces: |A∇u|_n is bounded by the energy of the cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.linalg import splu
+
+from rannpde.arrays import Array
+from rannpde.pde.weak.kernel import FreeMotions
+from rannpde.pde.weak.local import CellBatch, LocalMatrices
+
+
+@dataclass(frozen=True, eq=False)
+class HybridSolution:
+    """Weights of the functions of cells (C, F, k) and of traces (N, F, m).
+
+    jumps (C,) : ∫_∂K η |u - û|², of the boundary included, and what natural conditions lack, as energies of each cell
+    """
+
+    weights: Array
+    traces: Array
+    jumps: Array
+
+
+class HybridSystem:
+    """One linear solve of the weak form on a mesh."""
+
+    def __init__(self, local: LocalMatrices) -> None:
+        self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
+
+    def solve(self, motions: FreeMotions | None = None) -> HybridSolution:
+        """Eliminate cells, solve for traces, and go back; free motions get the mean zero."""
+        fields, m = self.fields, self.layer.face_functions.shape[1]
+        block = fields * m
+        total = len(self.mesh.axis) * block
+        rows, columns, entries = [], [], []
+        right = np.zeros(total)
+        kept: list[tuple[CellBatch, Array, Array]] = []
+        for batch in self.local.batches():
+            square, upper, lower, corner, load = self.local.matrices(batch)
+            if motions is not None and len(motions) and 0 in batch.cells:
+                self._hold(square[int(np.flatnonzero(batch.cells == 0)[0])], motions)
+            found = np.linalg.solve(square, np.concatenate([upper, load[:, :, None]], axis=2))
+            response, own = found[:, :, :-1], found[:, :, -1]
+            kept.append((batch, response, own))
+            if batch.faces:
+                schur = corner - np.matmul(lower, response)
+                places = self._places(batch, block)
+                np.add.at(right, places, -np.matmul(lower, own[:, :, None])[:, :, 0])
+                rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
+                columns.append(np.tile(places, (1, places.shape[1])).ravel())
+                entries.append(schur.ravel())
+            self.local.pause()
+        traces = np.zeros(total)
+        if total:
+            indices = (np.concatenate(rows), np.concatenate(columns))
+            matrix = sparse.csc_matrix((np.concatenate(entries), indices), (total, total))
+            traces = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1,
+                          options={"SymmetricMode": True}).solve(right)  # fmt: skip
+        weights = np.zeros((self.mesh.count, fields, self.local.size))
+        for batch, response, own in kept:
+            inside = own
+            if batch.faces:
+                around = traces[self._places(batch, block)]
+                inside = own - np.matmul(response, around[:, :, None])[:, :, 0]
+            weights[batch.cells] = inside.reshape(len(batch.cells), fields, self.local.size)
+        shaped = traces.reshape(len(self.mesh.axis), fields, m)
+        if motions is not None and len(motions):
+            self._centre(weights, shaped, motions)
+        return HybridSolution(weights, shaped, self._jumps(weights, shaped))
+
+    def _hold(self, square: Array, motions: FreeMotions) -> None:
+        """Hold the free motions in the first cell: a balanced load leaves no reaction there."""
+        values, weights, points = self._cell_table(0)
+        moments = np.einsum("m,rmf,ma->rfa", weights, motions.at(points), values).reshape(len(motions), -1)
+        size = float(np.einsum("ra,ra->", moments, moments)) / len(motions)
+        square += float(np.trace(square)) / len(square) / max(size, 1e-300) * moments.T @ moments
+
+    def _cell_table(self, cell: int) -> tuple[Array, Array, Array]:
+        """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d)."""
+        part, (grid, shares) = self.mesh.parts.get(cell), self.layer.grid
+        if part is not None:
+            return self.local.part_tables[cell][:, 0], part.weights, part.points
+        half = self.mesh.halfwidths[cell]
+        points = self.mesh.boxes[cell].mean(axis=1) + half * grid
+        return self.layer.reference[0], float(half.prod()) * shares, points
+
+    def _centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
+        """Take the free motions out of a solution: they have the mean zero then."""
+        gram = np.zeros((len(motions), len(motions)))
+        right = np.zeros(len(motions))
+        for cell in range(self.mesh.count):
+            values, shares, points = self._cell_table(cell)
+            moved = motions.at(points)
+            gram += np.einsum("m,rmf,smf->rs", shares, moved, moved)
+            right += np.einsum("m,rmf,ma,fa->r", shares, moved, values, weights[cell], optimize=True)
+        amounts = np.linalg.solve(gram, right)
+        for cell in range(self.mesh.count):
+            values, shares, points = self._cell_table(cell)
+            root = np.sqrt(shares)[:, None]
+            taken = np.einsum("r,rmf->mf", amounts, motions.at(points))
+            weights[cell] -= np.linalg.lstsq(root * values, root * taken, rcond=1e-12)[0].T
+        points, shares = self.mesh.face_points(self.layer.nodes)
+        trace, unit = self.layer.face_functions, self.layer.face_grid[1]
+        for face, place in enumerate(points):
+            taken = np.einsum("r,rmf->mf", amounts, motions.at(place))
+            traces[face] -= ((trace * unit[:, None]).T @ taken).T
+
+    def _places(self, batch: CellBatch, block: int) -> Array:
+        """Numbers (B, T) of the unknowns of the faces of each cell."""
+        faces = self.local.face[batch.pairs[:, : batch.faces]]
+        return np.asarray((faces[:, :, None] * block + np.arange(block)).reshape(len(batch.cells), -1))
+
+    def _jumps(self, weights: Array, traces: Array) -> Array:
+        """∫_∂K η |u - û|² of each cell (C,)."""
+        found = np.zeros(self.mesh.count)
+        for batch in self.local.batches():
+            flat = batch.pairs.ravel()
+            values, slopes = self.local.tables(self.local.cell[flat], self.local.points[flat])
+            inside = np.einsum("pqa,pfa->pqf", values, weights[self.local.cell[flat]], optimize=True)
+            flux, penalty, _ = self.local.pair_coefficients(flat)
+            gap = np.zeros_like(inside)
+            inner = np.flatnonzero(flat < self.local.interior)
+            outer = np.flatnonzero(flat >= self.local.interior)
+            on_face = np.einsum(
+                "qm,pfm->pqf", self.layer.face_functions, traces[self.local.face[flat[inner]]], optimize=True
+            )
+            gap[inner] = inside[inner] - on_face
+            patch = flat[outer] - self.local.interior
+            gap[outer] = (
+                np.einsum("pqkl,pql->pqk", self.local.projection[patch], inside[outer]) - self.local.values[patch]
+            )
+            energy = np.einsum("pq,pqk,pqkl,pql->p", self.local.weights[flat], gap, penalty, gap, optimize=True)
+            if len(outer):  # what natural conditions lack, over the penalty: of the same unit
+                own = weights[self.local.cell[flat[outer]]]
+                normal = np.einsum("pqkfj,jpqa,pfa->pqk", flux[outer], slopes[:, outer], own, optimize=True)
+                lack = (
+                    normal
+                    + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer])
+                    - self.local.natural[patch]
+                )
+                lack -= np.einsum("pqkl,pql->pqk", self.local.projection[patch], lack)
+                size = np.einsum("pqkk->pqk", penalty[outer])
+                energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)
+            np.add.at(found, self.local.cell[flat], energy)
+        return found

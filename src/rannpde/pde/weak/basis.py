@@ -1,0 +1,246 @@
+"""Functions of the cells: random cosines and sines on [-1, 1]^d, orthonormal in H¹ on what the domain leaves of a box.
+
+One hidden layer serves all cells of a solve. Its columns are nearly dependent, and combinations of them that are
+orthonormal have output weights of up to 1/cutoff, so that their values at points are rounded by that much: a Galerkin
+method needs values, derivatives and traces of one function to belong together far better. The columns are therefore
+expanded in Legendre polynomials, which is exact (Bessel functions, Jacobi–Anger), up to degrees where nothing is left:
+
+    exp(i w x) = Σ_n (2n + 1) iⁿ j_n(w) P_n(x) .
+
+Their singular vectors in H¹, and not in L², are the functions, as combinations of Legendre polynomials that are
+evaluated to rounding, and as output weights of the network. The penalty of the method needs a bound of traces by
+volumes,
+
+    ∫_side g² ≤ c ∫_cell g²   for all g in the span of the derivatives of the functions,
+
+whose sharp constant is an eigenvalue, computed here once for whole boxes and for every cut cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import comb, pi, sqrt
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
+from scipy.special import spherical_jn
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.network.features import FourierFeatures
+from rannpde.pde.weak.settings import WeakSettings
+
+NEGLIGIBLE = 1e-13
+"""Legendre coefficients of the features below are left out: beside the cutoff of functions they change no digit."""
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenLayer:
+    """Random features of a solve on [-1, 1]^d, comparable to polynomials of a degree, and what whole boxes share."""
+
+    features: FourierFeatures
+    degree: int
+    settings: WeakSettings
+    curved: bool = False
+
+    @classmethod
+    def sample(
+        cls, dim: int, degree: int, settings: WeakSettings, rng: np.random.Generator, curved: bool = False
+    ) -> HiddenLayer:
+        """Frequencies uniform in a cube, phases uniform; ``curved`` : whether cells have curved sides."""
+        count = round(0.5 * settings.columns * comb(degree + dim, dim)) + 1
+        scale = settings.frequency * degree
+        weights, phases = rng.uniform(-scale, scale, (dim, count)), rng.uniform(0.0, 2 * pi, count)
+        return cls(FourierFeatures(weights, phases, np.zeros(dim), np.ones(dim)), degree, settings, curved)
+
+    @property
+    def dim(self) -> int:
+        return self.features.dim
+
+    @property
+    def nodes(self) -> int:
+        """Gauss nodes along an axis of a cell or face: products of two functions are about of twice the degree."""
+        return self.degree + (self.settings.curved_nodes if self.curved else self.settings.more_nodes)
+
+    @cached_property
+    def grid(self) -> tuple[Array, Array]:
+        """Points (Q, d) and weights (Q,) of [-1, 1]^d."""
+        return gauss_cube(self.nodes, self.dim)
+
+    # --------------------------------------------------------------------------------------------------- functions
+
+    @cached_property
+    def highest(self) -> int:
+        """The degree of Legendre polynomials beyond which the features have nothing above rounding."""
+        scale = float(np.abs(self.features.weights).sum(axis=0).max())
+        degrees = np.arange(4 * self.degree + 80)
+        return int(np.flatnonzero(np.abs(spherical_jn(degrees, scale)) * (degrees + 1) > NEGLIGIBLE)[-1])
+
+    @cached_property
+    def modes(self) -> Array:
+        """Multi-indices (R, d) of the products of Legendre polynomials that are used."""
+        every = np.array(list(np.ndindex(*[self.highest + 1] * self.dim)))
+        return every[every.sum(axis=1) <= self.highest]
+
+    @cached_property
+    def _columns(self) -> Array:
+        """The features, each (R,) in orthonormal Legendre products, (R, columns)."""
+        width = self.features.width
+        degrees = np.arange(self.highest + 1)
+        turn = np.array([1, 1j, -1, -1j])[degrees % 4] * 2 * np.sqrt(degrees + 0.5)
+        product = np.exp(1j * self.features.phases)[None, :]
+        for axis in range(self.dim):
+            table = turn[:, None] * spherical_jn(degrees[:, None], self.features.weights[axis])
+            product = product * table[self.modes[:, axis]]
+        constant = np.zeros((len(self.modes), 1))
+        constant[0] = 2.0 ** (self.dim / 2)
+        return np.concatenate([product.real / sqrt(width), product.imag / sqrt(width), constant], axis=1)
+
+    @cached_property
+    def _derivatives(self) -> list[Array]:
+        """∂ along each axis as matrices (R, R) of Legendre coefficients."""
+        size = self.highest + 1
+        line = np.zeros((size, size))
+        for n in range(size):
+            below = np.arange(n - 1, -1, -2)
+            line[below, n] = 2 * np.sqrt((below + 0.5) * (n + 0.5))
+        found = []
+        for axis in range(self.dim):
+            rest = np.delete(self.modes, axis, axis=1)
+            same = (rest[:, None] == rest[None]).all(axis=2)
+            found.append(np.where(same, line[self.modes[:, axis, None], self.modes[None, :, axis]], 0.0))
+        return found
+
+    @cached_property
+    def _whole(self) -> tuple[Array, Array]:
+        """Functions of a whole box: Legendre coefficients (R, k), output weights (columns, k)."""
+        stacked = np.concatenate([self._columns, *(matrix @ self._columns for matrix in self._derivatives)])
+        left, values, rows = np.linalg.svd(stacked, full_matrices=False)
+        kept = int((values > self.settings.cutoff * values[0]).sum())
+        return left[: len(self.modes), :kept], rows[:kept].T / values[:kept]
+
+    @cached_property
+    def outputs(self) -> Array:
+        """Output weights (columns, k) of the functions of a whole box."""
+        return self._whole[1]
+
+    @property
+    def size(self) -> int:
+        """Functions of a whole box, k."""
+        return int(self._whole[0].shape[1])
+
+    @cached_property
+    def _jet(self) -> Array:
+        """Legendre coefficients (R, (1 + d) k) of the functions and of their derivatives along each axis."""
+        own = self._whole[0]
+        return np.concatenate([own, *(matrix @ own for matrix in self._derivatives)], axis=1)
+
+    def tables(self, scaled: Array) -> Array:
+        """The functions of a whole box and their derivatives at points (M, d) of [-1, 1]^d: (M, 1 + d, k)."""
+        return np.asarray((self._legendre(scaled) @ self._jet).reshape(len(scaled), 1 + self.dim, -1))
+
+    def _legendre(self, scaled: Array) -> Array:
+        """All products of Legendre polynomials at points (M, d), (M, R)."""
+        scale = np.sqrt(np.arange(self.highest + 1) + 0.5)
+        product = np.ones((len(scaled), len(self.modes)))
+        for axis in range(self.dim):
+            product *= (legvander(scaled[:, axis], self.highest) * scale)[:, self.modes[:, axis]]
+        return product
+
+    def derivative_tables(self, scaled: Array, indices: Sequence[MultiIndex]) -> Array:
+        """∂^index of the functions of a whole box at points (M, d) of [-1, 1]^d: (M, indices, k)."""
+        columns = []
+        for index in indices:
+            own = self._whole[0]
+            for axis, order in enumerate(index):
+                for _ in range(order):
+                    own = self._derivatives[axis] @ own
+            columns.append(own)
+        found = self._legendre(scaled) @ np.concatenate(columns, axis=1)
+        return np.asarray(found.reshape(len(scaled), len(columns), -1))
+
+    @cached_property
+    def reference(self) -> tuple[Array, Array]:
+        """Values (Q, k) and derivatives (d, Q, k) of the functions of a whole box at its grid."""
+        found = self.tables(self.grid[0])
+        return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1:].transpose(1, 0, 2))
+
+    def sizes_by_degree(self, weights: Array) -> Array:
+        """Root of the sum of squares of the Legendre coefficients of each degree, (…, degrees), of weights (…, k)."""
+        squares = (weights @ self._whole[0].T) ** 2
+        degrees = self.modes.sum(axis=1)
+        select = (degrees[:, None] == np.arange(self.highest + 1)).astype(float)
+        return np.sqrt(squares @ select)
+
+    def orthonormal(self, tables: Array, weights: Array) -> Array:
+        """Combinations (k, r) of these functions that are orthonormal in H¹ at points of weights (Q,).
+
+        tables (Q, 1 + d, k) : of values and derivatives there
+        """
+        table = tables * np.sqrt(weights / weights.sum())[:, None, None]
+        triangle = np.linalg.qr(table.reshape(-1, table.shape[2]), mode="r")
+        _, values, rows = np.linalg.svd(triangle, full_matrices=False)
+        kept = int((values > self.settings.cut_cutoff * values[0]).sum())
+        return np.asarray(rows[:kept].T / values[:kept])
+
+    @cached_property
+    def side_constant(self) -> float:
+        """The largest ∫_side g² / ∫_cell g² on [-1, 1]^d over all sides and all g in the span of the derivatives."""
+        face, weights = gauss_cube(self.nodes, self.dim - 1)
+        inside, volume = self.tables(self.grid[0])[:, 1:], self.grid[1]
+        sides = [np.insert(face, axis, end, axis=1) for axis in range(self.dim) for end in (-1.0, 1.0)]
+        return max(self.trace_constant(inside, volume, self.tables(side)[:, 1:], weights) for side in sides)
+
+    def trace_constant(self, inside: Array, volume: Array, border: Array, lengths: Array) -> float:
+        """The largest ∫_border g² / ∫_cell g² over the span of the derivatives.
+
+        inside (Q, d, k) : derivatives at points of the cell with weights volume (Q,); border (M, d, k), lengths (M,)
+        """
+        columns = inside.reshape(len(inside), -1) * np.sqrt(volume)[:, None]
+        values, vectors = np.linalg.eigh(columns.T @ columns)
+        kept = values > self.settings.derivative_cutoff**2 * values[-1]
+        beside = (
+            border.reshape(len(border), -1) * np.sqrt(lengths)[:, None] @ (vectors[:, kept] / np.sqrt(values[kept]))
+        )
+        return float(np.linalg.eigvalsh(beside @ beside.T if len(beside) < beside.shape[1] else beside.T @ beside)[-1])
+
+    # ------------------------------------------------------------------------------------------------------ traces
+
+    @cached_property
+    def face_grid(self) -> tuple[Array, Array]:
+        """Points (q, d-1) and weights (q,) of [-1, 1]^(d-1)."""
+        return gauss_cube(self.nodes, self.dim - 1)
+
+    @cached_property
+    def face_functions(self) -> Array:
+        """Orthonormal polynomials on [-1, 1]^(d-1) at the nodes of a face, (q, m)."""
+        return legendre_products(self.face_grid[0], self.degree)
+
+
+@lru_cache(maxsize=64)
+def gauss_cube(count: int, dim: int) -> tuple[Array, Array]:
+    """Points (count^dim, dim) and weights of the Gauss–Legendre rule on [-1, 1]^dim; for dim 0 one point."""
+    if dim == 0:
+        return np.zeros((1, 0)), np.ones(1)
+    nodes, shares = leggauss(count)
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*[nodes] * dim, indexing="ij")], axis=1)
+    return grid, np.prod([axis.ravel() for axis in np.meshgrid(*[shares] * dim, indexing="ij")], axis=0)
+
+
+def legendre_products(points: Array, degree: int) -> Array:
+    """Products of orthonormal Legendre polynomials of total degree at most ``degree`` on [-1, 1]^n, (M, columns).
+
+    >>> points, weights = gauss_cube(5, 2)
+    >>> table = legendre_products(points, 3)
+    >>> bool(np.allclose((table.T * weights) @ table, np.eye(10)))
+    True
+    """
+    dim = points.shape[1]
+    if dim == 0:
+        return np.ones((len(points), 1))
+    scale = np.sqrt(np.arange(degree + 1) + 0.5)
+    tables = [legvander(points[:, axis], degree) * scale for axis in range(dim)]
+    powers = [index for index in np.ndindex(*[degree + 1] * dim) if sum(index) <= degree]
+    columns = [np.prod([table[:, k] for table, k in zip(tables, index, strict=True)], axis=0) for index in powers]
+    return np.stack(columns, axis=1)

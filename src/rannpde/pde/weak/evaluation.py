@@ -1,0 +1,88 @@
+"""What a solution is at points of its cells: derivatives for indicators, decay of coefficients, output weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.weak.assembly import HybridSolution
+from rannpde.pde.weak.basis import gauss_cube
+from rannpde.pde.weak.local import LocalMatrices
+
+THINNED = 4
+"""Of the points of a cut cell one in this many is looked at for indicators."""
+
+
+def volume_points(local: LocalMatrices) -> tuple[Array, Array, Array]:
+    """Points (M, d) of all cells with weights (M,), and the cells (M,) they lie in."""
+    mesh, (grid, shares) = local.mesh, local.layer.grid
+    whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
+    half = mesh.halfwidths[whole]
+    points = mesh.boxes[whole].mean(axis=2)[:, None] + half[:, None] * grid
+    weights = half.prod(axis=1)[:, None] * shares
+    parts = list(mesh.parts.items())
+    return (
+        np.concatenate([points.reshape(-1, grid.shape[1]), *(part.points for _, part in parts)]),
+        np.concatenate([weights.ravel(), *(part.weights for _, part in parts)]),
+        np.concatenate([np.repeat(whole, len(grid)), *(np.full(len(p.points), c) for c, p in parts)]).astype(int),
+    )
+
+
+def sampled(
+    local: LocalMatrices, solution: HybridSolution, indices: Sequence[MultiIndex]
+) -> tuple[Array, Array, Array, dict[MultiIndex, Array]]:
+    """Points (M, d) of all cells, weights (M,), their cells (M,), and derivatives of the fields, each (M, F).
+
+    Whole boxes are looked at in about half as many nodes as they are integrated with: for indicators.
+    """
+    mesh, layer = local.mesh, local.layer
+    grid, shares = gauss_cube(layer.degree // 2 + 3, layer.dim)
+    whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
+    half = mesh.halfwidths
+    points = [(mesh.boxes[whole].mean(axis=2)[:, None] + half[whole][:, None] * grid).reshape(-1, layer.dim)]
+    weights, owners = [(half[whole].prod(axis=1)[:, None] * shares).ravel()], [np.repeat(whole, len(grid))]
+    table = layer.derivative_tables(grid, indices)
+    factors = np.stack([np.prod(half ** -np.array(index, dtype=float), axis=1) for index in indices])  # (I, C)
+    found = np.einsum("qik,cfk->icqf", table, solution.weights[whole], optimize=True)
+    found *= factors[:, whole, None, None]
+    values = [found.reshape(len(indices), -1, local.fields)]
+    for cell, part in mesh.parts.items():
+        some = slice(None, None, THINNED)
+        scaled = mesh.scaled(np.array([cell]), part.points[None, some])[0]
+        own = local.combinations[cell] @ solution.weights[cell].T
+        one = np.einsum("qik,kf->iqf", layer.derivative_tables(scaled, indices), own)
+        values.append(one * factors[:, cell, None, None])
+        points.append(part.points[some])
+        weights.append(part.weights[some] * part.weights.sum() / part.weights[some].sum())
+        owners.append(np.full(len(scaled), cell))
+    together = np.concatenate(values, axis=1)
+    tables = {index: together[k] for k, index in enumerate(indices)}
+    return np.concatenate(points), np.concatenate(weights), np.concatenate(owners), tables
+
+
+def decay(local: LocalMatrices, solution: HybridSolution) -> Array:
+    """Logarithm of the factor by which Legendre coefficients fall from degree to degree, the least of all fields.
+
+    By least squares over the upper half of the degrees, of each cell (C,).
+    """
+    whole = solution.weights.copy()
+    for cell, combination in local.combinations.items():
+        whole[cell] = whole[cell] @ combination.T
+    sizes = local.layer.sizes_by_degree(whole)  # (C, F, degrees)
+    degrees = np.arange(local.layer.degree // 2, local.layer.degree + 1)
+    floor = 1e-13 * np.maximum(sizes.max(axis=(0, 2), keepdims=True), 1e-300)
+    logs = np.log(np.maximum(sizes[:, :, degrees], floor))
+    centred = degrees - degrees.mean()
+    slopes = -(logs @ centred) / (centred @ centred)
+    resolved = (sizes[:, :, degrees[-2:]] <= 10 * floor).all(axis=2)
+    return np.asarray(np.where(resolved, np.inf, slopes).min(axis=1))
+
+
+def output_weights(local: LocalMatrices, solution: HybridSolution) -> Array:
+    """Output weights of all cells, (C, columns, F), as ``CellNetwork`` has them."""
+    whole = solution.weights.transpose(0, 2, 1).copy()
+    for cell, combination in local.combinations.items():
+        whole[cell] = combination @ whole[cell]
+    return np.asarray(local.layer.outputs @ whole)

@@ -1,0 +1,275 @@
+"""The weak form of a problem: fluxes whose normal components are what the stated conditions speak of.
+
+A condition with first derivatives, b·∇u + c u = g on a side with normal n, is *natural* if b·∇u is a combination of the
+normal fluxes, b^f_j = Σ_k R_k n_i A^{kf}_{ij}. Derivatives along the normal fix R, whatever the split of mixed
+derivatives; derivatives along the side then are linear equations for the antisymmetric part S of that split. What these
+leave free is chosen such that the form is symmetric and, if possible, non-negative at every point.
+
+Conditions without derivatives are *essential*, B u = g, and enter by Nitsche's method with the projection on the rows
+of B, so that a roller (one displacement, one traction) and an inclined wall (n·u = 0) are the same case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import null_space
+from scipy.optimize import minimize
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term
+from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
+
+COEFFICIENT_SAMPLES = 12
+"""Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
+AGREE = 1e-9
+"""Relative difference at which two computed coefficients are the same: rounding of formulas, below digits stated."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryRows:
+    """What conditions say at boundary points: projection (M, K, K) on prescribed combinations of fields, their values
+    (M, K), and the normal flux of the others, natural (M, K) - robin (M, K, K) · u."""
+
+    projection: Array
+    values: Array
+    natural: Array
+    robin: Array
+
+    @property
+    def essential(self) -> bool:
+        """Whether any combination is prescribed."""
+        return bool(self.projection.any())
+
+
+@dataclass(frozen=True, eq=False)
+class WeakForm:
+    """A problem ready for integration by parts.
+
+    twist (K, F, d, d) : what was added to the diffusion, antisymmetric in the last two, so that conditions are natural
+    symmetric : whether the bilinear form is symmetric
+    """
+
+    problem: Problem
+    system: DivergenceSystem
+    twist: Array
+    symmetric: bool
+
+    @property
+    def fields(self) -> int:
+        return len(self.system.fields)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The conditions."""
+        return self.problem.constraints
+
+    def at(self, points: Array) -> EllipticCoefficients:
+        """Coefficients at points (M, d), of the diffusion with the split that makes the conditions natural."""
+        found = self.system.at(points)
+        return EllipticCoefficients(found.diffusion + self.twist, found.advection, found.reaction, found.load)
+
+    def rows(self, numbers: Sequence[int], points: Array, normals: Array) -> BoundaryRows:
+        """The conditions of these numbers at boundary points (M, d) with outward normals (M, d)."""
+        count, fields = len(points), self.fields
+        gathered = [self._condition(self.terms[number], points, normals) for number in numbers]
+        essential = [(value, plain) for value, plain, slopes in gathered if slopes is None]
+        natural = [(value, plain, slopes) for value, plain, slopes in gathered if slopes is not None]
+        projection, data = np.zeros((count, fields, fields)), np.zeros((count, fields))
+        load, robin = np.zeros((count, fields)), np.zeros((count, fields, fields))
+        if essential:
+            rows = np.stack([plain for _, plain in essential], axis=1)  # (M, m, K)
+            inverse = np.linalg.pinv(rows, rcond=1e-10)
+            projection = inverse @ rows
+            data = np.einsum("mkr,mr->mk", inverse, -np.stack([value for value, _ in essential], axis=1))
+        if natural:
+            slopes = np.stack([one for _, _, one in natural], axis=1)  # (M, r, F, d)
+            diffusion = self.at(points).diffusion
+            combination = natural_combination(diffusion, slopes, normals)  # (M, r, K)
+            inverse = np.linalg.pinv(combination, rcond=1e-10)
+            load = np.einsum("mkr,mr->mk", inverse, -np.stack([value for value, _, _ in natural], axis=1))
+            robin = inverse @ np.stack([plain for _, plain, _ in natural], axis=1)
+            if essential:  # the flux along prescribed combinations is a reaction
+                rest = np.eye(fields) - projection
+                load, robin = np.einsum("mkl,ml->mk", rest, load), rest @ robin
+        return BoundaryRows(projection, data, load, robin)
+
+    def _condition(self, term: Term, points: Array, normals: Array) -> tuple[Array, Array, Array | None]:
+        """value (M,), plain (M, K) and slopes (M, K, d), or None, of value + plain·u + slopes·∇u = 0."""
+        count, fields, dim = len(points), self.fields, points.shape[1]
+        words, expression = self.problem.vocabulary, term.expression
+        known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
+        still = {jet: np.zeros(count) for jet in expression.jets}
+        value, partials = expression.linearised(known, still)
+        plain, slopes = np.zeros((count, fields)), np.zeros((count, fields, dim))
+        for jet, partial in zip(expression.jets, partials, strict=True):
+            f = self.system.fields.index(jet.field)
+            if jet.order:
+                slopes[:, f, jet.index.index(1)] += partial
+            else:
+                plain[:, f] += partial
+        first = any(jet.order for jet in expression.jets)
+        return np.broadcast_to(value, (count,)), plain, slopes if first else None
+
+    def described(self) -> list[str]:
+        """For the report: which fluxes were integrated by parts, and how each condition enters."""
+        kind = "symmetric" if self.symmetric else "not symmetric"
+        natural = [t.name for t in self.terms if any(jet.order for jet in t.expression.jets)]
+        lines = [f"weak form, {kind}; natural conditions: {', '.join(dict.fromkeys(natural)) or 'none'}"]
+        if self.twist.any():
+            lines.append("mixed derivatives are split such that these conditions are normal fluxes")
+        return lines
+
+
+def natural_combination(diffusion: Array, slopes: Array, normals: Array) -> Array:
+    """R (M, r, K) with slopes·n = R n·A n: which normal fluxes conditions with slopes (M, r, F, d) speak of."""
+    across = np.einsum("mi,mkfij,mj->mkf", normals, diffusion, normals)
+    wanted = np.einsum("mrfj,mj->mrf", slopes, normals)
+    return np.asarray(np.swapaxes(np.linalg.solve(np.swapaxes(across, 1, 2), np.swapaxes(wanted, 1, 2)), 1, 2))
+
+
+def weak_formulation(problem: Problem) -> WeakForm:
+    """The weak form of a linear stationary problem; NoDivergenceForm, with the reason, where it has none.
+
+    >>> from rannpde.domains import Box
+    >>> sides = {"x=0": ("u = 0", "v = 0"), "x=1": ("3*u_x + v_y = 0", "u_y + v_x = 0")}
+    >>> sides |= {"y=0": ("u_y + v_x = 0", "3*v_y + u_x = 0"), "y=1": ("u_y + v_x = 0", "3*v_y + u_x = 0")}
+    >>> plate = Problem(["3*u_xx + u_yy + 2*v_xy = 0", "v_xx + 3*v_yy + 2*u_xy = 1"], Box(x=(0, 1), y=(0, 1)), sides)
+    >>> form = weak_formulation(plate)
+    >>> form.symmetric, form.at(np.zeros((1, 2))).diffusion[0, 0, 1].round(12).tolist()
+    (True, [[0.0, 1.0], [1.0, 0.0]])
+    """
+    bounds = np.asarray(problem.domain.bounds, dtype=float)
+    system = problem.elliptic
+    if isinstance(system, NoDivergenceForm):
+        raise NoDivergenceForm(*system.args)
+    for term in problem.constraints:
+        if term.kind != "boundary" or not isinstance(term.region, Side):
+            raise NoDivergenceForm(f"condition {term.name!r} is no condition on the boundary")
+        if not term.expression.linear:
+            raise NoDivergenceForm(f"condition {term.name!r} is not linear")
+        if any(jet.order > 1 for jet in term.expression.jets):
+            raise NoDivergenceForm(f"condition {term.name!r} has second derivatives")
+    points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
+    plain = WeakForm(problem, system, np.zeros((len(system.fields),) * 2 + (system.dim,) * 2), False)
+    coefficients = system.at(points)
+    for name, array in vars(coefficients).items():
+        if not np.isfinite(array).all():
+            raise NoDivergenceForm(f"the {name} is not finite everywhere")
+    twist = _twist(plain, coefficients.diffusion)
+    diffusion = coefficients.diffusion + twist
+    least = np.linalg.eigvalsh(_across(diffusion)).min(axis=-1)
+    if not (least > AGREE * np.abs(diffusion).max()).all():
+        raise NoDivergenceForm("the equations are not elliptic")
+    scale = np.abs(diffusion).max()
+    mirrored = np.abs(diffusion - diffusion.transpose(0, 2, 1, 4, 3)).max() <= AGREE * scale
+    still = np.abs(coefficients.advection).max() <= AGREE * scale / np.diff(bounds, axis=1).max()
+    swapped = coefficients.reaction - coefficients.reaction.transpose(0, 2, 1)
+    even = np.abs(swapped).max() <= AGREE * max(float(np.abs(coefficients.reaction).max()), 1e-300)
+    return WeakForm(problem, system, twist, bool(mirrored and still and even))
+
+
+def _across(diffusion: Array) -> Array:
+    """The symmetric part of n·A n (M, N, K, F) for normals n along the axes and between them."""
+    dim = diffusion.shape[-1]
+    normals = np.concatenate([np.eye(dim), [np.eye(dim)[a] + s * np.eye(dim)[b] for a, b in combinations(range(dim), 2)
+                                            for s in (-1, 1)]]) if dim > 1 else np.eye(1)  # fmt: skip
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    found = np.einsum("ni,mkfij,nj->mnkf", normals, diffusion, normals)
+    return np.asarray(0.5 * (found + np.swapaxes(found, 2, 3)))
+
+
+def _twist(form: WeakForm, diffusion: Array) -> Array:
+    """The antisymmetric part (K, F, d, d) of the split: by conditions, then by symmetry, then by positivity."""
+    fields, dim = form.fields, form.system.dim
+    planes = list(combinations(range(dim), 2))
+    if not planes:
+        return form.twist
+    basis = []
+    for k in range(fields):
+        for f in range(fields):
+            for i, j in planes:
+                one = np.zeros((fields, fields, dim, dim))
+                one[k, f, i, j], one[k, f, j, i] = 1.0, -1.0
+                basis.append(one)
+    directions = np.stack(basis)  # (S, K, F, d, d)
+    scale = float(np.abs(diffusion).max())
+    matrix, wanted, names = _natural_equations(form, directions)
+    found, free = np.zeros(len(directions)), np.eye(len(directions))
+    if len(matrix):
+        found = np.linalg.lstsq(matrix, wanted, rcond=1e-10)[0]
+        left = np.abs(matrix @ found - wanted)
+        if left.max() > AGREE * scale:
+            worst = names[int(left.argmax())]
+            raise NoDivergenceForm(f"condition {worst!r} is no combination of the normal fluxes of the equations")
+        free = null_space(matrix, rcond=1e-10)
+    if free.shape[1]:
+        skew = np.stack([_uneven(one[None]) for one in np.tensordot(free.T, directions, axes=1)], axis=1)
+        start = _uneven(diffusion[:1] + np.tensordot(found, directions, axes=1))
+        step = np.linalg.lstsq(skew, -start, rcond=1e-10)[0]
+        found, free = found + free @ step, free @ null_space(skew, rcond=1e-10)
+    if free.shape[1]:
+        found = found + free @ _most_positive(diffusion[0], found, free, directions)
+    twist = np.tensordot(found, directions, axes=1)
+    return np.where(np.abs(twist) > AGREE * scale, twist, 0.0)
+
+
+def _uneven(diffusion: Array) -> Array:
+    """What keeps a diffusion (M, K, F, d, d) from being symmetric, as one row."""
+    return np.asarray((diffusion - diffusion.transpose(0, 2, 1, 4, 3)).ravel())
+
+
+def _natural_equations(form: WeakForm, directions: Array) -> tuple[Array, Array, list[str]]:
+    """matrix · s = wanted, such that the conditions with derivatives are natural; the condition of each equation.
+
+    Scaled such that a difference is one of diffusion coefficients.
+    """
+    matrix, wanted, names = [np.empty((0, len(directions)))], [np.empty(0)], []
+    for term in form.terms:
+        if not any(jet.order for jet in term.expression.jets):
+            continue
+        region = term.region
+        assert isinstance(region, Side)
+        points = region.sample(COEFFICIENT_SAMPLES, rng=0)
+        normals = region.normals(points)
+        slopes = form._condition(term, points, normals)[2]
+        assert slopes is not None
+        diffusion = form.at(points).diffusion
+        combination = natural_combination(diffusion, slopes[:, None], normals)[:, 0]  # (M, K)
+        size = np.linalg.norm(combination, axis=1)
+        if not (size > AGREE).all() or not np.isfinite(size).all():
+            raise NoDivergenceForm(f"condition {term.name!r} has no derivative along the normal")
+        now = np.einsum("mk,mi,mkfij->mfj", combination, normals, diffusion)
+        change = np.einsum("mk,mi,skfij->mfjs", combination, normals, directions)
+        matrix.append((change / size[:, None, None, None]).reshape(-1, len(directions)))
+        wanted.append(((slopes - now) / size[:, None, None]).ravel())
+        names += [term.name] * len(wanted[-1])
+    return np.concatenate(matrix), np.concatenate(wanted), names
+
+
+def _most_positive(diffusion: Array, found: Array, free: Array, directions: Array) -> Array:
+    """Steps along the free directions after which the form has no negative eigenvalue at a point, if that can be."""
+    size = diffusion.shape[0] * diffusion.shape[2]
+
+    def matrix(step: Array) -> Array:
+        whole = diffusion + np.tensordot(found + free @ step, directions, axes=1)
+        flat = whole.transpose(0, 2, 1, 3).reshape(size, size)
+        return 0.5 * (flat + flat.T)
+
+    largest = float(np.linalg.eigvalsh(matrix(np.zeros(free.shape[1]))).max())
+    step = np.zeros(free.shape[1])
+    for aim in largest * 10.0 ** -np.arange(1, 7):  # as far from zero as can be
+
+        def lack(step: Array, aim: float = float(aim)) -> float:
+            return float(np.square(np.maximum(aim - np.linalg.eigvalsh(matrix(step)), 0.0)).sum()) / aim**2
+
+        step = np.asarray(minimize(lack, step, method="BFGS").x)
+        if np.linalg.eigvalsh(matrix(step)).min() > 0:
+            break
+    return step

@@ -1,0 +1,231 @@
+"""Where solutions are not smooth, as far as a problem tells, and trees of cells that follow.
+
+In the plane the points are corners, changes of the kind of condition along a side, and crossings of interfaces. Near
+one of them a solution is like r^λ: with λ = π/ω for an opening ω between sides of one kind, π/(2ω) between two. The
+error that a cell of size h at the point leaves everywhere else is like h^(2λ), which says how often it must be halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log2, pi
+
+import numpy as np
+from numpy.polynomial.legendre import Legendre, leggauss
+from scipy.linalg import eigh
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.pieces import Curves, CutSide
+from rannpde.domains.operations.cutcells import planar_outline
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.weak.form import WeakForm
+from rannpde.pde.weak.mesh import ConditionFinder
+
+BESIDE = 1e-6
+"""How far beside a corner conditions are looked at, as a share of the size of the domain."""
+SYSTEM_EXPONENT = 0.5
+"""λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""
+SECTOR_DEGREE = 8
+"""Of the polynomials in each of the four sectors round a crossing of interfaces, which find λ to four digits."""
+LEAST_EXPONENT = 0.05
+"""λ below which a geometric mesh that ends at rounding cannot resolve a point; the estimate tells what is left."""
+LEVELS = 30
+"""Halvings towards a point at most: beyond, coordinates of cells are rounding."""
+FIRST = 0.8
+"""Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
+WIDEST = 2.0
+"""Longest over shortest side of a first cell."""
+
+
+@dataclass(frozen=True)
+class SingularPoint:
+    """A point near which a solution is like r^exponent, 1 where it may be smooth.
+
+    split : whether cells must end there in any case, as where a condition ends within a side
+    """
+
+    point: tuple[float, ...]
+    exponent: float
+    split: bool = False
+
+    def levels(self, tol: float) -> int:
+        """How often cells at the point are halved for an error of ``tol``."""
+        return min(ceil(FIRST * log2(1 / tol) / (2 * self.exponent)), LEVELS) if self.exponent < 1 else 0
+
+
+def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfaces) -> tuple[SingularPoint, ...]:
+    """All points of a problem in the plane where its solution may be singular; none in space, where they are edges."""
+    domain = form.problem.domain
+    if domain.dim != 2:
+        return ()
+    found: dict[tuple[float, float], float] = {}
+
+    def add(point: Array, exponent: float) -> None:
+        key = next((k for k in found if np.allclose(k, point, atol=1e-9 * size)), (float(point[0]), float(point[1])))
+        found[key] = min(exponent, found.get(key, np.inf))
+
+    outline = planar_outline(domain)
+    size = outline.size
+    for vertex in outline.vertices:
+        if abs(vertex.angle - pi) <= 1e-6 and vertex.labels[0] == vertex.labels[1]:
+            continue  # a joint of one smooth side
+        before = vertex.point - BESIDE * size * vertex.arriving
+        after = vertex.point + BESIDE * size * vertex.leaving
+        normals = np.stack([_right(vertex.arriving), _right(vertex.leaving)])
+        changes = _changes(form, finder, np.stack([before, after]), normals)
+        if changes or abs(vertex.angle - pi) > 1e-6:
+            add(vertex.point, _exponent(form.fields, vertex.angle, changes))
+    inner: set[tuple[float, float]] = set()
+    for point, along in _ends_of_parts(form):
+        if any(np.allclose(point, key, atol=1e-9 * size) for key in found):
+            continue
+        beside = np.stack([point - BESIDE * size * along, point + BESIDE * size * along])
+        normals = np.stack([_right(along)] * 2)
+        if not finder.holds(beside, normals).any():
+            normals = -normals
+        groups = finder.groups(beside, normals)
+        if groups[0] != groups[1]:
+            add(point, _exponent(form.fields, pi, _changes(form, finder, beside, normals)))
+            inner.add((float(point[0]), float(point[1])))
+    for crossing in interfaces.corners:
+        add(np.array(crossing), _crossing_exponent(form, np.array(crossing), BESIDE * size))
+    return tuple(SingularPoint(point, exponent, point in inner) for point, exponent in found.items())
+
+
+def _right(direction: Array) -> Array:
+    """The outward normal of a boundary that runs in a direction, the domain on its left."""
+    return np.array([direction[1], -direction[0]])
+
+
+def _changes(form: WeakForm, finder: ConditionFinder, points: Array, normals: Array) -> bool:
+    """Whether what is prescribed differs between two points of the boundary."""
+    groups = finder.groups(points, normals)
+    kinds = [
+        form.rows(finder.conditions[group], points[[k]], normals[[k]]).projection[0] for k, group in enumerate(groups)
+    ]
+    return bool(np.abs(kinds[0] - kinds[1]).max() > 1e-6)
+
+
+def _exponent(fields: int, angle: float, changes: bool) -> float:
+    if fields > 1:
+        return SYSTEM_EXPONENT if angle > pi + 1e-6 or (changes and angle > pi / 3) else 1.0
+    exponent = pi / angle * (0.5 if changes else 1.0)
+    return 1.0 if abs(exponent - round(exponent)) < 1e-6 else exponent
+
+
+def _crossing_exponent(form: WeakForm, point: Array, step: float) -> float:
+    """λ where two interfaces along the axes cross, of one field; for systems that of a crack."""
+    if form.fields > 1:
+        return SYSTEM_EXPONENT
+    around = point + step * np.array([(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)])
+    diffusion = form.at(around).diffusion[:, 0, 0]
+    return max(sector_exponent(np.trace(diffusion, axis1=1, axis2=2) / 2), LEAST_EXPONENT)
+
+
+def sector_exponent(factors: Array) -> float:
+    """The least λ > 0 of r^λ Φ(θ) with ∇·(k ∇u) = 0, k constant (4,) in the quadrants: -(k Φ')' = λ² k Φ, periodic.
+
+    >>> round(sector_exponent(np.ones(4)), 6), round(sector_exponent(np.array([1.0, 9.0, 1.0, 9.0])), 4)
+    (1.0, 0.4097)
+    """
+    n = SECTOR_DEGREE
+    nodes, weights = leggauss(n + 2)
+    # hat functions of the ends, and integrated Legendre polynomials that vanish there
+    values, slopes = [0.5 * (1 - nodes), 0.5 * (1 + nodes)], [0 * nodes - 0.5, 0 * nodes + 0.5]
+    for k in range(2, n + 1):
+        one = Legendre.basis(k - 1).integ(lbnd=-1)
+        values.append(one(nodes))
+        slopes.append(one.deriv()(nodes))
+    half = pi / 4
+    mass = (np.array(values) * weights) @ np.array(values).T * half
+    stiff = (np.array(slopes) * weights) @ np.array(slopes).T / half
+    size = 4 * n
+    left, right = np.zeros((size, size)), np.zeros((size, size))
+    for sector, factor in enumerate(factors):
+        own = [sector, (sector + 1) % 4, *range(4 + sector * (n - 1), 4 + (sector + 1) * (n - 1))]
+        left[np.ix_(own, own)] += factor * stiff
+        right[np.ix_(own, own)] += factor * mass
+    found = eigh(left, right, eigvals_only=True)
+    return float(np.sqrt(found[1]))
+
+
+def _ends_of_parts(form: WeakForm) -> list[tuple[Array, Array]]:
+    """Ends of the parts of the boundary to which conditions are restricted, and unit tangents there."""
+    found = []
+    for term in form.terms:
+        region = term.region
+        if isinstance(region, CutSide) and region.condition is not None and isinstance(region.border, Curves):
+            for arcs in region.border.families:
+                every = np.arange(len(arcs))
+                for end in (0.0, 1.0):
+                    share = np.full(len(arcs), end)
+                    slopes = arcs.slopes(every, share)
+                    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
+                    found += list(zip(arcs.place(every, share), slopes, strict=True))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ trees
+
+
+def graded_tree(
+    bounds: Array, places: Sequence[tuple[int, float]], points: Sequence[SingularPoint], tol: float, least: int
+) -> CellNode:
+    """Cells about as long as wide that end at flat places and at singular points, and shrink towards these.
+
+    places : axis and value of planes that no cell may cross; least : cells along the shortest side
+    """
+    tree = CellNode(bounds)
+    slack = 1e-9 * tree.lengths
+    corners = [(axis, value) for one in points for axis, value in enumerate(one.point) if one.exponent < 1 or one.split]
+    for axis, value in [*places, *corners]:
+        if tree.bounds[axis, 0] + slack[axis] < value < tree.bounds[axis, 1] - slack[axis]:
+            tree = _cut_at(tree, axis, value, slack[axis])
+    longest = tree.lengths.min() / least
+
+    def wide(leaf: CellNode) -> Array:
+        return (leaf.lengths > WIDEST * leaf.lengths.min()) | (leaf.lengths > 1.5 * longest)
+
+    return towards_points(until_none(tree, wide), [(one.point, one.levels(tol)) for one in points])
+
+
+def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:
+    """The tree cut across a plane, but not within rounding of another cut."""
+    ends = {float(end) for leaf in tree.leaves for end in leaf.bounds[axis]}
+    return tree if any(abs(end - value) <= slack for end in ends) else tree.split_at(axis, value)
+
+
+def until_none(tree: CellNode, wanted: Callable[[CellNode], Array], most: int = 4000) -> CellNode:
+    """Leaves halved along the axes that ``wanted`` (bool, (d,)) tells, until it tells none or there are too many."""
+    while True:
+        cuts = {leaf: tuple(np.flatnonzero(wanted(leaf)).tolist()) for leaf in tree.leaves}
+        cuts = {leaf: axes for leaf, axes in cuts.items() if axes}
+        if not cuts or len(tree.leaves) > most:
+            return tree
+        tree = tree.refined(cuts)
+
+
+def towards_points(tree: CellNode, wanted: Sequence[tuple[Sequence[float], int]]) -> CellNode:
+    """Leaves at points halved along all axes, so many times for each point: a geometric mesh."""
+    slack = 1e-9 * tree.lengths
+    for place, levels in wanted:
+        tree = _towards(tree, np.array(place), levels, slack)
+    return tree
+
+
+def _towards(node: CellNode, point: Array, levels: int, slack: Array) -> CellNode:
+    if levels <= 0 or not touches(node, point, slack):
+        return node
+    if node.children is not None:
+        lower, upper = (_towards(child, point, levels, slack) for child in node.children)
+        return replace(node, children=(lower, upper))
+    finer = node.refined({node: tuple(range(len(point)))})
+    return _towards(finer, point, levels - 1, slack)
+
+
+def touches(leaf: CellNode, point: Array, slack: Array) -> bool:
+    """Whether a point lies in the closed box of a leaf."""
+    scale = np.minimum(slack, 0.25 * leaf.lengths)
+    return bool(((leaf.bounds[:, 0] - scale <= point) & (point <= leaf.bounds[:, 1] + scale)).all())

@@ -1,0 +1,275 @@
+"""Cells, faces between them and patches of the boundary, as arrays.
+
+A cell is a leaf of a tree of boxes that lies in the domain, or what the domain leaves of it. Every face has one space
+of traces; a cell beside smaller ones has several faces on a side.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide, Side
+from rannpde.domains.domain import Domain
+from rannpde.domains.operations.cutcells import THIN, BoxClipper
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.residual import Term
+from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.basis import gauss_cube
+
+BLOCK = 2000
+"""Cells that are compared with all others at once, to bound memory."""
+CUT_BOX_MARGIN = 0.02
+"""Of the box around the nodes of a cut cell, over its lengths: nodes do not reach to its ends."""
+ALONG = 0.99
+"""Cosine of the angle between the normal of a patch and that of a side it lies on, at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryPatches:
+    """Pieces of the boundary: cell (B,), points (B, q, d), weights (B, q), outward normals (B, q, d), and the number
+    (B,) of the set of conditions that holds there."""
+
+    cell: Array
+    points: Array
+    weights: Array
+    normals: Array
+    group: Array
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+
+@dataclass(frozen=True, eq=False)
+class CutPart:
+    """What the domain leaves of a cell: points (Q, d) and weights (Q,) of a rule."""
+
+    points: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class WeakMesh:
+    """The cells of a solve.
+
+    leaves (C,) : number of the leaf of each cell; boxes (C, d, 2) : mapped to [-1, 1]^d, of a cut cell the least box
+    around its part; parts : cut cell → its part; cells beside faces (N, 2), lower and upper; axis (N,) across; spans
+    (N, d, 2) : flat boxes of the faces; conditions : sets of numbers of conditions, to which patches refer
+    """
+
+    tree: CellNode
+    leaves: Array
+    boxes: Array
+    parts: dict[int, CutPart]
+    beside: Array
+    axis: Array
+    spans: Array
+    patches: BoundaryPatches
+    conditions: tuple[tuple[int, ...], ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.leaves)
+
+    @property
+    def halfwidths(self) -> Array:
+        """(C, d)."""
+        return np.asarray(0.5 * (self.boxes[:, :, 1] - self.boxes[:, :, 0]))
+
+    def scaled(self, cells: Array, points: Array) -> Array:
+        """Points (P, q, d) of cells (P,) in their own [-1, 1]^d."""
+        middle = self.boxes[cells].mean(axis=2)[:, None]
+        return np.asarray((points - middle) / self.halfwidths[cells][:, None])
+
+    def face_points(self, count: int) -> tuple[Array, Array]:
+        """Points (N, q, d) and weights (N, q) on all faces, ``count`` Gauss nodes along each axis of them."""
+        dim = self.boxes.shape[1]
+        nodes, weights = gauss_cube(count, dim - 1)
+        points = np.empty((len(self.axis), len(nodes), dim))
+        scale = np.ones(len(self.axis))
+        for axis in range(dim):
+            mine = np.flatnonzero(self.axis == axis)
+            rest = [a for a in range(dim) if a != axis]
+            points[mine, :, axis] = self.spans[mine, axis, :1]
+            for column, a in enumerate(rest):
+                half = 0.5 * (self.spans[mine, a, 1] - self.spans[mine, a, 0])
+                points[mine, :, a] = self.spans[mine, a].mean(axis=1)[:, None] + half[:, None] * nodes[:, column]
+                scale[mine] *= half
+        return points, scale[:, None] * weights
+
+
+def touching_pairs(boxes: Array) -> tuple[Array, Array, Array]:
+    """All faces between boxes (C, d, 2) of a tree: cells (N, 2) lower and upper, axis (N,), flat boxes (N, d, 2).
+
+    >>> boxes = np.array([[(0.0, 1.0), (0.0, 2.0)], [(1.0, 2.0), (0.0, 1.0)], [(1.0, 2.0), (1.0, 2.0)]])
+    >>> cells, axis, spans = touching_pairs(boxes)
+    >>> cells.tolist(), axis.tolist(), spans[0].tolist()
+    ([[0, 1], [0, 2], [1, 2]], [0, 0, 1], [[1.0, 1.0], [0.0, 1.0]])
+    """
+    dim = boxes.shape[1]
+    pairs, axes = [np.empty((0, 2), dtype=int)], [np.empty(0, dtype=int)]
+    for axis in range(dim):
+        for start in range(0, len(boxes), BLOCK):
+            one = boxes[start : start + BLOCK]
+            met = one[:, None, axis, 1] == boxes[None, :, axis, 0]
+            for a in range(dim):
+                if a != axis:
+                    met &= np.maximum(one[:, None, a, 0], boxes[None, :, a, 0]) < np.minimum(
+                        one[:, None, a, 1], boxes[None, :, a, 1]
+                    )
+            below, above = np.nonzero(met)
+            pairs.append(np.stack([below + start, above], axis=1))
+            axes.append(np.full(len(below), axis))
+    cells, axis_of = np.concatenate(pairs), np.concatenate(axes)
+    one, other = boxes[cells[:, 0]], boxes[cells[:, 1]]
+    spans = np.stack([np.maximum(one[:, :, 0], other[:, :, 0]), np.minimum(one[:, :, 1], other[:, :, 1])], axis=2)
+    rows = np.arange(len(cells))
+    spans[rows, axis_of] = one[rows, axis_of, 1][:, None]
+    return cells, axis_of, spans
+
+
+class ConditionFinder:
+    """Which conditions hold at a point of the boundary, and whether they are as many as the fields."""
+
+    def __init__(self, terms: Sequence[Term], fields: int) -> None:
+        self.terms, self.fields = terms, fields
+        self._regions = [term.region for term in terms if isinstance(term.region, Side)]
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def groups(self, points: Array, normals: Array) -> Array:
+        """Number (B,) of the set of conditions at each of the points (B, d) of the boundary with outward normals."""
+        holds = self.holds(points, normals)
+        found = np.empty(len(points), dtype=int)
+        for row, held in enumerate(holds):
+            numbers = tuple(np.flatnonzero(held).tolist())
+            if numbers not in self._known:
+                self._require_enough(numbers, points[row])
+                self._known[numbers] = len(self._known)
+            found[row] = self._known[numbers]
+        return found
+
+    def holds(self, points: Array, normals: Array) -> Array:
+        """Which conditions hold at which points, (B, terms)."""
+        return np.stack([_on(region, points, normals) for region in self._regions], axis=1)
+
+    def _require_enough(self, numbers: tuple[int, ...], point: Array) -> None:
+        if len(numbers) != self.fields:
+            shown = ", ".join(f"{value:.4g}" for value in point)
+            named = ", ".join(repr(self.terms[k].name) for k in numbers) or "none"
+            raise NoDivergenceForm(
+                f"{len(numbers)} conditions hold at ({shown}), {named}, where {self.fields} are needed, one per field"
+            )
+
+    @property
+    def conditions(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(self._known)
+
+
+def _on(region: Side, points: Array, normals: Array) -> Array:
+    """Which points (B, d) of the boundary lie on a region of it; normals tell apart the sides of a corner."""
+    if isinstance(region, FlatSide):  # up to rounding, in the middle of patches: no need of the face's own ends
+        slack = 1e-9 * float(np.diff(region.domain.bounds[region.axis])[0])
+        close = np.abs(points[:, region.axis] - region.value) <= slack
+        return np.asarray(close & (normals[:, region.axis] * region.outward > ALONG))
+    found = region.contains(points)
+    near = np.flatnonzero(found)
+    if len(near):
+        found[near] = (region.normals(points[near]) * normals[near]).sum(axis=1) > ALONG
+    return np.asarray(found)
+
+
+def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int) -> WeakMesh:
+    """The mesh of a domain that fills its bounding box; ``nodes`` : Gauss nodes along an axis of a patch."""
+    boxes = np.array([leaf.bounds for leaf in tree.leaves])
+    dim = boxes.shape[1]
+    cells, axis, spans = touching_pairs(boxes)
+    unit, shares = gauss_cube(nodes, dim - 1)
+    owners, points, weights, normals = [], [], [], []
+    for a in range(dim):
+        rest = [b for b in range(dim) if b != a]
+        for end, sign in ((0, -1.0), (1, 1.0)):
+            mine = np.flatnonzero(boxes[:, a, end] == tree.bounds[a, end])
+            place = np.empty((len(mine), len(unit), dim))
+            place[:, :, a] = tree.bounds[a, end]
+            half = 0.5 * (boxes[mine][:, rest, 1] - boxes[mine][:, rest, 0])
+            place[:, :, rest] = boxes[mine][:, rest].mean(axis=2)[:, None] + half[:, None] * unit
+            normal = np.zeros(place.shape)
+            normal[:, :, a] = sign
+            owners.append(mine)
+            points.append(place)
+            weights.append(half.prod(axis=1)[:, None] * shares)
+            normals.append(normal)
+    middle = np.concatenate([place.mean(axis=1) for place in points])
+    outward = np.concatenate([normal[:, 0] for normal in normals])
+    patches = BoundaryPatches(
+        np.concatenate(owners), np.concatenate(points), np.concatenate(weights), np.concatenate(normals),
+        finder.groups(middle, outward),
+    )  # fmt: skip
+    count = len(boxes)
+    return WeakMesh(tree, np.arange(count), boxes, {}, cells, axis, spans, patches, finder.conditions)
+
+
+def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nodes: int, across: int) -> WeakMesh:
+    """The mesh of a shape in the plane: boxes that its boundary cuts hold what is left of them.
+
+    nodes : Gauss nodes along pieces of the boundary and of the heights of lines; across : on such a line
+    """
+    every = np.array([leaf.bounds for leaf in tree.leaves])
+    clipped = clipper.clip(every, tree.locate, nodes, across)
+    leaves = np.flatnonzero(clipped.whole | clipped.cut)
+    number = np.full(len(every), -1)
+    number[leaves] = np.arange(len(leaves))
+    boxes = every[leaves].copy()
+    parts = {}
+    for leaf, rule in clipped.rules.items():
+        cell = int(number[leaf])
+        parts[cell] = CutPart(rule.points, rule.weights)
+        lower, upper = rule.points.min(axis=0), rule.points.max(axis=0)
+        margin = CUT_BOX_MARGIN * (upper - lower)
+        boxes[cell, :, 0] = np.maximum(every[leaf, :, 0], lower - margin)
+        boxes[cell, :, 1] = np.minimum(every[leaf, :, 1], upper + margin)
+    pairs, axis, spans = touching_pairs(every[leaves])
+    cut = clipped.cut[leaves]
+    plain = ~cut[pairs].any(axis=1)
+    kept, broken, owner = _open_parts(clipper, spans[~plain], axis[~plain], clipped.breaks)
+    beside = np.concatenate([pairs[plain], pairs[~plain][owner]])
+    pieces = clipped.pieces
+    owners = number[pieces.box]
+    good = owners >= 0
+    middle = nodes // 2
+    patches = BoundaryPatches(
+        owners[good], pieces.points[good], pieces.weights[good], pieces.normals[good],
+        finder.groups(pieces.points[good][:, middle], pieces.normals[good][:, middle]),
+    )  # fmt: skip
+    return WeakMesh(
+        tree, leaves, boxes, parts, beside, np.concatenate([axis[plain], kept]), np.concatenate([spans[plain], broken]),
+        patches, finder.conditions,
+    )  # fmt: skip
+
+
+def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -> tuple[Array, Array, Array]:
+    """Parts of faces that lie inside the domain: their axes, their flat boxes, and the faces they are parts of."""
+    slack = THIN * clipper.size
+    found_axes, found, owners = [], [], []
+    for face, (span, axis) in enumerate(zip(spans, axes, strict=True)):
+        along = 1 - int(axis)
+        low, high = span[along]
+        near = np.abs(breaks[:, axis] - span[axis, 0]) <= 10 * slack
+        places = breaks[near, along]
+        ends = np.unique(np.concatenate([[low, high], places[(places > low) & (places < high)]]))
+        ends = ends[np.concatenate([[True], np.diff(ends) > slack])]
+        for start, end in itertools.pairwise(ends):
+            part = span.copy()
+            part[along] = start, end
+            found_axes.append(int(axis))
+            found.append(part)
+            owners.append(face)
+    if not found:
+        return np.empty(0, dtype=int), np.empty((0, 2, 2)), np.empty(0, dtype=int)
+    parts = np.array(found)
+    inside = clipper.domain.level(parts.mean(axis=2)) < -slack
+    return np.array(found_axes)[inside], parts[inside], np.array(owners)[inside]

@@ -1,0 +1,223 @@
+"""WeakCells: the weak form on cells with local random networks, as a choice of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rannpde.domains.domain import SpaceTime
+from rannpde.errors import positive_integer, require
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.form import WeakForm, weak_formulation
+from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
+from rannpde.threads import one_thread
+
+LOSS_POINTS = 2000
+"""Points for the mean squares of residuals, which are only told."""
+
+
+@dataclass(frozen=True)
+class WeakCells:
+    """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
+
+    For linear stationary equations of second order in divergence form, Σ ∂_i F_i + f = 0, scalar or systems, in two and
+    three coordinates. Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity
+    (docs/weak.md).
+
+    degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
+    settings : the numbers behind all this
+
+    >>> import rannpde as rp
+    >>> sides = {"left": rp.On("x=0", "u = 0"), "rest": rp.On("boundary except x=0", "dn(u) = 0")}
+    >>> plate = rp.Problem("laplace(u) = -1", rp.Box(x=(0, 1), y=(0, 1)), sides, exact={"u": "x - x**2/2"})
+    >>> solution = rp.solve(plate, tol=1e-6, method=rp.WeakCells())
+    >>> solution.converged, solution.errors()["u"] < 1e-6
+    (True, True)
+    """
+
+    degree: int | None = None
+    settings: WeakSettings = field(default_factory=WeakSettings)
+
+    name = "weak"
+    reason: ClassVar[str] = "the equations have a divergence form, and the solution need not be smooth"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED})
+
+    def __post_init__(self) -> None:
+        if self.degree is not None:
+            most = max(self.settings.most_degree)
+            require(2 <= positive_integer("degree", self.degree) <= most, "degree", self.degree, f"from 2 to {most}")
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons why this method cannot solve the problem."""
+        found = []
+        if isinstance(problem.domain, SpaceTime):
+            found.append("the problem is one in time")
+        if problem.domain.dim not in (2, 3):
+            found.append(f"the domain has {problem.domain.dim} coordinates, not two or three")
+        if problem.bounds:
+            found.append("fields have bounds")
+        if problem.periodic or problem.pairings:
+            found.append("fields are periodic")
+        if found:
+            return tuple(found)
+        shape = shape_obstacle(problem)
+        if shape:
+            return (shape,)
+        try:
+            WeakDiscretisation(weak_formulation(problem), 0.1, self.settings, np.random.default_rng(0), lambda: None)
+        except NoDivergenceForm as reason:
+            return (str(reason),)
+        return ()
+
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too."""
+        form = weak_formulation(problem)
+        if problem.jumping:
+            return ()
+        rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
+        if any(one.exponent < 1 for one in rough.points):
+            return ()
+        natural = [term for term in form.terms if any(jet.order for jet in term.expression.jets)]
+        if form.fields > 1 and natural:
+            return ()
+        return ("its solution is smooth, where least squares of the strong form give more digits",)
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: identification stands on the strong form, whose models have the linearisation that it needs."""
+        return None
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+
+        def pause() -> None:
+            if monitor.exhausted and iterations:
+                raise OutOfBudget
+
+        form = weak_formulation(problem)
+        iterations: list[WeakIteration] = []
+        discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+
+        def tell(state: WeakState, estimate: float) -> None:
+            iterations.append(
+                WeakIteration(
+                    state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
+                    float(estimate), monitor.elapsed,
+                )
+            )  # fmt: skip
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
+
+        loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
+        with one_thread(problem.domain.dim < 3):
+            try:
+                outcome = loop.run(discretisation, discretisation.first(), tol, lambda: monitor.exhausted, tell)
+            except KeyboardInterrupt:
+                if discretisation.last is None:
+                    raise
+                known = iterations[-1].estimate
+                outcome = AdaptiveOutcome(discretisation.last, known, (known,), StopReason.TIME)
+                return self._solution(form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED)
+        return self._solution(form, discretisation, outcome, iterations, monitor, why)
+
+    def _solution(
+        self,
+        form: WeakForm,
+        discretisation: WeakDiscretisation,
+        outcome: AdaptiveOutcome[WeakState],
+        iterations: list[WeakIteration],
+        monitor: Monitor,
+        why: str,
+        ended: Status | None = None,
+    ) -> Solution:
+        state, problem = outcome.state, form.problem
+        status, detail = self._verdict(discretisation, outcome)
+        status = ended or status
+        network = state.network
+        sample = problem.domain.sample(LOSS_POINTS, rng=11)
+        losses = mean_squares(problem, network, sample)
+        measures = dict.fromkeys(losses, problem.domain.measure)
+        for term in problem.constraints:
+            assert term.region is not None
+            points = term.region.sample(LOSS_POINTS // 10, rng=11)
+            square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
+            losses[term.name] = max(square, losses.get(term.name, 0.0))
+            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        label = f"{state.mesh.count} cells of degree {state.local.layer.degree} in weak form"
+        return Solution(
+            problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
+            estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
+            integrals={name: loss * measures[name] for name, loss in losses.items()},
+            history=WeakHistory(tuple(iterations), tuple(form.described())), method=Choice(self.name, label, why),
+            seconds=monitor.elapsed,
+        )  # fmt: skip
+
+    def _verdict(self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState]) -> tuple[Status, str]:
+        """How it ended, and a sentence where that needs one."""
+        left = outcome.state.relative_indicator
+        if len(discretisation.motions):
+            free = discretisation.motions.described(discretisation.problem.fields)
+            return Status.UNDETERMINED, (
+                f"the equations and conditions leave {free} free; add a condition that fixes it "
+                "(what comes back has the mean zero there)"
+            )
+        if outcome.reason is StopReason.REACHED:
+            if left > self.settings.residual_limit:
+                return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+            return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
+        if outcome.reason is StopReason.TIME:
+            return Status.BUDGET, ""
+        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+
+
+@dataclass(frozen=True)
+class WeakIteration:
+    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far."""
+
+    cells: int
+    degree: int
+    unknowns: int
+    indicator: float
+    estimate: float
+    seconds: float
+
+    def __str__(self) -> str:
+        known = f", estimate {self.estimate:.1e}" if np.isfinite(self.estimate) else ""
+        return (
+            f"{self.cells} cells of degree {self.degree}, {self.unknowns} unknowns, "
+            f"indicator {self.indicator:.1e}, {self.seconds:.2f} s{known}"
+        )
+
+
+@dataclass(frozen=True)
+class WeakHistory:
+    """What only the weak form can tell: its iterations, and which form was used."""
+
+    iterations: tuple[WeakIteration, ...]
+    form: tuple[str, ...] = ()
+
+    advice = "more time, or a weaker tolerance, may help"
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        return [*self.form, *told]
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
+        return {"iterations": rows, "form": list(self.form)}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
+        rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
+        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])))

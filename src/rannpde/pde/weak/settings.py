@@ -1,0 +1,55 @@
+"""The numbers behind the weak form on cells, in one place, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WeakSettings:
+    """Functions of a cell, penalty, and refinement.
+
+    columns : cosines, sines and 1 per polynomial of the degree
+    frequency : largest on [-1, 1] over the degree: more spans other functions than polynomials, less is ill-conditioned
+    cutoff : singular values in H¹ below it, relative to the largest, are rounding of the columns
+    cut_cutoff : the same on cut cells, among the functions of a whole box, which are rounded themselves
+    derivative_cutoff : the same in the span of the derivatives, where only the largest trace is wanted
+    more_nodes, curved_nodes : Gauss nodes along an axis beyond the degree, and where cells have curved sides
+    coercivity : penalty over the least for which the form is coercive; any number above 1 will do in theory
+    theta : share of the squared indicators that marked cells hold (Dörfler)
+    patience : iterations in a row that may fail to lower the estimate: at the end of the digits each costs more
+    degree, most_degree : degree of the first solve at tol = 1 and what each digit adds; highest, by dimension: beyond,
+        the cutoff leaves no further functions
+    first_cells : along the shortest side, by dimension
+    per_cell : change of the data, over half their range, that a half-cell of degree 1 may hold
+    turn : angle, in radians, by which curved sides turn in a first cell at most: somewhat more than a right one
+    most_cells : where refinement ends, by dimension
+    smooth_decay : logarithm of the factor by which Legendre coefficients fall from one degree to the next above which a
+        cell is smooth: a cell beside a geometrically graded one has log 2 and more
+    more_levels : halvings towards a singular point whose cells are marked, least and most
+    trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
+        the indicators, but at least ``least_gain`` (independent errors of a size differ by √2 of it), at most all
+    residual_limit : energy of the indicators over that of the solution above which nothing is called solved
+    """
+
+    columns: float = 1.3
+    frequency: float = 0.2
+    cutoff: float = 1e-11
+    cut_cutoff: float = 1e-9
+    derivative_cutoff: float = 1e-6
+    more_nodes: int = 5
+    curved_nodes: int = 10
+    coercivity: float = 2.0
+    theta: float = 0.8
+    patience: int = 2
+    degree: tuple[float, float] = (4.0, 0.7)
+    most_degree: tuple[int, int, int] = (16, 12, 8)
+    first_cells: tuple[int, int, int] = (2, 2, 1)
+    per_cell: float = 0.5
+    turn: float = 1.7
+    most_cells: tuple[int, int, int] = (4000, 3000, 1500)
+    smooth_decay: float = 0.6
+    more_levels: tuple[int, int] = (2, 8)
+    trust: float = 2.0
+    least_gain: float = 0.7
+    residual_limit: float = 0.5

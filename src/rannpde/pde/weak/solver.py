@@ -1,0 +1,246 @@
+"""The weak form behind the adaptive loop: one solve on cells, its error estimator, and what to refine.
+
+Every iteration solves in a richer space than the one before, with new random functions: the degree rises, and cells are
+halved where the indicators are large and the solution is not smooth. The error of the earlier of two solutions is then
+about their difference, and the later one is better by the factor by which the indicators fell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log2, log10
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.domain import is_box
+from rannpde.domains.operations.cutcells import BoxClipper
+from rannpde.errors import InputError
+from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import relative_difference
+from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
+from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.evaluation import decay, output_weights, sampled, volume_points
+from rannpde.pde.weak.form import WeakForm
+from rannpde.pde.weak.grading import (
+    SingularPoint,
+    graded_tree,
+    singular_points,
+    touches,
+    towards_points,
+    until_none,
+)
+from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
+from rannpde.pde.weak.local import LocalMatrices
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.settings import WeakSettings
+
+CHECK_POINTS = 4000
+"""Fresh points at which two solutions are compared."""
+
+
+def shape_obstacle(problem: Problem) -> str:
+    """Why the cells of a domain cannot be integrated over; empty where they can."""
+    if not is_box(problem.domain) and problem.domain.dim != 2:
+        return "the domain is a shape in space that is no box"
+    if problem.kinked and interfaces_of(problem).curved:
+        return "coefficients jump along curves"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class WeakResolution:
+    """Cells and the degree of their functions."""
+
+    tree: CellNode
+    degree: int
+
+
+@dataclass(frozen=True, eq=False)
+class WeakState:
+    """One solution: the function, its mesh and functions, values at the check points (M, F), squared indicators (C,).
+
+    energy : ∫ A∇u·∇u of the whole
+    """
+
+    network: CellNetwork
+    mesh: WeakMesh
+    local: LocalMatrices
+    solution: HybridSolution
+    values: Array
+    indicators: Array
+    energy: float
+    unknowns: int
+
+    @property
+    def relative_indicator(self) -> float:
+        """The energy of the error over that of the solution, up to a constant."""
+        return float(np.sqrt(self.indicators.sum() / max(self.energy, 1e-300)))
+
+
+class WeakDiscretisation:
+    """A problem in weak form on cells, for the adaptive loop."""
+
+    def __init__(
+        self,
+        form: WeakForm,
+        tol: float,
+        settings: WeakSettings,
+        rng: np.random.Generator,
+        pause: Callable[[], None],
+        degree: int | None = None,
+    ) -> None:
+        self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
+        self.problem = form.problem
+        self.dim = self.problem.domain.dim
+        self.finder = ConditionFinder(form.terms, form.fields)
+        self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
+        self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
+        self.check_points = self.problem.domain.sample(CHECK_POINTS, rng=20_071)
+        self.first_degree = degree or self._degree()
+        self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
+        self.curved = self.clipper is not None and self.clipper.curved
+        self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
+        self.last: WeakState | None = None
+        self.known = np.inf
+
+    def _degree(self) -> int:
+        start, per_digit = self.settings.degree
+        return min(round(start - per_digit * log10(self.tol)), self.settings.most_degree[self.dim - 1])
+
+    def first(self) -> WeakResolution:
+        """Where the loop begins."""
+        bounds = np.asarray(self.problem.domain.bounds, dtype=float)
+        places = [(axis, place) for axis, place, _ in self.interfaces.flat]
+        if self.clipper is not None:
+            places += self.clipper.flat_places()
+        tree = graded_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
+        tree = self._round_curves(tree)
+        data, degree = self.problem.variation, self.first_degree
+        if data is not None:
+            most = self.settings.most_cells[self.dim - 1] // 4
+            tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
+        return WeakResolution(tree, degree)
+
+    def _round_curves(self, tree: CellNode) -> CellNode:
+        """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
+        while self.clipper is not None:
+            boxes = np.array([leaf.bounds for leaf in tree.leaves])
+            turning = self.clipper.clip(boxes, tree.locate, 2, rules=False).turning
+            sharp = [leaf for leaf, angle in zip(tree.leaves, turning, strict=True) if angle > self.settings.turn]
+            if not sharp or len(boxes) > self.settings.most_cells[self.dim - 1] // 2:
+                break
+            tree = tree.refined(dict.fromkeys(sharp, tuple(range(self.dim))))
+        return tree
+
+    def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
+        """The cells of a tree that the domain holds."""
+        if self.clipper is not None:
+            return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        return box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+
+    def solve(self, resolution: WeakResolution) -> WeakState:
+        """One linear solve with functions of its own."""
+        layer = HiddenLayer.sample(self.dim, resolution.degree, self.settings, self.rng, self.curved)
+        mesh = self.mesh(resolution.tree, layer)
+        local = LocalMatrices(self.form, mesh, layer, self.pause)
+        if self.last is None:
+            self.motions = self._free(local)
+        found = HybridSystem(local).solve(self.motions)
+        homes = np.zeros(len(resolution.tree.leaves), dtype=int)
+        homes[mesh.leaves] = np.arange(mesh.count)
+        network = CellNetwork(resolution.tree, layer.features, mesh.boxes, output_weights(local, found), homes)
+        residual, energy = self._residual(local, found)
+        unknowns = found.traces.size + found.weights.size
+        values = network(self.check_points)
+        self.last = WeakState(network, mesh, local, found, values, found.jumps + residual, energy, unknowns)
+        return self.last
+
+    def _free(self, local: LocalMatrices) -> FreeMotions:
+        """Motions that nothing holds; an InputError where the data would set them going."""
+        motions = free_motions(self.form, local.mesh)
+        if len(motions):
+            points, weights, _ = volume_points(local)
+            left = imbalance(motions, self.form, local.mesh, points, weights)
+            if left > UNBALANCED:
+                free = motions.described(self.problem.fields)
+                raise InputError(
+                    f"nothing holds {free}, and the data do not balance there: {left:.1%} of load and boundary fluxes "
+                    "is left over, so there is no solution; fix the field somewhere, or balance the data"
+                )
+        return motions
+
+    def _residual(self, local: LocalMatrices, found: HybridSolution) -> tuple[Array, float]:
+        """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of the solution."""
+        mesh, fields = local.mesh, self.form.system.fields
+        axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
+        terms = {term.name: term for term in self.problem.interior}
+        indices = sorted({jet.index for term in terms.values() for jet in term.expression.jets} | set(axes))
+        points, weights, owners, tables = sampled(local, found, indices)
+        coefficients = self.form.at(points)
+        own = np.einsum("mkkii->mk", coefficients.diffusion) / self.dim
+        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        squares = np.zeros(len(points))
+        for k, name in enumerate(self.form.system.names):
+            expression = terms[name].expression
+            jets = {jet: tables[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
+            squares += expression.value(known, jets) ** 2 / np.maximum(own[:, k], 1e-300)
+        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
+        slopes = np.stack([tables[axis] for axis in axes], axis=2)
+        energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, coefficients.diffusion, slopes, optimize=True)
+        return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
+
+    # ------------------------------------------------------------------------------------------ estimate and refine
+
+    def estimate(self, before: WeakState | None, now: WeakState) -> float:
+        """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
+        if before is None:
+            return np.inf
+        change = relative_difference(before.values, now.values)
+        gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
+        self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
+        return self.known
+
+    def indicators(self, now: WeakState) -> Array:
+        return now.indicators
+
+    def refine(self, resolution: WeakResolution, now: WeakState, marked: Array) -> WeakResolution | None:
+        """A higher degree, and smaller cells where marked ones are not smooth."""
+        tree, settings = resolution.tree, self.settings
+        most = settings.most_degree[self.dim - 1]
+        smooth = self._smooth(now)
+        slack = 1e-9 * tree.lengths
+        levels: dict[SingularPoint, int] = {}
+        cut: list[CellNode] = []
+        leaves = tree.leaves
+        top = resolution.degree >= most
+        for cell in np.flatnonzero(marked):
+            leaf = leaves[now.mesh.leaves[cell]]
+            own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
+            if own:
+                levels[own[0]] = self._more_levels(own[0])
+            elif top or not smooth[cell]:
+                cut.append(leaf)
+        tree = tree.refined(dict.fromkeys(cut, tuple(range(self.dim))))
+        tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
+        in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
+        degree = min(resolution.degree + (2 if in_smooth else 1), most)
+        if len(tree.leaves) > settings.most_cells[self.dim - 1]:
+            return None
+        return WeakResolution(tree, degree)
+
+    def _more_levels(self, point: SingularPoint) -> int:
+        """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""
+        least, most = self.settings.more_levels
+        if not np.isfinite(self.known):
+            return least
+        wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
+        return int(np.clip(np.ceil(wanted), least, most))
+
+    def _smooth(self, now: WeakState) -> Array:
+        """Cells (bool) in which Legendre coefficients fall fast enough for a higher degree to pay."""
+        return decay(now.local, now.solution) > self.settings.smooth_decay
