@@ -62,6 +62,7 @@ BELOW_IN_PDE = {
     "adaptivity": set(),
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
+    "selection": STATED | {"monitor", "solution", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
     "solve": STATED
     | {
         "budget",
@@ -69,13 +70,11 @@ BELOW_IN_PDE = {
         "solution",
         "forward_model",
         "ensembles",
-        "weak",
         "cells",
-        "collocation",
         "lines",
         "inverse",
-        "trefftz",
         "paths",
+        "selection",
     },
 }
 """statement ← problem ← cells, collocation, lines, trefftz, paths ← inverse ← solve; the methods never meet before

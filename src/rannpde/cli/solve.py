@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def _methods() -> list[str]:
     """For the shell to complete."""
-    from rannpde.pde.solve import METHODS
+    from rannpde.pde.selection import METHODS
 
     return sorted(METHODS)
 

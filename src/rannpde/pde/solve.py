@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
-from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
@@ -29,27 +28,8 @@ from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.residual import relative_difference
-from rannpde.pde.solution import Choice, ConvergenceWarning, Solution
-from rannpde.pde.trefftz.method import Trefftz
-from rannpde.pde.weak.method import WeakCells
-
-Method = Trefftz | Lines | WeakCells | Cells | Collocation | Paths
-METHODS: dict[str, type[Trefftz] | type[Lines] | type[WeakCells] | type[Cells] | type[Collocation] | type[Paths]] = {
-    "trefftz": Trefftz,
-    "lines": Lines,
-    "weak": WeakCells,
-    "cells": Cells,
-    "collocation": Collocation,
-    "paths": Paths,
-}
-"""Methods in the order in which they are tried."""
-
-WITHOUT_MODEL = ("trefftz", "weak")
-"""Methods that have no model of a solution on a fixed discretisation, which identification needs."""
-AGREEMENT_POINTS, AGREEMENT = 2000, 3.0
-"""Points at which two methods are compared; the solution of the later one must lie within so many estimates of the
-earlier one to be taken in its place: least squares of the strong form alone may converge to a wrong function."""
+from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, solve_by_methods
+from rannpde.pde.solution import ConvergenceWarning, Solution
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
@@ -122,63 +102,10 @@ def _solution(
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), monitor)
     if at is not None:
-        chosen, why = _chosen(problems[0], method)
+        chosen, why = chosen_method(problems[0], method)
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
         return replace(chosen, at=at).solve(problems[0], tol, _generator(rng), monitor, why)
-    return _tried(problems[0], tol, method, _generator(rng), monitor)
-
-
-def _tried(
-    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
-) -> Solution:
-    """By the method asked for, or by those that fit in turn, in what is left of the time, until one reaches ``tol``.
-
-    ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
-    """
-    if method is not None:
-        chosen, why = _chosen(problem, method)
-        return chosen.solve(problem, tol, rng, monitor, why)
-    found: list[str] = []
-    best: Solution | None = None
-    for one, refusals in _fitting(problem):
-        found += refusals if best is None else []
-        why = "; ".join(found) or one.reason
-        solution = one.solve(problem, tol, rng, _within(monitor, one.share), why)
-        if best is None or _better(solution, best, problem):
-            best = solution
-        if solution.status not in one.hands_over or monitor.exhausted:
-            break
-        reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
-        found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
-    assert best is not None
-    told = "; ".join(found)
-    return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
-
-
-def _better(later: Solution, earlier: Solution, problem: Problem) -> bool:
-    """Whether the solution of a method that was tried later replaces an earlier one.
-
-    Two methods share no bias: where they differ by far more than the first one's estimate, neither is called right.
-    """
-    if not later.converged:
-        return not earlier.estimate < later.estimate
-    if not earlier.estimate < 1:
-        return True
-    points = problem.domain.sample(AGREEMENT_POINTS, rng=20_072)
-    difference = relative_difference(earlier.function(points), later.function(points))
-    return difference <= AGREEMENT * max(earlier.estimate, later.estimate)
-
-
-def _with_why(choice: Choice, why: str) -> Choice:
-    return Choice(choice.name, choice.label, why)
-
-
-def _within(monitor: Monitor, share: float) -> Monitor:
-    """A monitor that runs with the other, for a share of the time that is left."""
-    budget = monitor.budget
-    if budget.seconds is None:
-        return monitor
-    return replace(monitor, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
+    return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
 
 
 @dataclass(frozen=True)
@@ -228,7 +155,7 @@ class ForwardSolver:
     def __call__(
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution:
-        chosen, why = _chosen(problem, self.method, WITHOUT_MODEL)
+        chosen, why = chosen_method(problem, self.method, WITHOUT_MODEL)
         rest = self.monitor.rest()
         if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
             return chosen.solve(problem, tol, rng, rest, why, like)
@@ -236,7 +163,7 @@ class ForwardSolver:
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
-        chosen = _chosen(request.solution.stated, self.method, WITHOUT_MODEL)[0]
+        chosen = chosen_method(request.solution.stated, self.method, WITHOUT_MODEL)[0]
         return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
 
 
@@ -356,49 +283,3 @@ def _plain_settings(kind: type[Any]) -> list[str]:
     """Return the settings that can be given as text."""
     objects = ("tuning", "settings", "events", "features", "law", "newton", "guess", "forward")
     return [f.name for f in fields(kind) if f.name not in objects]
-
-
-def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
-    """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
-    if problem.parabolic is not None and not isinstance(method, Paths):
-        return ("space is all of R^d",)
-    return method.obstacles(problem)
-
-
-def _chosen(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
-    """The method and why it was taken; ``without`` names those that are not looked at unless they are asked for."""
-    if isinstance(method, str):
-        method = choose("method", method, METHODS)()
-    if method is not None:
-        require(
-            isinstance(method, Method),
-            "method",
-            method,
-            "rp.Trefftz(…), rp.Lines(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
-        )
-        reasons = _obstacles(method, problem)
-        if reasons:
-            others = [kind.__name__ for kind in METHODS.values() if not _obstacles(kind(), problem)]
-            remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
-            raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
-        return method, "asked for"
-    one, found = next(_fitting(problem, without))
-    return one, "; ".join(found) or one.reason
-
-
-def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[Method, list[str]]]:
-    """The methods that fit, in the order in which they are tried, each with why those before it do not."""
-    refusals: list[str] = []
-    fits = False
-    for name, kind in METHODS.items():
-        if name in without:
-            continue
-        one = kind()
-        reasons = _obstacles(one, problem) or one.drawbacks(problem)
-        if reasons:
-            refusals.append(f"not by {one.name}: " + "; ".join(reasons))
-        else:
-            fits = True
-            yield one, refusals
-    if not fits:
-        raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")

@@ -1,0 +1,136 @@
+"""Which method solves a problem: the first that fits, and the next one in what is left of the time where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from rannpde.errors import InputError, choose, require
+from rannpde.pde.cells.method import Cells
+from rannpde.pde.collocation.method import Collocation
+from rannpde.pde.lines.method import Lines
+from rannpde.pde.monitor import Monitor
+from rannpde.pde.paths.method import Paths
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import relative_difference
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.weak.method import WeakCells
+
+Method = Trefftz | Lines | WeakCells | Cells | Collocation | Paths
+METHODS: dict[str, type[Trefftz] | type[Lines] | type[WeakCells] | type[Cells] | type[Collocation] | type[Paths]] = {
+    "trefftz": Trefftz,
+    "lines": Lines,
+    "weak": WeakCells,
+    "cells": Cells,
+    "collocation": Collocation,
+    "paths": Paths,
+}
+"""Methods in the order in which they are tried."""
+
+WITHOUT_MODEL = ("trefftz", "weak")
+"""Methods that have no model of a solution on a fixed discretisation, which identification needs."""
+AGREEMENT_POINTS, AGREEMENT = 2000, 3.0
+"""Points at which two methods are compared; the solution of the later one must lie within so many estimates of the
+earlier one to be taken in its place: least squares of the strong form alone may converge to a wrong function."""
+
+
+def solve_by_methods(
+    problem: Problem, tol: float, method: Method | str | None, rng: np.random.Generator, monitor: Monitor
+) -> Solution:
+    """By the method asked for, or by those that fit in turn, in what is left of the time, until one reaches ``tol``.
+
+    ``solution.method.why`` says what was tried before. A method that was asked for is not replaced by another.
+    """
+    if method is not None:
+        chosen, why = chosen_method(problem, method)
+        return chosen.solve(problem, tol, rng, monitor, why)
+    found: list[str] = []
+    best: Solution | None = None
+    for one, refusals in _fitting(problem):
+        found += refusals if best is None else []
+        why = "; ".join(found) or one.reason
+        solution = one.solve(problem, tol, rng, _within(monitor, one.share), why)
+        if best is None or _better(solution, best, problem):
+            best = solution
+        if solution.status not in one.hands_over or monitor.exhausted:
+            break
+        reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
+        found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
+    assert best is not None
+    told = "; ".join(found)
+    return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
+
+
+def _better(later: Solution, earlier: Solution, problem: Problem) -> bool:
+    """Whether the solution of a method that was tried later replaces an earlier one.
+
+    Two methods share no bias: where they differ by far more than the first one's estimate, neither is called right.
+    """
+    if not later.converged:
+        return not earlier.estimate < later.estimate
+    if not earlier.estimate < 1:
+        return True
+    points = problem.domain.sample(AGREEMENT_POINTS, rng=20_072)
+    difference = relative_difference(earlier.function(points), later.function(points))
+    return difference <= AGREEMENT * max(earlier.estimate, later.estimate)
+
+
+def _with_why(choice: Choice, why: str) -> Choice:
+    return Choice(choice.name, choice.label, why)
+
+
+def _within(monitor: Monitor, share: float) -> Monitor:
+    """A monitor that runs with the other, for a share of the time that is left."""
+    budget = monitor.budget
+    if budget.seconds is None:
+        return monitor
+    return replace(monitor, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
+
+
+def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
+    """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
+    if problem.parabolic is not None and not isinstance(method, Paths):
+        return ("space is all of R^d",)
+    return method.obstacles(problem)
+
+
+def chosen_method(problem: Problem, method: Method | str | None, without: tuple[str, ...] = ()) -> tuple[Method, str]:
+    """The method and why it was taken; ``without`` names those that are not looked at unless they are asked for."""
+    if isinstance(method, str):
+        method = choose("method", method, METHODS)()
+    if method is not None:
+        require(
+            isinstance(method, Method),
+            "method",
+            method,
+            "rp.Trefftz(…), rp.Lines(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
+        )
+        reasons = _obstacles(method, problem)
+        if reasons:
+            others = [kind.__name__ for kind in METHODS.values() if not _obstacles(kind(), problem)]
+            remedy = f"use method=rp.{others[0]}()" if others else "no other method can solve it either"
+            raise InputError(f"not by {method.name}: {'; '.join(reasons)}; {remedy}")
+        return method, "asked for"
+    one, found = next(_fitting(problem, without))
+    return one, "; ".join(found) or one.reason
+
+
+def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[Method, list[str]]]:
+    """The methods that fit, in the order in which they are tried, each with why those before it do not."""
+    refusals: list[str] = []
+    fits = False
+    for name, kind in METHODS.items():
+        if name in without:
+            continue
+        one = kind()
+        reasons = _obstacles(one, problem) or one.drawbacks(problem)
+        if reasons:
+            refusals.append(f"not by {one.name}: " + "; ".join(reasons))
+        else:
+            fits = True
+            yield one, refusals
+    if not fits:
+        raise InputError(f"no method can solve the problem: {'; '.join(refusals)}; state it without what is named")
