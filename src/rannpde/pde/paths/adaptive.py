@@ -137,7 +137,7 @@ class PointSearch:
         rounds.append(self._round(best, best.sample))
         tried: set[PathsResolution] = {best.resolution}
         while not self.monitor.exhausted:
-            target = self.tol * self._scale(rounds[-1], best.sample)
+            target = self._target(rounds[-1], best.sample)
             wanted = self._refined(best, rounds[-1], target, tried)
             if wanted is None:
                 break
@@ -252,6 +252,12 @@ class PointSearch:
         size = abs(found.value)
         return size if size > found.half_width else float(np.sqrt(sample.mean_square))
 
+    def _target(self, found: PathsRound, sample: PathSample) -> float:
+        """The error that time and regression are refined to: the tolerance, but no less than the sampling error that
+        all the paths allowed would leave, beside which smaller ones do not count."""
+        reachable = found.sampling * float(np.sqrt(min(found.paths / self.most_paths, 1.0)))
+        return max(self.tol * self._scale(found, sample), reachable)
+
     def _refined(
         self, best: TrainedPair, found: PathsRound, target: float, tried: set[PathsResolution]
     ) -> PathsResolution | None:
@@ -269,7 +275,7 @@ class PointSearch:
         if found.regression > tuning.share * target and affordable and self._time_for(best, 4.0):
             # finite steps and the fit both stand in the residual: the cheaper of the two is tried first
             return affordable[0]
-        needed = self._needed(found, target) * best.path_seconds
+        needed = min(self._needed(found, target), self.most_paths) * best.path_seconds
         for one in affordable:
             if needed > 4.0 * best.training_seconds and self._time_for(best, 4.0):
                 return one
