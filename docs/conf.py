@@ -40,7 +40,9 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
-    "subsection_order": gallery.in_order("evolution", "shapes", "inverse", "fitting", "trust", "theory"),
+    "subsection_order": gallery.in_order(
+        "evolution", "shapes", "many_dimensions", "inverse", "fitting", "trust", "theory"
+    ),
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": (gallery.own_figures, "matplotlib"),
     "reset_modules": (gallery.our_style,),

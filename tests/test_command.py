@@ -74,8 +74,9 @@ def test_every_example_goes_the_whole_way(name, run, tmp_path):
     assert isinstance(solution, rp.Solution)
     assert solution.converged
     assert solution.report().splitlines()[0] == report.splitlines()[0]
-    points = solution.stated.domain.sample(20, rng=1)
-    assert np.isfinite(solution(points)).all()
+    domain = solution.stated.domain
+    if solution.stated.parabolic is None:  # in all of R^d, values are known where they were asked for
+        assert np.isfinite(solution(domain.sample(20, rng=1))).all()
     tol = float(example(name).partition("tol = ")[2].split()[0])
     assert solution.estimate <= tol
     for error in solution.errors().values():
@@ -140,7 +141,7 @@ def test_a_method_can_be_asked_for(run, tmp_path):
 # ------------------------------------------------------------------------------------- what did not converge
 
 
-@pytest.mark.parametrize("name", ["burgers", "disc", "allen_cahn"])
+@pytest.mark.parametrize("name", ["burgers", "nonlinear_poisson", "allen_cahn"])
 def test_what_the_clock_ended_is_written_and_loads(name, run, tmp_path):
     result = run("solve", copied(name, tmp_path), "-o", tmp_path, "--seconds", "0.001")
     assert result.exit_code == 3, result.output
@@ -149,8 +150,8 @@ def test_what_the_clock_ended_is_written_and_loads(name, run, tmp_path):
     solution = rp.load(tmp_path / f"{name}.npz")
     assert solution.status is rp.Status.BUDGET
     start = solution.stated.domain.sample(20, rng=1)
-    if name != "disc":
-        start[:, 0] = 0.0  # of a march, the first moment is known
+    if name != "nonlinear_poisson":
+        start[:, 0] = 0.0  # of an evolution, the first moment is known
     assert np.isfinite(solution(start)).all()
     assert (tmp_path / f"{name}.png").exists()
 

@@ -3,7 +3,7 @@ A basket of fifty assets, with its Greeks
 =========================================
 
 A call on the geometric mean of 50 assets, each a geometric Brownian motion:
-:math:`u_t + r\, x\cdot\nabla u + \tfrac12 \sigma^2 \sum x_i^2\, u_{x_i x_i} = r u`. The mean of logarithms is
+:math:`u_t + r\, x\cdot\nabla u + \frac{1}{2} \sigma^2 \sum x_i^2\, u_{x_i x_i} = r u`. The mean of logarithms is
 Gaussian, so that Black and Scholes's formula is the reference. The gradient comes with the value: a Delta for every
 asset.
 """

@@ -29,7 +29,7 @@ SECONDS = 60.0
 
 EXPENSIVE = {
     "cauchy", "contradiction", "evolution_by_collocation", "moving_plane", "narrow_load", "ordinary", "outflow",
-    "plane", "rough_circle", "rough_heat", "schroedinger",
+    "plane", "rough_circle", "rough_heat", "schroedinger", "unsupported",
 }  # fmt: skip
 """Families that only ``make honesty`` runs."""
 

@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_used_is_told_before_the_work(
 
 
 def test_a_full_disk_is_told_before_the_work(tmp_path: Path, toml: Path, monkeypatch) -> None:
-    monkeypatch.setattr(io, "ROOM", 2**70)
+    monkeypatch.setattr(io, "FREE_BYTES", 2**70)
     monkeypatch.setattr("rannpde.studies.reproduce.run_cells", None)
     result = command("study", toml, "--out", tmp_path / "out")
     assert result.exit_code == 2

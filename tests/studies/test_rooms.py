@@ -9,7 +9,8 @@ import rannpde
 
 ROOT = Path(rannpde.__file__).parent / "studies"
 BELOW = {"layer": set(), "target": set(), "study": {"layer", "target"}}
-BELOW["run"] = {"study", *BELOW["study"]}
+BELOW |= {"control": {"target"}, "true_solutions": {"target"}}
+BELOW["run"] = {"study", "control", "true_solutions", *BELOW["study"]}
 BELOW["show"] = {"run", *BELOW["run"]}
 BELOW["paper"] = {"show", *BELOW["show"]}
 BELOW["toml"] = BELOW["reproduce"] = {"paper", *BELOW["paper"]}

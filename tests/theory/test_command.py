@@ -59,8 +59,8 @@ def test_order_of_finite_bound_makes_the_bound_finite():
 
 
 def test_figures_are_drawn(monkeypatch):
-    monkeypatch.setattr(theory_figures, "WIDTHS", (8, 16))
-    monkeypatch.setattr(theory_figures, "DIMENSIONS", (1, 2))
+    monkeypatch.setattr(theory_figures, "FITTED_WIDTHS", (8, 16))
+    monkeypatch.setattr(theory_figures, "GROWTH_DIMENSIONS", (1, 2))
     choice = estimator(GaussianMixture.gaussian(2), HeavyTailed(0.75, 0.75), activation="cos")
     drawings = theory_figures.theory_drawings(choice, SpaceTime(t=(0, 1), x=(-1, 1)))
     assert [drawing.name for drawing in drawings] == ["transform", "tightness", "laws", "growth"]

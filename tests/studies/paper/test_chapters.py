@@ -12,6 +12,7 @@ from rannpde.studies.paper.findings import findings
 from rannpde.studies.run.cell import Result
 from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.measured import MeasuredResult
+from rannpde.studies.run.paths import PathsResult
 from rannpde.studies.run.records import Record
 from rannpde.studies.run.spectral import BANDS
 from rannpde.studies.run.unbiased import UnbiasedResult
@@ -19,7 +20,7 @@ from rannpde.studies.show.analysis import Series, collect
 from rannpde.studies.show.chapter import Chapter, doubling
 from rannpde.studies.show.figures import style
 from rannpde.studies.show.report import Page, Section, render_report, slope_table
-from rannpde.studies.study import Fit, MeasurementCell, StudyCell, Unbiased
+from rannpde.studies.study import Fit, MeasurementCell, PathsCell, StudyCell, Unbiased
 
 
 def invented(cell: StudyCell) -> Result:
@@ -31,6 +32,8 @@ def invented(cell: StudyCell) -> Result:
         names = ("error", "initial", "boundary", "from_variance", "corrected", "printed")
         others = ("initial_bound", "boundary_bound", *(f"band {k}" for k in range(BANDS)))
         return MeasuredResult(dict.fromkeys((*names, *others), rows), 0.1)
+    if isinstance(cell, PathsCell):
+        return PathsResult(0.01, 0.02, 0.1)
     assert isinstance(cell, Fit)
     error = cell.width**-0.5 * (1 + 0.01 * cell.seed) * (0.25 if "λ / 10⁴" in cell.curve else 1.0)
     fields = dict.fromkeys(cell.target.fields, error)

@@ -128,7 +128,7 @@ class PointSearch:
 
     def run(self) -> PointValue:
         """The value, to tol or as far as paths and time allow."""
-        with one_thread():
+        with one_thread(), np.errstate(all="ignore"):
             return self._run()
 
     def _run(self) -> PointValue:
@@ -350,22 +350,36 @@ class PointSearch:
         return status, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
 
     def _gradient(self, best: TrainedPair, sample: PathSample) -> tuple[Array, Array]:
-        """∇u at the start and its standard errors, from how the value moves with the noise of the first step."""
+        """∇u at the start and its errors, from how the value moves with the noise of the first step.
+
+        What the first step sees is an average over it, off by O(h): how much the gradient changes along the step is
+        added to the standard errors.
+        """
         start = self.start(2, self.rng)
         state = best.models[0].process.start(start)
-        known = np.mean([model.networks[0].read(state).gradient[0] for model in best.models], axis=0)
+        now, next_one = (
+            np.mean([model.networks[k].read(state).gradient[0] for model in best.models], axis=0) for k in (0, 1)
+        )
         process = best.models[0].process
         turned = process.push(0.0, start[:1], np.stack([sample.gradient.mean, sample.gradient.error]))
-        return known + turned[0], np.abs(turned[1])
+        return now + turned[0], np.abs(turned[1]) + np.abs(next_one - now)
 
 
 def parallel(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """function of every item, in their order; NumPy leaves the interpreter to others while it works."""
+    """function of every item, in their order; NumPy leaves the interpreter to others while it works.
+
+    Values that overflow are infinite in silence: the loop ends with BLOW_UP where they are not finite.
+    """
+
+    def quiet(item: T) -> R:
+        with np.errstate(all="ignore"):
+            return function(item)
+
     workers = min(cpu_count() or 1, len(items))
     if workers <= 1:
-        return [function(item) for item in items]
+        return [quiet(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, items))
+        return list(pool.map(quiet, items))
 
 
 def fixed_start(point: Array) -> PathStart:

@@ -140,7 +140,12 @@ class TrainingPaths:
 
 
 def solve_normal(design: Array, targets: Array, penalty: float) -> Array:
-    """Ridge regression by normal equations on columns scaled to one; penalty relative to them."""
+    """Ridge regression by normal equations on columns scaled to one; penalty relative to them.
+
+    Targets that are not finite, of a solution that blows up along its paths, give weights that are not numbers.
+    """
+    if not (np.isfinite(targets).all() and np.isfinite(design).all()):
+        return np.full((design.shape[1], *targets.shape[1:]), np.nan)
     size = np.sqrt(np.einsum("ij,ij->j", design, design) / len(design))
     size[size == 0] = 1.0
     gram = scipy.linalg.blas.dsyrk(1.0 / len(design), design, trans=1, lower=1)

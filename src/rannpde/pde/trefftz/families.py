@@ -308,7 +308,9 @@ def _angle(z: Array, out: complex, index: MultiIndex) -> Array:
     total = sum(index)
     if not total:
         return np.asarray(np.angle(-z / out))
-    return np.asarray((1j ** index[1] * (-1) ** (total - 1) * factorial(total - 1) / z**total).imag)
+    rounding = np.finfo(float).eps * max(float(np.abs(z).max(initial=0.0)), np.finfo(float).eps)
+    away = np.where(z == 0, -rounding * out, z)  # at the corner itself derivatives are infinite: those beside it
+    return np.asarray((1j ** index[1] * (-1) ** (total - 1) * factorial(total - 1) / away**total).imag)
 
 
 FAMILIES: dict[str, type[Any]] = {

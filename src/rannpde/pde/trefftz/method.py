@@ -101,6 +101,8 @@ class Trefftz:
         """Reasons to prefer another method that can solve the problem too."""
         if any(term.expression.kinked for term in problem.constraints):
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
+        if len(problem.fields) > 1:
+            return ("potentials of systems take more features and time than cells",)
         setting = _setting(problem)
         assert not isinstance(setting, str)
         if setting.boundary is None:
