@@ -4,8 +4,8 @@ Where a condition changes: Motz' problem
 
 On the side :math:`y = 0` of a box the condition :math:`u = 0` turns into :math:`\partial_n u = 0` at the origin, and
 the gradient of the harmonic function :math:`u = \sum_k a_k r^{k+1/2} \cos((k + \frac{1}{2})\theta)` is infinite
-there. The leading coefficient is known, :math:`a_0 = 401.1624537452`. Least squares of the strong form is off by over a tenth;
-the weak form is not.
+there. The leading coefficient is known, :math:`a_0 = 401.1624537452`. Least squares of the strong form is off by over
+a tenth; the weak form is not.
 """
 
 import os
