@@ -49,4 +49,3 @@ axes.plot([0, 1, 1, 0, 0], [0, 0, 0.2, 0.2, 0], color="grey", linewidth=0.8, lin
 figure.colorbar(image, ax=axes, label="von Mises stress")
 axes.grid(False)
 axes.set(aspect="equal", xlabel="$x$", ylabel="$y$", title="deformed beam")
-figure.tight_layout()

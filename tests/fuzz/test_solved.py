@@ -24,7 +24,7 @@ from rannpde.pde.problem.conditions import Condition, On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solve import solve
 
-COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or 60
+COUNT = int(os.environ.get("RANNPDE_FUZZ", "0")) // 10 or 24
 """A tenth of the cases of other fuzzers: each of these is solved."""
 SECONDS = 1.0
 ALLOWED = 20.0

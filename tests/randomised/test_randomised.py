@@ -9,13 +9,13 @@ from math import cos, sin
 
 import numpy as np
 import pytest
-from rannpde.pde.cells.cuts import first_tree
 
 import rannpde as rp
 from randomised.classify import OPEN, SOLVED, WRONG, Classified, classify, table
 from randomised.problems import SHAPES, Frame, user_problem
 from rannpde.domains.domain import Domain
-from rannpde.pde.cells.interfaces import Interfaces
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.mesh.initial import first_tree
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual

@@ -54,7 +54,7 @@ def test_the_cantilever_of_the_tutorials(tol):
 
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (3.7e-3, 0.21), (250.0, -31.4)])
 def test_motz_in_any_units(scale, shift):
-    solution = rp.solve(motz(scale, shift), tol=1e-6)
+    solution = rp.solve(motz(scale, shift), tol=1e-6, method="weak")
     assert solution.converged
     assert solution.method.name == "weak"
     assert leading_coefficient(solution, scale, shift) == pytest.approx(401.1624537452, rel=1e-6)
@@ -220,7 +220,7 @@ def test_functions_are_those_of_the_network():
 def test_time_is_kept_and_what_was_found_comes_back():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rp.ConvergenceWarning)
-        solution = rp.solve(motz(), tol=1e-12, seconds=0.5)
+        solution = rp.solve(motz(), tol=1e-12, seconds=0.5, method="weak")
     assert not solution.converged
     assert solution.status.by_caller or solution.status is rp.Status.STALLED
     assert leading_coefficient(solution) == pytest.approx(401.16, rel=1e-2)
