@@ -39,4 +39,3 @@ for lower, upper in solution.function.boxes.transpose(0, 2, 1):
 figure.colorbar(image, ax=axes, label="$u$")
 axes.grid(False)
 axes.set(aspect="equal", xlabel="$x$", ylabel="$y$", title="u and the cells, which shrink towards the origin")
-figure.tight_layout()
