@@ -15,7 +15,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Domain
-from rannpde.domains.operations.cutcells import THIN, BoxClipper
+from rannpde.domains.operations.cutcells import BoxClipper
+from rannpde.domains.operations.cutrules import THIN
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
