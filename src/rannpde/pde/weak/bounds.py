@@ -29,6 +29,8 @@ from rannpde.pde.weak.local import LocalMatrices
 
 DIGITS = 9
 """To which places of sides in the coordinates of their cells agree that have the same integrals."""
+ROUNDING = 1e-13
+"""Of coordinates, over the largest of them."""
 JUMP = 1e-6
 """Difference of essential data at a vertex, over their size, above which no function of finite energy fulfils them."""
 
@@ -90,8 +92,10 @@ class _Sides:
         nodes, _ = leggauss(n)
         half = (along[:, -1] - along[:, 0]) / (2 * nodes[-1])
         middle = 0.5 * (along[:, -1] + along[:, 0])
-        self.low, self.high, self.along = middle - half, middle + half, along
-        self.place = local.points[rows, 0, self.axis]
+        lines = [np.unique(local.mesh.boxes[:, axis]) for axis in (0, 1)]
+        self.lines = lines
+        self.low, self.high = (_snapped(lines, 1 - self.axis, place) for place in (middle - half, middle + half))
+        self.place = _snapped(lines, self.axis, local.points[rows, 0, self.axis])
         values, slopes = local.functions.at(local.functions.jets(solution.weights), local.cell, local.points)
         coefficient, penalty, _ = local.pair_coefficients(rows)
         normal = np.einsum("pqj,pqj->pq", coefficient[:, :, 0, 0], slopes[:, :, 0])
@@ -123,9 +127,9 @@ class _Sides:
         self.held = np.concatenate([np.zeros(inner, dtype=bool), held.all(axis=1)])
         self.count, self.inner = n, inner
         self.analysis = np.linalg.inv(legvander(nodes, n - 1))
-        self.finite = bool((self.robin >= 0).all()) and self._agree(stiff)
+        self.finite = bool((self.robin >= 0).all()) and self._agree(stiff, local)
 
-    def _agree(self, stiff: Array) -> bool:
+    def _agree(self, stiff: Array, local: LocalMatrices) -> bool:
         """Make traces agree in vertices, linearly along sides; False where essential data jump."""
         spectra = self.trace @ self.analysis.T
         ends = np.stack([legval(-1.0, spectra.T), legval(1.0, spectra.T)], axis=1)  # (P, 2)
@@ -135,7 +139,17 @@ class _Sides:
             points[rows, end, self.axis] = self.place
             points[rows, end, 1 - self.axis] = place
         size = float(np.abs(points).max()) or 1.0
-        keys = np.round(points.reshape(-1, 2) / size, DIGITS) + 0.0
+        flat = points.reshape(-1, 2)
+        keys = np.stack([np.searchsorted(line, flat[:, axis]) for axis, line in enumerate(self.lines)], axis=1)
+        middles = np.repeat(local.mesh.boxes[local.cell].mean(axis=2), 2, axis=0)
+        for lip in local.form.problem.slits:  # vertices on a slit are two, but for its ends inside
+            share, beside = lip.shares(flat)
+            inside = local.form.problem.domain.level(np.array([lip.start, lip.end])) < -JUMP * size
+            slack = ROUNDING * size / lip.measure
+            low, high = (slack if inside[0] else -slack), 1 - (slack if inside[1] else -slack)
+            on = (beside <= slack) & (share > low) & (share < high)
+            lips = np.where(on, np.sign((middles - lip.start) @ lip.normal), 0.0)
+            keys = np.concatenate([keys, lips[:, None].astype(int)], axis=1)
         _, vertex = np.unique(keys, axis=0, return_inverse=True)
         vertex = vertex.reshape(len(ends), 2)
         weight = np.ones(len(ends))
@@ -302,6 +316,17 @@ class _Bubbles:
         return across, np.matmul(dx @ weights, vy.T) / hx, np.matmul(vx @ weights, dy.T) / hy
 
 
+def _snapped(lines: Sequence[Array], axes: Array, places: Array) -> Array:
+    """Places (P,) along axes (P,) moved by rounding to the next line at which boxes end."""
+    found = places.copy()
+    for axis, line in enumerate(lines):
+        mine = np.flatnonzero(axes == axis)
+        above = np.clip(np.searchsorted(line, places[mine]), 1, len(line) - 1)
+        nearer = places[mine] - line[above - 1] < line[above] - places[mine]
+        found[mine] = np.where(nearer, line[above - 1], line[above])
+    return found
+
+
 def _patterns(local: LocalMatrices, sides: _Sides) -> list[_Pattern]:
     """Cells by how their sides are divided."""
     boxes, half = local.mesh.boxes, local.mesh.halfwidths
@@ -311,20 +336,20 @@ def _patterns(local: LocalMatrices, sides: _Sides) -> list[_Pattern]:
     for cell in range(local.mesh.count):
         own = order[starts[cell] : starts[cell + 1]]
         kind = 2 * sides.axis[own] + sides.end[own]
-        pairs, key = [], []
+        pairs, places = [], []
         for number in range(4):
             mine = own[kind == number]
             along = 1 - number // 2
             middle = boxes[cell, along].mean()
             ends = (np.append(sides.low[mine], sides.high[mine[-1:]]) - middle) / half[cell, along]
             pairs.append(mine)
-            key.append(tuple((np.round(ends, DIGITS) + 0.0).tolist()))
-        groups.setdefault(tuple(key), []).append((cell, pairs))
+            places.append(tuple((np.round(ends, DIGITS) + 0.0).tolist()))
+        groups.setdefault(tuple(places), []).append((cell, pairs))
     found = []
     for key, members in groups.items():
         cells = np.array([cell for cell, _ in members])
-        pairs = tuple(np.stack([own[number] for _, own in members]) for number in range(4))
-        found.append(_Pattern(cells, pairs, tuple(np.array(ends) for ends in key)))
+        beside = tuple(np.stack([own[number] for _, own in members]) for number in range(4))
+        found.append(_Pattern(cells, beside, tuple(np.array(ends) for ends in key)))
     return found
 
 

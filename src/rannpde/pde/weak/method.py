@@ -168,7 +168,8 @@ class WeakCells:
         self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState], bound: EnergyBound | None
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
-        left = bound.relative if bound else outcome.state.relative_indicator
+        left = outcome.state.relative_indicator
+        left = min(left, bound.relative) if bound else left
         if len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
             return Status.UNDETERMINED, (
@@ -179,7 +180,9 @@ class WeakCells:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             agreed = "two solutions of different resolution agree to the tolerance"
-            told = f", and the energy norm of the error is at most {left:.1e} of that of the solution" if bound else ""
+            told = ""
+            if bound:
+                told = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
             return Status.CONVERGED, agreed + told
         if outcome.reason is StopReason.TIME:
             return Status.BUDGET, ""

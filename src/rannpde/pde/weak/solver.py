@@ -37,7 +37,7 @@ from rannpde.pde.weak.grading import (
 )
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
 from rannpde.pde.weak.local import LocalMatrices
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, open_slits, shape_mesh
 from rannpde.pde.weak.settings import WeakSettings
 
 CHECK_POINTS = 4000
@@ -50,6 +50,8 @@ def shape_obstacle(problem: Problem) -> str:
         return "the domain is a shape in space that is no box"
     if problem.kinked and interfaces_of(problem).curved:
         return "coefficients jump along curves"
+    if any(lip.axis is None for lip in problem.slits):
+        return "a slit runs along no axis"
     return ""
 
 
@@ -121,6 +123,7 @@ class WeakDiscretisation:
         """Where the loop begins."""
         bounds = np.asarray(self.problem.domain.bounds, dtype=float)
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
+        places += [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
         if self.clipper is not None:
             places += self.clipper.flat_places()
         tree = graded_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
@@ -145,8 +148,10 @@ class WeakDiscretisation:
     def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
         """The cells of a tree that the domain holds."""
         if self.clipper is not None:
-            return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
-        return box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+            mesh = shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        else:
+            mesh = box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+        return open_slits(mesh, self.problem.slits, self.finder, layer.nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
         """One linear solve with functions of its own."""
