@@ -13,6 +13,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require, suggestion
 from rannpde.pde.functions import ExactSolution, Formula, State
@@ -224,6 +225,12 @@ class Problem:
     def constraints(self) -> tuple[Term, ...]:
         """The loss terms of the On and Data conditions, one per side."""
         return tuple(term for term in self._stated if set(term.expression.fields) & set(self.fields))
+
+    @cached_property
+    def slits(self) -> tuple[Lip, ...]:
+        """The lips of slits on which conditions hold, each once."""
+        lips = (term.region for term in self.constraints)
+        return tuple({lip.name: lip for lip in lips if isinstance(lip, Lip)}.values())
 
     @cached_property
     def pins(self) -> tuple[Term, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import log2, log10
 
 import numpy as np
@@ -36,7 +37,7 @@ from rannpde.pde.weak.grading import (
 )
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
 from rannpde.pde.weak.local import LocalMatrices
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, open_slits, shape_mesh
 from rannpde.pde.weak.settings import WeakSettings
 
 CHECK_POINTS = 4000
@@ -49,6 +50,8 @@ def shape_obstacle(problem: Problem) -> str:
         return "the domain is a shape in space that is no box"
     if problem.kinked and interfaces_of(problem).curved:
         return "coefficients jump along curves"
+    if any(lip.axis is None for lip in problem.slits):
+        return "a slit runs along no axis"
     return ""
 
 
@@ -100,13 +103,17 @@ class WeakDiscretisation:
         self.finder = ConditionFinder(form.terms, form.fields)
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
-        self.check_points = self.problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.first_degree = degree or self._degree()
         self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
         self.curved = self.clipper is not None and self.clipper.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
         self.known = np.inf
+
+    @cached_property
+    def check_points(self) -> Array:
+        """Points (M, d) at which two solutions are compared."""
+        return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     def _degree(self) -> int:
         start, per_digit = self.settings.degree
@@ -116,6 +123,7 @@ class WeakDiscretisation:
         """Where the loop begins."""
         bounds = np.asarray(self.problem.domain.bounds, dtype=float)
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
+        places += [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
         if self.clipper is not None:
             places += self.clipper.flat_places()
         tree = graded_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
@@ -140,8 +148,10 @@ class WeakDiscretisation:
     def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
         """The cells of a tree that the domain holds."""
         if self.clipper is not None:
-            return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
-        return box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+            mesh = shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        else:
+            mesh = box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+        return open_slits(mesh, self.problem.slits, self.finder, layer.nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
         """One linear solve with functions of its own."""
