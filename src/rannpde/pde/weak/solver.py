@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import log2, log10
 
 import numpy as np
@@ -100,13 +101,17 @@ class WeakDiscretisation:
         self.finder = ConditionFinder(form.terms, form.fields)
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
-        self.check_points = self.problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.first_degree = degree or self._degree()
         self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
         self.curved = self.clipper is not None and self.clipper.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
         self.known = np.inf
+
+    @cached_property
+    def check_points(self) -> Array:
+        """Points (M, d) at which two solutions are compared."""
+        return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     def _degree(self) -> int:
         start, per_digit = self.settings.degree
