@@ -21,6 +21,7 @@ from rannpde.pde.spectrum.interval.system import IntervalForm
 from rannpde.pde.spectrum.pencil import Pencil, read_pencil
 from rannpde.pde.spectrum.result import Mode, Spectrum
 from rannpde.pde.spectrum.settings import SpectrumSettings
+from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.threads import one_thread
 
@@ -82,7 +83,8 @@ def eigen(
         if problem.domain.dim == 1 and isinstance(problem.domain, Box):
             spectrum = _on_interval(pencil, wanted, count, tol, chosen, generator, monitor, phases)
         else:
-            reject("domain", problem.domain, "an interval", "shapes of more coordinates are not supported yet")
+            require(not phases, "phase", phase, "left out on a shape", "Bloch phases are for periodic intervals")
+            spectrum = _on_shape(pencil, wanted, count, tol, chosen, generator, monitor)
     if not spectrum.converged:
         warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
     return spectrum
@@ -119,6 +121,23 @@ def _on_interval(
     return Spectrum(
         problem, problem.fields, values, bounds, tuple(modes), found.wanted.described, found.counted, method,
         found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
+    )  # fmt: skip
+
+
+def _on_shape(
+    pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
+    monitor: Monitor,
+) -> Spectrum:  # fmt: skip
+    problem = pencil.problem
+    found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
+    modes = tuple(
+        Mode(value.item(), float(bound), problem.fields, real, imaginary)
+        for value, bound, (real, imaginary) in zip(found.values, found.bounds, found.networks, strict=True)
+    )
+    method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape or a box")
+    return Spectrum(
+        problem, problem.fields, found.values, found.bounds, modes, found.wanted.described, found.counted, method,
+        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed,
     )  # fmt: skip
 
 

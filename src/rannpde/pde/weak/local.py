@@ -160,7 +160,9 @@ class LocalMatrices:
         """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace (B, T, T);
         and loads (B, n)."""
         found = self.volume.coefficients(batch.cells)
-        return *self._matrices(batch, self.volume.matrices(found, np.arange(len(batch.cells)))), self._loads(batch, found)
+        return *self._matrices(batch, self.volume.matrices(found, np.arange(len(batch.cells)))), self._loads(
+            batch, found
+        )
 
     def condensed(self, batch: CellBatch) -> DistinctMatrices:
         """The same, with the matrices of cells that are alike only once."""

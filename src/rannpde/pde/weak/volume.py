@@ -121,7 +121,9 @@ class VolumeIntegrals:
 
 def _parts_of(found: EllipticCoefficients, taken: Callable[[Array], Array]) -> EllipticCoefficients:
     """The same of every coefficient."""
-    return EllipticCoefficients(taken(found.diffusion), taken(found.advection), taken(found.reaction), taken(found.load))
+    return EllipticCoefficients(
+        taken(found.diffusion), taken(found.advection), taken(found.reaction), taken(found.load)
+    )
 
 
 def _scaled(found: EllipticCoefficients, half: Array) -> tuple[Array, Array, Array]:
