@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import sympy
@@ -138,9 +139,8 @@ def potential(seed: int) -> tuple[rp.Problem, Reference, float]:
         f"-d({stiff}*u_x, x) + ({q})*{unit!r}*u = lam*{heavy}*u", rp.Interval(a, b), conditions, eigenvalue="lam"
     )
     stops = [0.0, *cuts, 1.0]
-    shares = np.unique(
-        np.concatenate([np.linspace(u, v, 1 + 20 // (len(stops) - 1)) for u, v in zip(stops, stops[1:], strict=False)])
-    )
+    cells = 1 + 20 // (len(stops) - 1)
+    shares = np.unique(np.concatenate([np.linspace(u, v, cells) for u, v in pairwise(stops)]))
     reference = Reference(
         lambda x: diffusion(scaled(x)), lambda x: height(scaled(x)) * unit, lambda x: weight(scaled(x)),
         a + length * shares, tuple(None if h is None else h / length for h in ends),

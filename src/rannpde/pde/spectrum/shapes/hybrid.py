@@ -1,8 +1,8 @@
 """The weak form on cells as an eigenvalue problem, condensed on traces: shift and invert, and counting by inertia.
 
 On cells and traces the problem is K z = λ M z, where M acts within cells only. For a shift σ the matrices K - σM of
-cells are eliminated one by one and the Schur complement on the traces is factorised, so that (K - σM)⁻¹ costs as much as a
-solve of the weak form. If K is symmetric, the number of negative eigenvalues of K - σM is that of eigenvalues below σ
+cells are eliminated one by one and the Schur complement on the traces is factorised, so that (K - σM)⁻¹ costs as much
+as a solve of the weak form. If K is symmetric, the number of negative eigenvalues of K - σM is that of eigenvalues below σ
 (Sylvester), and it is the sum of those of the cells and of the Schur complement (Haynsworth).
 """
 
@@ -23,7 +23,7 @@ from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
 
-FAR = 2.0**17
+FAR_EIGENVALUE = 2.0**17
 """A second value of the eigenvalue, over a typical one, at which matrices are computed: the difference is the mass."""
 LESS = 1e-10
 """Negative eigenvalues of a mass matrix, over the largest, that are rounding."""
@@ -66,7 +66,7 @@ class HybridPencil:
             kinds = other.condensed(batch)
             some = CellBatch(batch.cells[kinds.first], batch.pairs[kinds.first], batch.faces)
             square, upper, lower, corner, _ = self.local.matrices(some)
-            mass = (square - kinds.square) / (FAR * scale)
+            mass = (square - kinds.square) / (FAR_EIGENVALUE * scale)
             if self.symmetric:
                 square, mass = 0.5 * (square + np.swapaxes(square, 1, 2)), 0.5 * (mass + np.swapaxes(mass, 1, 2))
             self.groups.append(CellGroup(batch, kinds.same, square, upper, lower, corner, mass, self._places(batch)))

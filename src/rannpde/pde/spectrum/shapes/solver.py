@@ -16,7 +16,7 @@ from rannpde.pde.spectrum.algebra import clusters
 from rannpde.pde.spectrum.pencil import Pencil
 from rannpde.pde.spectrum.result import SpectrumIteration
 from rannpde.pde.spectrum.settings import SpectrumSettings
-from rannpde.pde.spectrum.shapes.hybrid import FAR, HybridPencil
+from rannpde.pde.spectrum.shapes.hybrid import FAR_EIGENVALUE, HybridPencil
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
@@ -26,7 +26,7 @@ from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState, shape_obstacle
 
-SAMPLES = 64
+SHAPE_SAMPLES = 64
 """Points at which coefficients are compared for a typical eigenvalue."""
 STEPS_DOWN = 60
 """Doublings of the distance to a shift below the whole spectrum."""
@@ -85,8 +85,8 @@ class ShapeSolver:
             raise InputError("complex parameters are for intervals and periodic boxes; write real fields on a shape")
         if pencil.degree > 1:
             raise InputError(
-                f"{problem.eigenvalue} has the power {pencil.degree}, which is for intervals; on a shape write a system "
-                "of first degree, with v = lam*u"
+                f"{problem.eigenvalue} has the power {pencil.degree}, which is for intervals; on a shape write "
+                "a system of first degree, with v = lam*u"
             )
         self.plain = problem.at_eigenvalue(0.0)
         if problem.periodic or problem.pairings:
@@ -97,7 +97,7 @@ class ShapeSolver:
         try:
             self.still = weak_formulation(self.plain)
             self.scale = self._scale(self.still)
-            self.far: WeakForm = weak_formulation(problem.at_eigenvalue(FAR * self.scale))
+            self.far: WeakForm = weak_formulation(problem.at_eigenvalue(FAR_EIGENVALUE * self.scale))
         except NoDivergenceForm as reason:
             raise InputError(f"no eigenvalues of this problem: {reason}; state it in divergence form") from None
         dim = problem.domain.dim
@@ -116,7 +116,7 @@ class ShapeSolver:
     def _scale(self, form: WeakForm) -> float:
         """A typical eigenvalue: diffusion over mass, times the square of the wave number of the longest wave."""
         problem = self.pencil.problem
-        points = problem.domain.sample(SAMPLES, rng=0)
+        points = problem.domain.sample(SHAPE_SAMPLES, rng=0)
         diffusion = float(np.median(np.abs(form.at(points).diffusion).max(axis=(1, 2, 3, 4))))
         wave = np.pi / float(np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1).max())
         known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
@@ -336,15 +336,11 @@ class ShapeSolver:
         lower = wanted[0] - (0.5 * (wanted[0] - float(below[-1])) if len(below) else least)
         from_end = self.wanted.which in ("lowest", "highest")
         inside = int((ordered < upper).sum()) - (0 if from_end else len(below))
-        numbers = [
-            0 if from_end else pencil.shifted(pencil.sign * lower).below,
-            pencil.shifted(pencil.sign * upper).below,
-        ]
-        if numbers[0] is None or numbers[1] is None:
+        before = 0 if from_end else pencil.shifted(pencil.sign * lower).below
+        until = pencil.shifted(pencil.sign * upper).below
+        if before is None or until is None:
             return "", ""
-        if pencil.sign < 0 and not from_end:
-            numbers = numbers[::-1]
-        counted = abs(numbers[1] - numbers[0])
+        counted = until - before
         if counted != inside:
             return "", f"inertia counts {counted} eigenvalues where {inside} were found"
         if from_end:
@@ -361,7 +357,7 @@ class ShapeSolver:
 
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
         kept = min(self.count, len(modes.values))
-        points = self.pencil.problem.domain.sample(SAMPLES * 16, rng=3)
+        points = self.pencil.problem.domain.sample(SHAPE_SAMPLES * 16, rng=3)
         networks = []
         real = not np.iscomplexobj(modes.values) or bool((np.abs(np.imag(modes.values[:kept])) <= errors[:kept]).all())
         for k in range(kept):
