@@ -61,6 +61,7 @@ BELOW_IN_PDE = {
     "paths": STATED | {"budget", "monitor", "solution"},
     "adaptivity": set(),
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
+    "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "selection": STATED | {"monitor", "solution", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
     "solve": STATED
@@ -129,6 +130,7 @@ BELOW_IN_LINES = {
 DRAWS = (
     "pde/solution.py",
     "pde/paths/solution.py",
+    "pde/spectrum/result.py",
     "pde/ensembles.py",
     "pde/inverse/identified.py",
     "pde/inverse/design.py",

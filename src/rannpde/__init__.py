@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
+    from rannpde.pde.spectrum.eigen import eigen
+    from rannpde.pde.spectrum.result import Mode, Spectrum
     from rannpde.pde.trefftz.method import Trefftz
     from rannpde.pde.trefftz.scattering import ScatteredWave, scatter
     from rannpde.pde.weak.method import WeakCells
@@ -99,6 +101,8 @@ _HOMES = {
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.monitor": ("Status", "Progress"),
+    "pde.spectrum.eigen": ("eigen",),
+    "pde.spectrum.result": ("Mode", "Spectrum"),
     "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
@@ -131,6 +135,7 @@ __all__ = [
     "InputError",
     "Interval",
     "Lines",
+    "Mode",
     "Network",
     "NormalEquations",
     "On",
@@ -147,6 +152,7 @@ __all__ = [
     "Sensitivity",
     "Solution",
     "SpaceTime",
+    "Spectrum",
     "StatementError",
     "Status",
     "Trefftz",
@@ -155,6 +161,7 @@ __all__ = [
     "UnknownFunction",
     "WeakCells",
     "WeightLaw",
+    "eigen",
     "ensemble",
     "fit",
     "gauss_rule",

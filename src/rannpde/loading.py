@@ -34,6 +34,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
+from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.method import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
 from rannpde.pde.weak.method import WeakHistory
@@ -56,8 +58,8 @@ HISTORIES: dict[
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble:
-    """The network, solution or ensemble in that file; FileError for anything else, with the reason.
+def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Spectrum:
+    """The network, solution, ensemble or spectrum in that file; FileError for anything else, with the reason.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
     """
@@ -76,6 +78,8 @@ def load(path: PathLike, problem: Problem | None = None) -> Network | Solution |
                 parts = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
                 members.append(_solution(own, parts, problem))
             return Ensemble(tuple(members))
+        if kind == "spectrum":
+            return _spectrum(header, arrays, problem)
     raise FileError(f"{path} holds a {kind}, which this release does not know")
 
 
@@ -105,6 +109,47 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     )
     _check(solution)
     return solution
+
+
+def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Spectrum:
+    if problem is None and header["problem"] is not None:
+        problem = from_table(header["problem"])
+    elif problem is not None and header["fingerprint"] not in (None, problem.fingerprint):
+        raise FileError("the spectrum is that of another problem than the one given")
+    values = arrays["values"]
+    bounds = floats(arrays, "bounds", (None,))
+    if values.dtype != np.complex128 or values.shape != bounds.shape or len(header["modes"]) != len(values):
+        raise FileError("the eigenvalues, bounds and modes of the file are not as many")
+    values = values.real.copy() if header["real"] else values
+    fields = tuple(map(str, header["fields"]))
+    modes = []
+    for number, parts in enumerate(header["modes"]):
+        functions = []
+        for part, about in enumerate(parts):
+            prefix = f"{number}.{part}:"
+            own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+            functions.append(_function(about, own, None))
+        imaginary = functions[1] if len(functions) > 1 else None
+        modes.append(Mode(values[number].item(), float(bounds[number]), fields, functions[0], imaginary))
+    rows = [SpectrumIteration(int(c), int(n), np.inf if e is None else float(e), float(s))
+            for c, n, e, s in header["iterations"]]  # fmt: skip
+    spectrum = Spectrum(
+        problem, fields, values, bounds, tuple(modes), str(header["wanted"]), str(header["counted"]),
+        Choice(*map(str, header["method"])), Status[header["status"]], str(header["detail"]), float(header["tol"]),
+        float(header["scale"]), tuple(rows), float(header["seconds"]),
+    )  # fmt: skip
+    for mode in modes:
+        if np.reshape(mode(np.zeros((2, mode.dim))), (2, -1)).shape[1] != len(fields):
+            raise FileError("the modes do not have the fields of the spectrum")
+    spectrum.report()
+    return spectrum
+
+
+def _polynomial(arrays: Mapping[str, Array]) -> PiecewisePolynomial:
+    edges = floats(arrays, "edges", (None,))
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise FileError("the cells of a mode are not in order")
+    return PiecewisePolynomial(edges, floats(arrays, "coefficients", (len(edges) - 1, None, None)))
 
 
 def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> dict[str, Any]:
@@ -151,8 +196,10 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region")
+    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region", "polynomial")
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
+    if kind == "polynomial":
+        return _polynomial(arrays)
     if kind == "trefftz":
         return unpack_trefftz(header, arrays)
     if kind == "points":

@@ -92,6 +92,8 @@ def _solution(
         "a Problem, or a list of problems that share unknowns",
     )
     problems = [problem] if isinstance(problem, Problem) else list(problem)
+    for one in problems:
+        require(not one.eigenvalue, "problem.eigenvalue", one.eigenvalue, "left out for solve", "rp.eigen finds it")
     if tol is None:
         tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)

@@ -29,6 +29,7 @@ from rannpde.pde.problem.conditions import (
     stated_conditions,
 )
 from rannpde.pde.problem.data import Variation
+from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue, split_parameters
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.measurements import Measurement, measurement
@@ -59,6 +60,8 @@ class Problem:
     exact : field → formula or callable of points (M, n), for errors and pictures only
     incomplete : allow missing initial or boundary conditions
     unknown : name → Unknown (a number) or UnknownFunction, to be identified from Data (docs/inverse.md)
+    eigenvalue : name of the number for which the homogeneous problem has solutions other than zero, for ``rp.eigen``
+        (docs/spectrum.md); parameters may then be complex, such as ``{"i": 1j}``
 
     limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
@@ -84,6 +87,7 @@ class Problem:
     name: str = ""
     incomplete: bool = False
     unknown: Mapping[str, AnyUnknown] = field(default_factory=dict)
+    eigenvalue: str = ""
     limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
@@ -105,10 +109,14 @@ class Problem:
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
         require(isinstance(self.name, str), "name", self.name, "text")
+        require(isinstance(self.eigenvalue, str), "eigenvalue", self.eigenvalue, "the name of a number, such as 'lam'")
+        if self.eigenvalue:
+            check_eigenvalue(self)
         if vector_space(self.domain) is not None:
             self._state_in_space()
             return
-        object.__setattr__(self, "parameters", plain_parameters(self.parameters))
+        numbers, phasors = split_parameters(self.parameters) if self.eigenvalue else (self.parameters, {})
+        object.__setattr__(self, "parameters", {**plain_parameters(numbers), **phasors})
         check_unknown(self.unknown, tuple(self.domain.names))
         named = _named(self.equations)
         object.__setattr__(self, "equations", named)
@@ -127,6 +135,9 @@ class Problem:
         object.__setattr__(self, "fields", fields)
         if self.unknown:
             self._take_from(self.at({}))
+            return
+        if self.eigenvalue:  # counted and checked with a number in the place of the eigenvalue
+            self._take_over(self.at_eigenvalue(GENERIC_EIGENVALUE))
             return
         check_problem(self)
         # statements are compiled here, once
@@ -156,10 +167,13 @@ class Problem:
         object.__setattr__(self, "variation", None)
         object.__setattr__(self, "obstacles", ("space is all of R^d",))
 
-    def _take_from(self, forward: Problem) -> None:
-        """Check that all unknowns occur; everything else was checked with the guesses in their place."""
+    def _take_over(self, forward: Problem) -> None:
         for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
             object.__setattr__(self, key, getattr(forward, key))
+
+    def _take_from(self, forward: Problem) -> None:
+        """Check that all unknowns occur; everything else was checked with the guesses in their place."""
+        self._take_over(forward)
         said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
         said |= {jet.field for one in self.measurements for jet in one.expression.jets}
         for name in self.exact:
@@ -197,10 +211,19 @@ class Problem:
             object.__setattr__(problem, "variation", self.at(numbers).variation if numbers else self.variation)
         return problem
 
+    def at_eigenvalue(self, value: float) -> Problem:
+        """Return the problem with a number in the place of the eigenvalue, and 1 in that of complex parameters."""
+        numbers = {name: 1.0 if isinstance(one, complex) else one for name, one in self.parameters.items()}
+        return replace(self, parameters={**numbers, self.eigenvalue: float(value)}, eigenvalue="")
+
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
         depends = {name: one.of for name, one in self.unknown.items()}
-        return Vocabulary(tuple(self.domain.names), time, fields, self.parameters, self.functions, depends)
+        numbers = self.parameters
+        if self.eigenvalue:  # it stays a symbol, and so do complex numbers
+            depends |= {self.eigenvalue: ()} | {name: () for name, one in numbers.items() if isinstance(one, complex)}
+            numbers = {name: one for name, one in numbers.items() if not isinstance(one, complex)}
+        return Vocabulary(tuple(self.domain.names), time, fields, numbers, self.functions, depends)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -26,6 +26,7 @@
     bounds = [0, "None"]
     [bounds]
     u = [0, "None"]                                 # TOML has no null
+    eigenvalue = "lam"                              # at the top: for rannpde eigen; parameters may be "1j" then
     [solve]
     tol = 1e-8                                      # settings of the solver, which judges them
 
@@ -47,7 +48,7 @@ import numpy as np
 from rannpde.errors import InputError, choose, is_real, reject, require
 from rannpde.io import PathLike, read_csv, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
-from rannpde.pde.problem.entries import array, each, formula, known, real, table_of, text, texts, truth
+from rannpde.pde.problem.entries import array, each, formula, known, phasor, real, table_of, text, texts, truth
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.problem import Bounds, Problem
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
@@ -64,7 +65,8 @@ DEPTH_LIMIT = 12
 WHOLE_LIMIT = 2**63
 """Whole numbers beyond 64 bits are no quantities."""
 _KEYS = (
-    "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown"
+    "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown",
+    "eigenvalue",
 )  # fmt: skip
 _KINDS = {
     "on": ("on", "equation", "weight"),
@@ -74,17 +76,17 @@ _KINDS = {
 }
 
 
-def read_problem(path: PathLike) -> tuple[Problem, SettingsTable]:
-    """The problem in a TOML file, and its table ``solve`` as it stands there, for the solver to judge.
+def read_problem(path: PathLike, settings: str = "solve") -> tuple[Problem, SettingsTable]:
+    """The problem in a TOML file, and its table ``solve`` (or ``eigen``) as it stands there, for the solver to judge.
 
     An InputError says what is wrong and, where it can be found, in which line and column.
     """
     table = read_toml(path)
     with in_file(path):
         _check_plain(table)
-        settings = table_of("solve", table.pop("solve", {}))
+        tables = {name: table_of(name, table.pop(name, {})) for name in ("solve", "eigen")}
         _read_measured(table, Path(path).parent)
-        return from_table(table), settings
+        return from_table(table), tables[settings]
 
 
 def _read_measured(table: dict[str, Any], folder: Path) -> None:
@@ -116,8 +118,9 @@ def from_table(table: Mapping[str, Any]) -> Problem:
     for key in ("equations", "domain"):
         if key not in table:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
-    parameters = each("parameters", table, array)
-    numbers = {name: value for name, value in parameters.items() if not isinstance(value, list)}
+    eigenvalue = text("eigenvalue", table.get("eigenvalue", ""))
+    parameters = each("parameters", table, phasor if eigenvalue else array)
+    numbers = {name: value for name, value in parameters.items() if not isinstance(value, (list, complex))}
     return Problem(
         _equations(table["equations"]),
         domain_from_table(table["domain"], numbers),
@@ -129,6 +132,7 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         name=text("name", table.get("name", "")),
         incomplete=truth("incomplete", table.get("incomplete", False)),
         unknown=each("unknown", table, _unknown),
+        eigenvalue=eigenvalue,
     )
 
 
@@ -147,7 +151,8 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "equations": dict(problem.equations),
         "domain": domain,
         "parameters": {
-            name: value if is_real(value) else np.asarray(value).tolist() for name, value in problem.parameters.items()
+            name: value if is_real(value) else str(value) if isinstance(value, complex) else np.asarray(value).tolist()
+            for name, value in problem.parameters.items()
         },
         "conditions": {name: _condition_table(condition) for name, condition in problem.conditions.items()},
         "fields": list(problem.fields),
@@ -155,7 +160,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "exact": dict(problem.exact),
         "incomplete": bool(problem.incomplete),
         "unknown": {name: _unknown_table(one) for name, one in problem.unknown.items()},
-    }
+    } | ({"eigenvalue": problem.eigenvalue} if problem.eigenvalue else {})
 
 
 def examples() -> dict[str, str]:
