@@ -47,8 +47,10 @@ if TYPE_CHECKING:
     from rannpde.pde.inverse.identified import Identified
     from rannpde.pde.lines.method import Lines
     from rannpde.pde.monitor import Progress, Status
+    from rannpde.pde.outputs.quantity import Quantity
     from rannpde.pde.paths.method import Paths
     from rannpde.pde.problem.conditions import Data, On, Periodic
+    from rannpde.pde.problem.output import Output
     from rannpde.pde.problem.problem import Problem
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
@@ -91,6 +93,8 @@ _HOMES = {
     "pde.functions": ("PointFunction",),
     "pde.paths.method": ("Paths",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
+    "pde.outputs.quantity": ("Quantity",),
+    "pde.problem.output": ("Output",),
     "pde.problem.problem": ("Problem",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
     "pde.inverse.design": ("Sensitivity",),
@@ -140,6 +144,7 @@ __all__ = [
     "NormalEquations",
     "On",
     "OrthogonalEquations",
+    "Output",
     "Parameter",
     "Paths",
     "Periodic",
@@ -147,6 +152,7 @@ __all__ = [
     "Polygon",
     "Problem",
     "Progress",
+    "Quantity",
     "RandomFeatures",
     "ScatteredWave",
     "Sensitivity",

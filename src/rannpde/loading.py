@@ -28,6 +28,7 @@ from rannpde.pde.inverse.tangent import with_sensitivities
 from rannpde.pde.lines.files import unpack_solution
 from rannpde.pde.lines.method import LinesHistory
 from rannpde.pde.monitor import Status
+from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.paths.region import unpack_region
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, unpack_points
 from rannpde.pde.problem.problem import Problem
@@ -89,7 +90,9 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     elif problem is not None and header["fingerprint"] not in (None, problem.fingerprint):
         raise FileError("the solution is that of another problem than the one given")
     method = Choice(*map(str, header["method"]))
-    residuals = {key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]}
+    residuals: dict[str, Any] = {
+        key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]
+    }
     estimate = header["estimate"]
     known = _identified(header["identified"], arrays, problem) if "identified" in header else {}
     plain = _at_values(problem, known) if problem is not None and known else problem
@@ -104,6 +107,7 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         estimate=np.inf if estimate is None else float(estimate),
         history=choose("method", method.name, HISTORIES).from_table(header["history"]),
         seconds=float(header["seconds"]),
+        stored=_outputs(header),
         **residuals,
         **known,
     )
@@ -150,6 +154,12 @@ def _polynomial(arrays: Mapping[str, Array]) -> PiecewisePolynomial:
     if len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise FileError("the cells of a mode are not in order")
     return PiecewisePolynomial(edges, floats(arrays, "coefficients", (len(edges) - 1, None, None)))
+
+
+def _outputs(header: Mapping[str, Any]) -> dict[str, Quantity] | None:
+    """Outputs of the problem as they were found; None in files of problems without them."""
+    found = header.get("outputs")
+    return None if found is None else {str(name): Quantity.from_table(entry) for name, entry in found.items()}
 
 
 def _identified(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
+from rannpde.pde.outputs.goal import goal_tolerances, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
@@ -38,7 +39,7 @@ SMALLEST_TOLERANCE = 1e-13
 def solve(
     problem: Problem | Sequence[Problem],
     *,
-    tol: float | None = None,
+    tol: float | Mapping[str, float] | None = None,
     method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
@@ -49,7 +50,8 @@ def solve(
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more. 1e-8 unless given, 1e-3
-        for the intervals of ``Paths``
+        for the intervals of ``Paths``. ``{"drag": 1e-5}`` asks for the relative error of outputs of the problem instead
+        (docs/answers.md)
     method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
         evolution equations (docs/evolution.md), ``WeakCells(…)`` for mechanics, mixed conditions and jumping
         coefficients (docs/weak.md), ``Cells(…)`` for everything in up to three coordinates, ``Collocation(…)`` for
@@ -77,7 +79,7 @@ def solve(
 
 def _solution(
     problem: Problem | Sequence[Problem],
-    tol: float | None,
+    tol: float | Mapping[str, float] | None,
     method: Method | Identify | str | None,
     seconds: float | None,
     rng: Rng,
@@ -94,12 +96,14 @@ def _solution(
     problems = [problem] if isinstance(problem, Problem) else list(problem)
     for one in problems:
         require(not one.eigenvalue, "problem.eigenvalue", one.eigenvalue, "left out for solve", "rp.eigen finds it")
+    require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
+    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
+    if isinstance(tol, Mapping):
+        return _for_outputs(problems, tol, method, _generator(rng), monitor, at)
     if tol is None:
         tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
-    require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         return way.solve(problems, tol, _generator(rng), monitor)
@@ -108,6 +112,25 @@ def _solution(
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
         return replace(chosen, at=at).solve(problems[0], tol, _generator(rng), monitor, why)
     return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
+
+
+def _for_outputs(
+    problems: Sequence[Problem],
+    tol: Mapping[str, float],
+    method: Method | Identify | str | None,
+    rng: np.random.Generator,
+    monitor: Monitor,
+    at: Any,
+) -> Solution:
+    """Solve until the outputs that ``tol`` names are as accurate as it says."""
+    plain = len(problems) == 1 and not problems[0].unknown and not isinstance(method, Identify) and at is None
+    require(plain, "tol", tol, "a number where unknowns are identified, or a solution is wanted at points")
+    tolerances = goal_tolerances(tol, problems[0])
+
+    def solver(problem: Problem, field_tol: float, rng: np.random.Generator, rest: Monitor) -> Solution:
+        return solve_by_methods(problem, field_tol, method, rng, rest)  # type: ignore[arg-type]
+
+    return solve_for_outputs(problems[0], tolerances, solver, rng, monitor, SMALLEST_TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -250,10 +273,11 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     """
     shared = ("tol", "seconds", "rng", "at")
     arguments = {key: table[key] for key in shared if key in table}
-    for key in ("tol", "seconds"):
-        if key in arguments:
-            positive_number(key, arguments[key])
-    require(arguments.get("tol", 0.0) < 1, "tol", arguments.get("tol"), "below 1")
+    wanted = arguments.get("tol", 0.5)
+    for key, value in (wanted if isinstance(wanted, Mapping) else {"tol": wanted}).items():  # of outputs, or of fields
+        require(positive_number(key, value) < 1, key, value, "below 1")
+    if "seconds" in arguments:
+        positive_number("seconds", arguments["seconds"])
     if "rng" in arguments:
         whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
         require(whole, "rng", arguments["rng"], "a whole number ≥ 0")

@@ -33,6 +33,9 @@ from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue,
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.measurements import Measurement, measurement
+from rannpde.pde.problem.output import Output, stated_outputs
+from rannpde.pde.problem.output_expression import OutputExpression, read_output
+from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
@@ -62,6 +65,7 @@ class Problem:
     unknown : name → Unknown (a number) or UnknownFunction, to be identified from Data (docs/inverse.md)
     eigenvalue : name of the number for which the homogeneous problem has solutions other than zero, for ``rp.eigen``
         (docs/spectrum.md); parameters may then be complex, such as ``{"i": 1j}``
+    outputs : name → Output, the numbers that are wanted, with their errors (docs/answers.md)
 
     limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
@@ -88,6 +92,7 @@ class Problem:
     incomplete: bool = False
     unknown: Mapping[str, AnyUnknown] = field(default_factory=dict)
     eigenvalue: str = ""
+    outputs: Mapping[str, Output] = field(default_factory=dict)
     limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
@@ -105,6 +110,7 @@ class Problem:
             'e.g. {"boundary": "u = 0"}',
         )
         object.__setattr__(self, "conditions", stated_conditions(self.conditions))
+        object.__setattr__(self, "outputs", stated_outputs(self.outputs))
         for argument in ("parameters", "functions", "bounds", "exact"):
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
@@ -147,6 +153,31 @@ class Problem:
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
         object.__setattr__(self, "elliptic", self._in_divergence_form())
+        self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        """Refuse outputs that cannot be read, or whose place does not exist."""
+        for name, output in self.outputs.items():
+            with naming(f"output {name!r}"):
+                expression = self.output_expressions[name]
+                check_anchors(expression, self)
+                times = [None] if output.t is None else times_of(output.t, self)[:1]
+                timed = isinstance(self.domain, SpaceTime)
+                require(output.kind != "first time" or timed, "kind", output.kind, "that of a problem in time")
+                if output.kind in ("integral", "mean", "maximum", "minimum") and not expression.fixed:
+                    check_output_place(expression, output_region(output.on, times[0], self))
+                elif output.at is not None:
+                    at = finite_points(f"at of output {name!r}", np.atleast_2d(output.at), None)
+                    own = self.domain.dim - (timed and output.t is not None)
+                    require(at.shape == (1, own), "at", output.at, f"a point of {own} coordinates")
+                else:
+                    remedy = "give at=(x, y, …), or write u(0.5, 0.5)"
+                    require(expression.fixed, "the expression", output.expression, "one of values at points", remedy)
+
+    @cached_property
+    def output_expressions(self) -> dict[str, OutputExpression]:
+        """Output name → compiled expression."""
+        return {name: read_output(output.expression, self.vocabulary) for name, output in self.outputs.items()}
 
     def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
         try:

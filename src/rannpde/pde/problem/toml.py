@@ -27,6 +27,9 @@
     [bounds]
     u = [0, "None"]                                 # TOML has no null
     eigenvalue = "lam"                              # at the top: for rannpde eigen; parameters may be "1j" then
+    [outputs]
+    mass = "u"                                      # an integral; u(0.5, 0.5) is a value, u(0.5, 0.5) = 1 a first time
+    flux = { expression = "dn(u)", on = "x=1" }     # also kind, t, at: docs/answers.md
     [solve]
     tol = 1e-8                                      # settings of the solver, which judges them
 
@@ -50,6 +53,7 @@ from rannpde.io import PathLike, read_csv, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
 from rannpde.pde.problem.entries import array, each, formula, known, phasor, real, table_of, text, texts, truth
 from rannpde.pde.problem.location import locate
+from rannpde.pde.problem.output import output_from_table, output_table
 from rannpde.pde.problem.problem import Bounds, Problem
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
 from rannpde.pde.problem.unknown import AnyUnknown, Unknown, UnknownFunction
@@ -66,7 +70,7 @@ WHOLE_LIMIT = 2**63
 """Whole numbers beyond 64 bits are no quantities."""
 _KEYS = (
     "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown",
-    "eigenvalue",
+    "eigenvalue", "outputs",
 )  # fmt: skip
 _KINDS = {
     "on": ("on", "equation", "weight"),
@@ -133,6 +137,7 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         incomplete=truth("incomplete", table.get("incomplete", False)),
         unknown=each("unknown", table, _unknown),
         eigenvalue=eigenvalue,
+        outputs=each("outputs", table, output_from_table),
     )
 
 
@@ -145,6 +150,9 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
     parts += [c.quantity for c in problem.conditions.values() if isinstance(c, Data)]
     domain = domain_table(problem.domain)
     if problem.functions or domain is None or not all(isinstance(part, (str, int, float)) for part in parts):
+        return None
+    outputs = {name: output_table(output) for name, output in problem.outputs.items()}
+    if any(entry is None for entry in outputs.values()):
         return None
     return {
         "name": problem.name,
@@ -160,6 +168,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "exact": dict(problem.exact),
         "incomplete": bool(problem.incomplete),
         "unknown": {name: _unknown_table(one) for name, one in problem.unknown.items()},
+        "outputs": outputs,
     } | ({"eigenvalue": problem.eigenvalue} if problem.eigenvalue else {})
 
 

@@ -59,7 +59,11 @@ def build(text: str, vocabulary: Vocabulary) -> sympy.Expr:
     >>> build("u_t = laplace(u**2)", Vocabulary(("t", "x"), "t", ("u",)))
     Derivative(u(t, x), t) - Derivative(u(t, x)**2, (x, 2))
     """
-    left, right = parse(text)
+    return build_tree(text, *parse(text), vocabulary)
+
+
+def build_tree(text: str, left: Node, right: Node | None, vocabulary: Vocabulary) -> sympy.Expr:
+    """The same of a syntax tree of the text, in which some nodes may have been replaced."""
     builder = _Builder(text, vocabulary)
     value = builder.scalar(left)
     return value if right is None else value - builder.scalar(right)
@@ -146,6 +150,8 @@ class _Builder(Arithmetic):
             return self.differentiate(node, words.field_function(split[0]), split[1])
         if split is not None and split[0] in words.bare:
             return self.differentiate(node, words.bare[split[0]], split[1])
+        if word[:1] == "n" and word[1:] in words.space:  # unless it is a name of the user's
+            return normal_symbol(word[1:])
         if word in words.functions or word in FUNCTIONS or word in OPERATORS:
             fail(self.text, node.column, f"{word} is a function; write {word}(…)")
         return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, words.known())}")
