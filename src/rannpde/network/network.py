@@ -12,13 +12,14 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, block_rows, is_lazy, row_blocks
 from rannpde.cluster import map_rows
+from rannpde.display import html_table, short_number
 from rannpde.errors import choose, finite_array, finite_points, require
 from rannpde.network import storage
 from rannpde.network.activations import ACTIVATIONS
 from rannpde.network.features import FourierFeatures, RandomFeatures, multi_index
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network:
     """u(z) = Σ_j coefficients_j column_j(z). Call it, differentiate it, save it.
 
@@ -41,6 +42,17 @@ class Network:
         expected = f"of {self.features.columns} rows, one per column of the features, and at least one output"
         require(fitting, "coefficients with shape", coefficients.shape, expected)
         object.__setattr__(self, "coefficients", coefficients)
+
+    def __repr__(self) -> str:
+        """One line: features, outputs, and the error of the fit where it is one."""
+        error = self.about.get("training_error")
+        fitted = f", training error {error:.1e}" if isinstance(error, float) else ""
+        return f"<Network: {self.features!r} → {self.outputs} output{'s' * (self.outputs > 1)}{fitted}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the facts about how it came to be."""
+        facts = [("features", repr(self.features)), ("outputs", str(self.outputs))]
+        return html_table([*facts, *((key.replace("_", " "), short_number(one)) for key, one in self.about.items())])
 
     @property
     def dim(self) -> int:
