@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,15 @@ from rannpde.arrays import Array, MultiIndex, block_rows, is_lazy, row_blocks
 from rannpde.cluster import map_rows
 from rannpde.display import html_table, short_number
 from rannpde.errors import choose, finite_array, finite_points, require
+from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.activations import ACTIVATIONS
+from rannpde.network.export import as_jax, as_torch, in_numpy, plain_network, written_as_onnx
 from rannpde.network.features import FourierFeatures, RandomFeatures, multi_index
+from rannpde.network.plain import PlainFunction
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +94,30 @@ class Network:
             design = self.features.ridge(points[block], sum(index), buffer[: block.stop - block.start])
             np.matmul(design, coefficients, out=values[block])
         return values
+
+    def to_numpy(self, path: PathLike | None = None) -> PlainFunction:
+        """The same function in plain NumPy, with ``derivative(points, index)``.
+
+        path : a ``.py`` file to write, which needs NumPy alone: ``from file import function``
+
+        >>> features = FourierFeatures.sample(width=3, dim=2, scale=1.0, rng=0)
+        >>> network = Network(features, np.ones(features.columns))
+        >>> bool(np.allclose(network.to_numpy()(np.eye(2)), network(np.eye(2)), rtol=1e-14))
+        True
+        """
+        return in_numpy(plain_network(self.features, self.coefficients), path)
+
+    def to_torch(self) -> torch.nn.Module:
+        """A torch.nn.Module in double precision, differentiable by autograd; needs torch."""
+        return as_torch(plain_network(self.features, self.coefficients))
+
+    def to_jax(self) -> Callable[[Any], Any]:
+        """A function of JAX for jit, grad and vmap; needs jax with 64 bits enabled."""
+        return as_jax(plain_network(self.features, self.coefficients))
+
+    def to_onnx(self, path: PathLike) -> Path:
+        """Write an ``.onnx`` file with the input ``points`` (M, n) and the output ``values``; needs onnx."""
+        return written_as_onnx(plain_network(self.features, self.coefficients), path)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the network to one file that ``rannpde.load`` reads back bit for bit."""

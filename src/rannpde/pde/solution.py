@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -14,9 +14,11 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.domains import SpaceTime
 from rannpde.domains.norms import relative_errors
-from rannpde.errors import InputError
+from rannpde.errors import InputError, reject
 from rannpde.io import PathLike
 from rannpde.network import storage
+from rannpde.network.export import as_jax, as_torch, in_numpy, written_as_onnx
+from rannpde.network.plain import PlainFunction
 from rannpde.pde.access import FieldFunction
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
@@ -26,6 +28,7 @@ from rannpde.pde.tables import Grid, as_dataframe, as_pyvista, as_xarray, grid_a
 if TYPE_CHECKING:
     import pandas
     import pyvista
+    import torch
     import xarray
     from matplotlib.figure import Figure
 
@@ -293,6 +296,34 @@ class Solution:
         from rannpde.domains.export.vtk import write_vtk  # the extra loads when it is wanted
 
         return write_vtk(path, self.stated.domain, partial(named_values, self), resolution, times)
+
+    def to_numpy(self, path: PathLike | None = None) -> PlainFunction:
+        """The fields in plain NumPy, as a function of points (M, n); with ``path`` also as a ``.py`` file.
+
+        Networks, cells and lines in random features can be exported, all of them sums of features; an InputError says
+        why another function cannot.
+        """
+        return in_numpy(self._plain(), path)
+
+    def to_torch(self) -> torch.nn.Module:
+        """The fields as a torch.nn.Module in double precision, differentiable by autograd; needs torch."""
+        return as_torch(self._plain())
+
+    def to_jax(self) -> Callable[[Any], Any]:
+        """The fields as a function of JAX for jit, grad and vmap; needs jax with 64 bits enabled."""
+        return as_jax(self._plain())
+
+    def to_onnx(self, path: PathLike) -> Path:
+        """The fields as an ``.onnx`` file with the input ``points`` (M, n) and the output ``values``; needs onnx."""
+        return written_as_onnx(self._plain(), path)
+
+    def _plain(self) -> PlainFunction:
+        export = getattr(self.function, "plain", None)
+        if export is None:
+            kind = type(self.function).__name__
+            reject("solution", f"a {kind}", "a sum of features", "solve with method='cells' to export it")
+        plain: PlainFunction = export(len(self.fields) == 1)
+        return plain
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.
