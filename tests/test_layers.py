@@ -18,7 +18,7 @@ def place(path: Path, level: int) -> str:
     return path.relative_to(ROOT).parts[level].removesuffix(".py")
 
 
-FOUNDATION = {"arrays", "cluster", "errors", "grammar", "io", "threads"}
+FOUNDATION = {"arrays", "cluster", "display", "errors", "grammar", "io", "progress", "threads"}
 """What every package may import."""
 BELOW = {
     "arrays": set(),
@@ -26,6 +26,8 @@ BELOW = {
     "grammar": {"errors"},
     "io": {"arrays", "errors"},
     "threads": set(),
+    "display": set(),
+    "progress": {"display", "errors"},
     "cluster": {"arrays", "errors", "threads"},
     "network": set(),
     "domains": {"network"},
@@ -47,7 +49,9 @@ BELOW_IN_PDE = {
     "zoo": STATED,
     "budget": set(),
     "monitor": {"budget"},
-    "solution": {"problem", "monitor"},
+    "access": {"statement"},
+    "tables": set(),
+    "solution": {"problem", "monitor", "access", "tables"},
     "forward_model": STATED | {"monitor", "solution"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
@@ -136,10 +140,11 @@ DRAWS = (
     "pde/paths/solution.py",
     "pde/spectrum/result.py",
     "pde/ensembles.py",
+    "pde/problem/problem.py",
     "pde/inverse/identified.py",
     "pde/inverse/design.py",
 )
-"""Their ``plot()`` loads the pictures when it is called: the one exception."""
+"""Their ``plot()`` and their views in notebooks load the pictures when they are called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))
 INNER = [p for p in MODULES if place(p, 0) == "pde" and p != ROOT / "pde" / "__init__.py"]
 LINES = [p for p in INNER if place(p, 1) == "lines" and p != ROOT / "pde" / "lines" / "__init__.py"]

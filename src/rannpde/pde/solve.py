@@ -11,7 +11,8 @@ import numpy as np
 
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
-from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.domains import SpaceTime
+from rannpde.errors import InputError, choose, is_real, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.ensembles import Ensemble
@@ -31,6 +32,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.progress import Asked, Course, bar_shown
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
@@ -43,7 +45,7 @@ def solve(
     method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Asked = None,
     at: Any = None,
 ) -> Solution:
     """Solve a problem from its equations and conditions.
@@ -60,7 +62,9 @@ def solve(
         ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
-    progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
+    progress : True shows a bar, with the time left where it is known; False shows nothing; None, the default, shows it
+        in a notebook after two seconds. A function is called with a ``Progress`` (iteration, step, time reached,
+        present estimate) after every step
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
 
@@ -74,7 +78,17 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    return _judged(_solution(problem, tol, method, seconds, rng, progress, at))
+    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+        solution = _solution(problem, tol, method, seconds, rng, listener, at)
+    return _judged(solution)
+
+
+def _course(problem: Any, tol: Any, seconds: Any) -> Course:
+    """What a bar must know of the solve; arguments that are wrong are refused later."""
+    first = problem[0] if isinstance(problem, list | tuple) and problem else problem
+    domain = first.domain if isinstance(first, Problem) else None
+    times = domain.time if isinstance(domain, SpaceTime) and first.parabolic is None else None
+    return Course(times, tol if is_real(tol) and tol > 0 else 1e-8, seconds if is_real(seconds) else None)
 
 
 def _solution(
@@ -235,7 +249,7 @@ def ensemble(
     method: Method | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Asked = None,
 ) -> Ensemble:
     """Return solutions from ``count`` ≥ 2 independent realisations of the features, with mean and spread.
 
@@ -252,9 +266,10 @@ def ensemble(
     settings: dict[str, Any] = {"tol": tol, "method": method, "seconds": seconds}
     if current_client() is None:
         return Ensemble(tuple(solve(problem, rng=seed, progress=progress, **settings) for seed in seeds))
-    topic = new_topic() if progress is not None else ""
-    listen = None if progress is None else lambda facts: progress(Progress(*facts))
-    solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
+    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+        topic = new_topic() if listener is not None else ""
+        listen = None if listener is None else lambda facts: listener(Progress(*facts))
+        solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
     return Ensemble(tuple(map(_judged, solutions)))
 
 

@@ -179,6 +179,12 @@ class Problem:
         """Output name → compiled expression."""
         return {name: read_output(output.expression, self.vocabulary) for name, output in self.outputs.items()}
 
+    def _repr_latex_(self) -> str:
+        """What a notebook shows: equations, domain and conditions as mathematics."""
+        from rannpde.plotting.notebook import problem_latex  # loads when a notebook asks for it
+
+        return problem_latex(self)
+
     def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
         try:
             return divergence_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))

@@ -116,7 +116,7 @@ class WeakCells:
                     float(estimate), monitor.elapsed,
                 )
             )  # fmt: skip
-            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(problem.domain.dim < 3):

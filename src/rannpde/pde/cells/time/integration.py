@@ -196,7 +196,7 @@ class CellIntegration:
         in_thirds = number % 2 == 0
         integrator = CellIntegrator(
             system, self._tableau(tol), tol, self.tuning, checkpoint,
-            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
+            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells, counted="cells"),
             stop=lambda: self.monitor.exhausted and last is None,
             segments=3 if in_thirds else 1,
         )  # fmt: skip

@@ -31,8 +31,9 @@ import sympy
 from scipy.linalg import svd
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.errors import InputError
+from rannpde.errors import InputError, require
 from rannpde.fitting.orthogonal import null_and_lifting
+from rannpde.network.export import one_layer
 from rannpde.network.features import Features
 from rannpde.network.network import pack_features
 from rannpde.pde.lines.solution import by_component
@@ -47,6 +48,10 @@ DEPENDENT = 1e-12
 BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 RULE_ARRAYS = ("points", "weights", "boundary", "outward")
 """The arrays of a file."""
+
+
+SCALING = ("centre", "halfwidth")
+"""Of the coordinates, which features that are exported together share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +379,34 @@ class Galerkin:
         data = basis.data(times, order)
         result = np.einsum("mr,rm->m", values, basis.coefficients(states[self.slices[component]], data))
         return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
+
+    def plain_layer(self) -> tuple[str, Array, Array, Array, Array]:
+        """Activation, weights (d, N), biases (N,), centre and halfwidth (d,): the features of all fields, side by side.
+
+        Features of every field are a block of their own; see ``feature_coefficients``.
+        """
+        features = [basis.features for basis in self.bases.values()]
+        layers = [one_layer(one) for one in features]
+        same = all(np.array_equal(getattr(one, k), getattr(features[0], k)) for one in features for k in SCALING)
+        require(same and len({layer[0] for layer in layers}) == 1, "features", features, "of one kind and one scaling")
+        activation, centre, halfwidth = layers[0][0], features[0].centre, features[0].halfwidth  # type: ignore[attr-defined]
+        require(activation != "fourier", "features", features[0], "random features", "others cannot be exported")
+        weights, biases = np.concatenate([w for _, w, _ in layers], axis=1), np.concatenate([b for _, _, b in layers])
+        return activation, weights, biases, centre, halfwidth
+
+    def feature_coefficients(self, times: Array, states: Array) -> Array:
+        """(N + 1, fields, M): coefficients of those features, and of 1, for states (n, M) at M times."""
+        sizes = [basis.features.columns - basis.features.constant for basis in self.bases.values()]
+        found = np.zeros((sum(sizes) + 1, len(self.bases), len(times)))
+        for number, (name, basis) in enumerate(self.bases.items()):
+            data = basis.data(times)
+            own = basis.weights @ basis.coefficients(states[self.slices[Component(name, 0)]], data)
+            own = own + basis.lifting @ data if len(data) else own
+            first = sum(sizes[:number])
+            found[first : first + sizes[number], number] = own[: sizes[number]]
+            if basis.features.constant:
+                found[-1, number] = own[-1]
+        return found
 
     def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
         """Values of all symbols of the rates at the nodes."""
