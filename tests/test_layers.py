@@ -18,10 +18,11 @@ def place(path: Path, level: int) -> str:
     return path.relative_to(ROOT).parts[level].removesuffix(".py")
 
 
-FOUNDATION = {"arrays", "cluster", "errors", "grammar", "io", "threads"}
+FOUNDATION = {"arrays", "checkpoints", "cluster", "errors", "grammar", "io", "threads"}
 """What every package may import."""
 BELOW = {
     "arrays": set(),
+    "checkpoints": set(),
     "errors": {"arrays"},
     "grammar": {"errors"},
     "io": {"arrays", "errors"},
@@ -51,6 +52,7 @@ BELOW_IN_PDE = {
     "forward_model": STATED | {"monitor", "solution"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
+    "unsolved": STATED | {"monitor", "solution", "start"},
     "initial": STATED,
     "intrinsic": STATED,
     "time": {"monitor"},
@@ -62,7 +64,8 @@ BELOW_IN_PDE = {
     "adaptivity": set(),
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
-    "selection": STATED | {"monitor", "solution", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
+    "selection": STATED
+    | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
     "solve": STATED
     | {
         "budget",

@@ -36,6 +36,7 @@ from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.trefftz.method import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
+from rannpde.pde.unsolved import InitialGuess, UnsolvedHistory
 from rannpde.pde.weak.method import WeakHistory
 
 HISTORIES: dict[
@@ -45,7 +46,8 @@ HISTORIES: dict[
     | type[WeakHistory]
     | type[CellsHistory]
     | type[CollocationHistory]
-    | type[PathsHistory],
+    | type[PathsHistory]
+    | type[UnsolvedHistory],
 ] = {
     "trefftz": TrefftzHistory,
     "lines": LinesHistory,
@@ -53,6 +55,7 @@ HISTORIES: dict[
     "cells": CellsHistory,
     "collocation": CollocationHistory,
     "paths": PathsHistory,
+    "unsolved": UnsolvedHistory,
 }
 
 
@@ -151,8 +154,12 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region")
+    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region", "initial guess")
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
+    if kind == "initial guess":
+        if problem is None:
+            raise FileError("the file holds no problem made of text; pass problem=… to load")
+        return InitialGuess(problem)
     if kind == "trefftz":
         return unpack_trefftz(header, arrays)
     if kind == "points":

@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
-from rannpde.pde.budget import Budget
+from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
@@ -28,7 +28,7 @@ from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, solve_by_methods
+from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, guarded_solution, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
 
 SMALLEST_TOLERANCE = 1e-13
@@ -44,6 +44,7 @@ def solve(
     rng: Rng = 0,
     progress: Callable[[Progress], None] | None = None,
     at: Any = None,
+    memory: float | None = None,
 ) -> Solution:
     """Solve a problem from its equations and conditions.
 
@@ -61,6 +62,8 @@ def solve(
     progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
+    memory : bytes that the solve may take; half of what is free unless given. What would exceed it is not begun: the
+        best found before comes back, or an InputError says how much would be needed
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -72,7 +75,7 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    return _judged(_solution(problem, tol, method, seconds, rng, progress, at))
+    return _judged(_solution(problem, tol, method, seconds, rng, progress, at, memory))
 
 
 def _solution(
@@ -83,6 +86,7 @@ def _solution(
     rng: Rng,
     progress: Callable[[Progress], None] | None,
     at: Any = None,
+    memory: float | None = None,
 ) -> Solution:
     listed = isinstance(problem, (list, tuple)) and len(problem) > 0 and all(isinstance(p, Problem) for p in problem)
     require(
@@ -97,14 +101,17 @@ def _solution(
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
+    limit = default_memory() if memory is None else positive_number("memory", memory)
+    allowed = None if seconds is None else positive_number("seconds", seconds)
+    monitor = Monitor(progress, Budget(allowed, memory=limit))
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
-        return way.solve(problems, tol, _generator(rng), monitor)
+        with watched(replace(monitor.budget, seconds=None)):  # the time is asked between fits, and in each solve
+            return way.solve(problems, tol, _generator(rng), monitor)
     if at is not None:
-        chosen, why = chosen_method(problems[0], method)
+        chosen, _ = chosen_method(problems[0], method)
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
-        return replace(chosen, at=at).solve(problems[0], tol, _generator(rng), monitor, why)
+        return solve_by_methods(problems[0], tol, replace(chosen, at=at), _generator(rng), monitor)
     return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
 
 
@@ -156,10 +163,18 @@ class ForwardSolver:
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution:
         chosen, why = chosen_method(problem, self.method, WITHOUT_MODEL)
-        rest = self.monitor.rest()
-        if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
-            return chosen.solve(problem, tol, rng, rest, why, like)
-        return chosen.solve(problem, tol, rng, rest, why)
+
+        def run(monitor: Monitor) -> Solution:
+            if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
+                return chosen.solve(problem, tol, rng, monitor, why, like)
+            return chosen.solve(problem, tol, rng, monitor, why)
+
+        solution = guarded_solution(run, self.monitor.rest())
+        if solution is None:
+            raise InputError(
+                f"seconds is {self.monitor.budget.seconds}, too short to solve the problem once; allow more"
+            )
+        return solution
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
@@ -246,9 +261,9 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
     400
     """
-    shared = ("tol", "seconds", "rng", "at")
+    shared = ("tol", "seconds", "rng", "at", "memory")
     arguments = {key: table[key] for key in shared if key in table}
-    for key in ("tol", "seconds"):
+    for key in ("tol", "seconds", "memory"):
         if key in arguments:
             positive_number(key, arguments[key])
     require(arguments.get("tol", 0.0) < 1, "tol", arguments.get("tol"), "below 1")

@@ -101,9 +101,9 @@ class AdaptiveTrefftz:
                     break
                 network, now, scale, errors = self._solved(families, resolution, inside, rng)
                 done.append(now)
-                self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
                 if best is None or now.estimate < best[1].estimate:
                     best = network, now, scale
+                self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
                 if now.estimate * self.tuning.safety <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
