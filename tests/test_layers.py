@@ -18,10 +18,11 @@ def place(path: Path, level: int) -> str:
     return path.relative_to(ROOT).parts[level].removesuffix(".py")
 
 
-FOUNDATION = {"arrays", "cluster", "display", "errors", "grammar", "io", "progress", "threads"}
+FOUNDATION = {"arrays", "checkpoints", "cluster", "display", "errors", "grammar", "io", "progress", "threads"}
 """What every package may import."""
 BELOW = {
     "arrays": set(),
+    "checkpoints": set(),
     "errors": {"arrays"},
     "grammar": {"errors"},
     "io": {"arrays", "errors"},
@@ -55,6 +56,7 @@ BELOW_IN_PDE = {
     "forward_model": STATED | {"monitor", "solution"},
     "ensembles": {"solution"},
     "start": STATED | {"solution"},
+    "unsolved": STATED | {"monitor", "solution", "start"},
     "initial": STATED,
     "intrinsic": STATED,
     "time": {"monitor"},
@@ -67,7 +69,8 @@ BELOW_IN_PDE = {
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
-    "selection": STATED | {"monitor", "solution", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
+    "selection": STATED
+    | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
     "outputs": STATED | {"budget", "monitor", "solution", "selection"},
     "solve": STATED
     | {

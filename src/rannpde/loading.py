@@ -39,6 +39,7 @@ from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.method import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
+from rannpde.pde.unsolved import InitialGuess, UnsolvedHistory
 from rannpde.pde.weak.method import WeakHistory
 
 HISTORIES: dict[
@@ -48,7 +49,8 @@ HISTORIES: dict[
     | type[WeakHistory]
     | type[CellsHistory]
     | type[CollocationHistory]
-    | type[PathsHistory],
+    | type[PathsHistory]
+    | type[UnsolvedHistory],
 ] = {
     "trefftz": TrefftzHistory,
     "lines": LinesHistory,
@@ -56,6 +58,7 @@ HISTORIES: dict[
     "cells": CellsHistory,
     "collocation": CollocationHistory,
     "paths": PathsHistory,
+    "unsolved": UnsolvedHistory,
 }
 
 
@@ -206,10 +209,14 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region", "polynomial")
+    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region", "polynomial", "initial guess")
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
     if kind == "polynomial":
         return _polynomial(arrays)
+    if kind == "initial guess":
+        if problem is None:
+            raise FileError("the file holds no problem made of text; pass problem=… to load")
+        return InitialGuess(problem)
     if kind == "trefftz":
         return unpack_trefftz(header, arrays)
     if kind == "points":

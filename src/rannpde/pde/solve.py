@@ -13,7 +13,7 @@ from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
 from rannpde.domains import SpaceTime
 from rannpde.errors import InputError, choose, is_real, positive_integer, positive_number, reject, require, suggestion
-from rannpde.pde.budget import Budget
+from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
@@ -30,7 +30,7 @@ from rannpde.pde.outputs.goal import goal_tolerances, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, solve_by_methods
+from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, guarded_solution, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
 from rannpde.progress import Asked, Course, bar_shown
 
@@ -47,6 +47,7 @@ def solve(
     rng: Rng = 0,
     progress: Asked = None,
     at: Any = None,
+    memory: float | None = None,
 ) -> Solution:
     """Solve a problem from its equations and conditions.
 
@@ -67,6 +68,8 @@ def solve(
         present estimate) after every step
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
+    memory : bytes that the solve may take; half of what is free unless given. What would exceed it is not begun: the
+        best found before comes back, or an InputError says how much would be needed
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -79,7 +82,7 @@ def solve(
     (True, True, 'cells')
     """
     with bar_shown(progress, _course(problem, tol, seconds)) as listener:
-        solution = _solution(problem, tol, method, seconds, rng, listener, at)
+        solution = _solution(problem, tol, method, seconds, rng, listener, at, memory)
     return _judged(solution)
 
 
@@ -99,6 +102,7 @@ def _solution(
     rng: Rng,
     progress: Callable[[Progress], None] | None,
     at: Any = None,
+    memory: float | None = None,
 ) -> Solution:
     listed = isinstance(problem, (list, tuple)) and len(problem) > 0 and all(isinstance(p, Problem) for p in problem)
     require(
@@ -111,7 +115,9 @@ def _solution(
     for one in problems:
         require(not one.eigenvalue, "problem.eigenvalue", one.eigenvalue, "left out for solve", "rp.eigen finds it")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
+    limit = default_memory() if memory is None else positive_number("memory", memory)
+    allowed = None if seconds is None else positive_number("seconds", seconds)
+    monitor = Monitor(progress, Budget(allowed, memory=limit))
     if isinstance(tol, Mapping):
         return _for_outputs(problems, tol, method, _generator(rng), monitor, at)
     if tol is None:
@@ -120,11 +126,12 @@ def _solution(
     require(tol < 1, "tol", tol, "below 1")
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
-        return way.solve(problems, tol, _generator(rng), monitor)
+        with watched(replace(monitor.budget, seconds=None)):  # the time is asked between fits, and in each solve
+            return way.solve(problems, tol, _generator(rng), monitor)
     if at is not None:
-        chosen, why = chosen_method(problems[0], method)
+        chosen, _ = chosen_method(problems[0], method)
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
-        return replace(chosen, at=at).solve(problems[0], tol, _generator(rng), monitor, why)
+        return solve_by_methods(problems[0], tol, replace(chosen, at=at), _generator(rng), monitor)
     return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
 
 
@@ -195,10 +202,18 @@ class ForwardSolver:
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution:
         chosen, why = chosen_method(problem, self.method, WITHOUT_MODEL)
-        rest = self.monitor.rest()
-        if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
-            return chosen.solve(problem, tol, rng, rest, why, like)
-        return chosen.solve(problem, tol, rng, rest, why)
+
+        def run(monitor: Monitor) -> Solution:
+            if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
+                return chosen.solve(problem, tol, rng, monitor, why, like)
+            return chosen.solve(problem, tol, rng, monitor, why)
+
+        solution = guarded_solution(run, self.monitor.rest())
+        if solution is None:
+            raise InputError(
+                f"seconds is {self.monitor.budget.seconds}, too short to solve the problem once; allow more"
+            )
+        return solution
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
@@ -286,13 +301,14 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
     400
     """
-    shared = ("tol", "seconds", "rng", "at")
+    shared = ("tol", "seconds", "rng", "at", "memory")
     arguments = {key: table[key] for key in shared if key in table}
     wanted = arguments.get("tol", 0.5)
     for key, value in (wanted if isinstance(wanted, Mapping) else {"tol": wanted}).items():  # of outputs, or of fields
         require(positive_number(key, value) < 1, key, value, "below 1")
-    if "seconds" in arguments:
-        positive_number("seconds", arguments["seconds"])
+    for key in ("seconds", "memory"):
+        if key in arguments:
+            positive_number(key, arguments[key])
     if "rng" in arguments:
         whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
         require(whole, "rng", arguments["rng"], "a whole number ≥ 0")

@@ -125,9 +125,9 @@ class AdaptiveTrefftz:
                 state = self._solved(families, resolution, inside, rng, before)
                 now = state.record
                 done.append(now)
-                self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
                 if best is None or now.estimate < best.record.estimate:
                     best = state
+                self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
                 if now.estimate * self.tuning.safety <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
