@@ -166,7 +166,7 @@ SYSTEM_FAMILIES: dict[str, type[PotentialFamily] | type[GoursatFamily]] = {
 }
 
 
-def unpack_features(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
+def unpack_trefftz_family(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
     """The family that a file holds, of whatever kind."""
     kind = SYSTEM_FAMILIES.get(header["kind"])
     if kind is None:
