@@ -49,6 +49,7 @@ BELOW_IN_PDE = {
     "zoo": STATED,
     "budget": set(),
     "monitor": {"budget"},
+    "interpolation": set(),
     "access": {"statement"},
     "tables": set(),
     "solution": {"problem", "monitor", "access", "tables"},

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.functions import PointFunction
+    from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import Parameter
     from rannpde.pde.inverse.identified import Identified
@@ -91,6 +92,7 @@ _HOMES = {
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
+    "pde.interpolation": ("GridData", "ScatteredData"),
     "pde.inverse.design": ("Sensitivity",),
     "pde.inverse.estimates": ("Parameter",),
     "pde.inverse.identified": ("Identified",),
@@ -123,6 +125,7 @@ __all__ = [
     "FileError",
     "FourierFeatures",
     "Gaussian",
+    "GridData",
     "HalfSpace",
     "HeavyTailed",
     "Identified",
@@ -143,6 +146,7 @@ __all__ = [
     "Problem",
     "Progress",
     "RandomFeatures",
+    "ScatteredData",
     "ScatteredWave",
     "Sensitivity",
     "Solution",

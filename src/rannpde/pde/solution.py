@@ -158,7 +158,8 @@ class Solution:
         """The fields as a function of the coordinates, which all calls below go through."""
         names = tuple(self.problem.domain.names) if self.problem is not None else ()
         named = len(names) == self.function.dim  # a vector in R^d is one name for d coordinates
-        return FieldFunction.of(self.function, names if named else (), self.fields)
+        groups, pairs = (self.problem.groups, self.problem.complex) if self.problem is not None else ({}, False)
+        return FieldFunction.of(self.function, names if named else (), self.fields, groups, pairs)
 
     def __call__(self, *points: Any, **coordinates: Any) -> Array:
         """Values at points: ``solution(points)`` with rows (M, n), ``solution(0.5, 0.3)``, ``solution(t=0.5, x=x)``.
@@ -279,6 +280,9 @@ class Solution:
         timed = isinstance(problem.domain, SpaceTime)
         size = problem.domain.dim - timed
         first = self.fields[:size]
+        stated = [] if problem.complex else [one for one in problem.groups.values() if len(one) == size]
+        if stated and stated[0] == first:
+            return first
         if size < 2 or len(first) < size:
             return ()
         for term in problem.terms:
