@@ -120,14 +120,15 @@ BELOW_IN_CELLS = {
 """interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
 BELOW_IN_LINES = {
     "tuning": set(),
-    "solution": set(),
+    "quantised": set(),
+    "solution": {"quantised"},
     "comparison": {"solution"},
     "adaptive": {"tuning", "solution", "comparison"},
     "features": {"tuning", "solution", "comparison", "adaptive"},
     "fourier": {"tuning", "solution", "adaptive"},
     "tensor": {"tuning", "solution", "adaptive", "features"},
     "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
-    "files": {"tuning", "solution", "features", "fourier", "tensor"},
+    "files": {"tuning", "quantised", "solution", "features", "fourier", "tensor"},
     "method": {"tuning", "solution", "comparison", "adaptive", "features", "fourier", "tensor", "sensitivities"},
 }
 """solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""

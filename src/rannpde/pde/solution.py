@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     import torch
     import xarray
     from matplotlib.figure import Figure
+
+
+ROUNDING_SHARE = 0.1
+"""Part of the estimated error that rounding in files may add."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -62,6 +66,15 @@ class SolvedFunction(Protocol):
     def derivative(self, points: Array, derivative: MultiIndex) -> Array: ...
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]: ...
+
+
+@runtime_checkable
+class RoundedFunction(Protocol):
+    """A function whose large tables may be rounded in files, up to a relative L² error."""
+
+    segments: tuple[Any, ...]
+
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]: ...
 
 
 class History(Protocol):
@@ -362,14 +375,21 @@ class Solution:
 
         return animate(self, path, frames, seconds)
 
-    def save(self, path: PathLike) -> Path:
-        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
-        header, arrays = self.pack()
+    def save(self, path: PathLike, exact: bool = False) -> Path:
+        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text.
+
+        Large tables of Fourier modes are rounded to a tenth of the estimated error, which makes files many times
+        smaller; ``exact=True`` keeps every bit.
+        """
+        header, arrays = self.pack(exact)
         return storage.write(path, "solution", header, arrays)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of that file."""
-        function, arrays = self.function.pack()
+        if isinstance(self.function, RoundedFunction) and isfinite(self.estimate) and not exact:
+            function, arrays = self.function.pack(ROUNDING_SHARE * self.estimate)
+        else:
+            function, arrays = self.function.pack()
         header = {
             "fields": list(self.fields),
             "function": function,
