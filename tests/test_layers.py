@@ -50,6 +50,7 @@ BELOW_IN_PDE = {
     "zoo": STATED,
     "budget": set(),
     "monitor": {"budget"},
+    "interpolation": set(),
     "access": {"statement"},
     "tables": set(),
     "solution": {"problem", "monitor", "access", "tables"},
@@ -127,14 +128,15 @@ BELOW_IN_CELLS = {
 """interfaces, basis ← mesh ← condensation ← constraints ← stationary, time ← method; the loop drives either."""
 BELOW_IN_LINES = {
     "tuning": set(),
-    "solution": set(),
+    "quantised": set(),
+    "solution": {"quantised"},
     "comparison": {"solution"},
     "adaptive": {"tuning", "solution", "comparison"},
     "features": {"tuning", "solution", "comparison", "adaptive"},
     "fourier": {"tuning", "solution", "adaptive"},
     "tensor": {"tuning", "solution", "adaptive", "features"},
     "sensitivities": {"tuning", "solution", "features", "fourier", "tensor"},
-    "files": {"tuning", "solution", "features", "fourier", "tensor"},
+    "files": {"tuning", "quantised", "solution", "features", "fourier", "tensor"},
     "method": {"tuning", "solution", "comparison", "adaptive", "features", "fourier", "tensor", "sensitivities"},
 }
 """solution ← adaptive ← features, fourier ← tensor ← sensitivities ← method: bases do not know who uses them."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.functions import PointFunction
+    from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import Parameter
     from rannpde.pde.inverse.identified import Identified
@@ -97,6 +98,7 @@ _HOMES = {
     "pde.problem.output": ("Output",),
     "pde.problem.problem": ("Problem",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
+    "pde.interpolation": ("GridData", "ScatteredData"),
     "pde.inverse.design": ("Sensitivity",),
     "pde.inverse.estimates": ("Parameter",),
     "pde.inverse.identified": ("Identified",),
@@ -131,6 +133,7 @@ __all__ = [
     "FileError",
     "FourierFeatures",
     "Gaussian",
+    "GridData",
     "HalfSpace",
     "HeavyTailed",
     "Identified",
@@ -154,6 +157,7 @@ __all__ = [
     "Progress",
     "Quantity",
     "RandomFeatures",
+    "ScatteredData",
     "ScatteredWave",
     "Sensitivity",
     "Solution",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +41,8 @@ class FieldFunction:
     coordinates : their names, empty where they are not known; fields : names of all fields of ``function``
     columns : which fields come back; single : whether one of them comes back without an axis of the fields
     fixed : number of a coordinate → its value
+    groups : name of a vector or complex field → names of its components, or of its real and imaginary parts
+    pairs : whether columns are real and imaginary parts in turn, and values complex
     """
 
     function: DifferentiableFields
@@ -49,12 +51,23 @@ class FieldFunction:
     columns: tuple[int, ...]
     single: bool
     fixed: Mapping[int, float]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    complex_groups: bool = False
+    pairs: bool = False
 
     @classmethod
-    def of(cls, function: DifferentiableFields, coordinates: Sequence[str], fields: Sequence[str]) -> FieldFunction:
+    def of(
+        cls,
+        function: DifferentiableFields,
+        coordinates: Sequence[str],
+        fields: Sequence[str],
+        groups: Mapping[str, tuple[str, ...]] | None = None,
+        complex_groups: bool = False,
+    ) -> FieldFunction:
         """All fields of a function of all coordinates."""
         count = len(fields)
-        return cls(function, tuple(coordinates), tuple(fields), tuple(range(count)), count == 1, {})
+        columns = tuple(range(count))
+        return cls(function, tuple(coordinates), tuple(fields), columns, count == 1, {}, groups or {}, complex_groups)
 
     @property
     def dim(self) -> int:
@@ -84,9 +97,9 @@ class FieldFunction:
         By name it is one field's, in every form that calls take. By multi-index points are rows (M, n).
         """
         if isinstance(first, str):
-            column, index = self._named_derivative(first)
+            name, index = self._named_derivative(first)
             rows, shape = located(rest, coordinates, self.names, self.dim)
-            return replace(self, columns=(column,), single=True)._values(rows, index, shape)
+            return self[name]._values(rows, index, shape)
         wanted = rest[0] if rest else derivative
         if isinstance(wanted, str):
             return self.derivative(wanted, first)
@@ -97,9 +110,17 @@ class FieldFunction:
         return self._values(rows, multi_index(wanted, self.dim), (len(rows),))
 
     def __getitem__(self, name: str) -> FieldFunction:
-        """One field, as a function of its own."""
-        known = {self.fields[column]: column for column in self.columns}
-        return replace(self, columns=(choose("field", name, known),), single=True)
+        """One field as a function: a vector has all its components, a complex field complex values."""
+        columns = choose("field", name, self._known)
+        pairs = self.complex_groups and name in self.groups
+        return replace(self, columns=columns, single=len(columns) == 1 + pairs, pairs=pairs)
+
+    @property
+    def _known(self) -> dict[str, tuple[int, ...]]:
+        """Name of a field, or of a group of fields → its columns."""
+        known = {self.fields[column]: (column,) for column in self.columns}
+        whole = {name: parts for name, parts in self.groups.items() if all(part in known for part in parts)}
+        return known | {name: tuple(known[part][0] for part in parts) for name, parts in whole.items()}
 
     def at(self, **coordinates: Any) -> FieldFunction:
         """The function with these coordinates fixed, of the others: ``at(t=0.5)`` is a function of space."""
@@ -121,23 +142,25 @@ class FieldFunction:
         for axis, value in self.fixed.items():
             whole[:, axis] = value
         found = self.function.derivative(whole, tuple(orders.tolist()))[:, list(self.columns)]
-        return found[:, 0].reshape(shape)[()] if self.single else found.reshape(*shape, len(self.columns))
+        if self.pairs:
+            found = found[:, ::2] + 1j * found[:, 1::2]
+        return found[:, 0].reshape(shape)[()] if self.single else found.reshape(*shape, found.shape[1])
 
-    def _named_derivative(self, text: str) -> tuple[int, MultiIndex]:
-        """Column and multi-index over the free coordinates of a name such as ``u_xx``, or of a field alone."""
-        known = {self.fields[column]: column for column in self.columns}
+    def _named_derivative(self, text: str) -> tuple[str, MultiIndex]:
+        """Field and multi-index over the free coordinates of a name such as ``u_xx``, or of a field alone."""
+        known = self._known
         if text in known:
-            return known[text], (0,) * self.dim
+            return text, (0,) * self.dim
         if not self.coordinates:
             raise InputError("names of coordinates are not known here; give derivative(points, index)")
         split = Vocabulary(self.names).subscript(text)
-        field, letters = (text.rpartition("_")[0], ()) if split is None else split
-        if field not in known:
-            raise InputError(f"derivative is {text!r}, but {field or text!r} is no field; {suggestion(field, known)}")
+        stem, letters = (text.rpartition("_")[0], ()) if split is None else split
+        if stem not in known:
+            raise InputError(f"derivative is {text!r}, but {stem or text!r} is no field; {suggestion(stem, known)}")
         if split is None:
             wanted = text.rpartition("_")[2]
             raise InputError(f"derivative is {text!r}, but {wanted!r} is not made of coordinates {_listed(self.names)}")
-        return known[field], tuple(letters.count(name) for name in self.names)
+        return stem, tuple(letters.count(name) for name in self.names)
 
 
 def located(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rannpde.pde.outputs.quantity import Quantity
+
+
+ROUNDING_SHARE = 0.1
+"""Part of the estimated error that rounding in files may add."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -64,6 +68,15 @@ class SolvedFunction(Protocol):
     def derivative(self, points: Array, derivative: MultiIndex) -> Array: ...
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]: ...
+
+
+@runtime_checkable
+class RoundedFunction(Protocol):
+    """A function whose large tables may be rounded in files, up to a relative L² error."""
+
+    segments: tuple[Any, ...]
+
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]: ...
 
 
 class History(Protocol):
@@ -165,7 +178,8 @@ class Solution:
         """The fields as a function of the coordinates, which all calls below go through."""
         names = tuple(self.problem.domain.names) if self.problem is not None else ()
         named = len(names) == self.function.dim  # a vector in R^d is one name for d coordinates
-        return FieldFunction.of(self.function, names if named else (), self.fields)
+        groups, pairs = (self.problem.groups, self.problem.complex) if self.problem is not None else ({}, False)
+        return FieldFunction.of(self.function, names if named else (), self.fields, groups, pairs)
 
     def __call__(self, *points: Any, **coordinates: Any) -> Array:
         """Values at points: ``solution(points)`` with rows (M, n), ``solution(0.5, 0.3)``, ``solution(t=0.5, x=x)``.
@@ -345,6 +359,9 @@ class Solution:
         timed = isinstance(problem.domain, SpaceTime)
         size = problem.domain.dim - timed
         first = self.fields[:size]
+        stated = [] if problem.complex else [one for one in problem.groups.values() if len(one) == size]
+        if stated and stated[0] == first:
+            return first
         if size < 2 or len(first) < size:
             return ()
         for term in problem.terms:
@@ -424,14 +441,21 @@ class Solution:
 
         return animate(self, path, frames, seconds)
 
-    def save(self, path: PathLike) -> Path:
-        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
-        header, arrays = self.pack()
+    def save(self, path: PathLike, exact: bool = False) -> Path:
+        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text.
+
+        Large tables of Fourier modes are rounded to a tenth of the estimated error, which makes files many times
+        smaller; ``exact=True`` keeps every bit.
+        """
+        header, arrays = self.pack(exact)
         return storage.write(path, "solution", header, arrays)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of that file."""
-        function, arrays = self.function.pack()
+        if isinstance(self.function, RoundedFunction) and isfinite(self.estimate) and not exact:
+            function, arrays = self.function.pack(ROUNDING_SHARE * self.estimate)
+        else:
+            function, arrays = self.function.pack()
         header = {
             "fields": list(self.fields),
             "function": function,

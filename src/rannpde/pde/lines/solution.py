@@ -13,6 +13,7 @@ from numpy.polynomial import legendre
 from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.errors import reject, require
 from rannpde.network.plain import PlainFunction
+from rannpde.pde.lines.quantised import LARGE_TABLE, quantise, rounding_step
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.time.dynamics import Dynamics
 from rannpde.pde.time.trajectory import Trajectory
@@ -97,14 +98,22 @@ class TimeSegment:
     system: SemiDiscreteSystem
     trajectory: Trajectory
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file."""
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file; ``error`` is the relative one that large tables of modes may be rounded by."""
         about, arrays = self.system.pack()
         own = self.trajectory
         status = None if own.status is None else own.status.name
         events = {name: list(times) for name, times in own.events.items()}
         about |= {"status": status, "detail": own.detail, "end": own.end, "events": events}
-        return about, arrays | own.steps[0].stacked(own.steps)
+        states = own.steps[0].stacked(own.steps)
+        if error is not None and "tables" in states and states["tables"].nbytes > LARGE_TABLE:
+            count = max(sum(table[0].size for table in step.tables) for step in own.steps)  # type: ignore[attr-defined]
+            step = rounding_step(error, min(self.system.scales.values()), count)
+            packed = quantise(states["tables"], step)
+            if packed is not None:
+                states["tables"] = packed
+                about["rounding_step"] = step
+        return about, arrays | states
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +229,12 @@ class SpaceTimeSolution:
         )
         return found
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file; the problem itself is stored as text."""
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file, with that relative error at most; the problem itself is stored as text."""
         header: dict[str, Any] = {"function": "evolved", "segments": []}
         arrays: dict[str, Array] = {}
         for number, segment in enumerate(self.segments):
-            about, own = segment.pack()
+            about, own = segment.pack(error)
             header["segments"].append(about)
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
         return header, arrays

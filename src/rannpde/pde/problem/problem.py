@@ -18,6 +18,7 @@ from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require, suggestion
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.checks import ConditionWarning, check_problem
+from rannpde.pde.problem.components import in_components
 from rannpde.pde.problem.conditions import (
     Data,
     Pairing,
@@ -58,7 +59,10 @@ class Problem:
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
     conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
     parameters : name → number; functions : name → callable of coordinate arrays
-    fields : the unknown functions; found from their derivatives unless given
+    fields : the unknown functions; found from their derivatives unless given. ``{"u": 2, "p": 1}`` states a vector u
+        with the components u1 and u2: equations then use grad, div, sym, tr, I, … (docs/solving.md, vectors)
+    definitions : name → expression of other names, such as ``{"eps": "sym(grad(u))"}``
+    complex : whether all fields are complex; u is then u_re + i*u_im, with i the imaginary unit
     bounds : field → (lower, upper), None for no bound, which the solvers respect
     exact : field → formula or callable of points (M, n), for errors and pictures only
     incomplete : allow missing initial or boundary conditions
@@ -70,6 +74,7 @@ class Problem:
     limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
+    groups : name of a vector or complex field → the names of its components, or of its real and imaginary part
     variation : where its data vary, if that can be known
     parabolic : the form that paths need, of a problem whose space is rp.Euclidean(d) (docs/many_dimensions.md)
     elliptic : the system in divergence form that a weak formulation integrates by parts, or why there is none
@@ -93,6 +98,9 @@ class Problem:
     unknown: Mapping[str, AnyUnknown] = field(default_factory=dict)
     eigenvalue: str = ""
     outputs: Mapping[str, Output] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    complex: bool = False
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
@@ -125,6 +133,11 @@ class Problem:
         object.__setattr__(self, "parameters", {**plain_parameters(numbers), **phasors})
         check_unknown(self.unknown, tuple(self.domain.names))
         named = _named(self.equations)
+        if (isinstance(self.fields, Mapping) or self.definitions or self.complex) and not self.groups:
+            lowered = in_components(self, named)
+            for key, one in lowered.items():
+                object.__setattr__(self, key, one)
+            named = lowered["equations"]
         object.__setattr__(self, "equations", named)
         fields = (self.fields,) if isinstance(self.fields, str) else self.fields
         require(isinstance(fields, (tuple, list)), "fields", fields, "a tuple of names")
@@ -139,6 +152,8 @@ class Problem:
                 f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
             )
         object.__setattr__(self, "fields", fields)
+        for name, parts in self.groups.items():
+            require(set(parts) <= set(fields), f"groups[{name!r}]", parts, "names of fields")
         if self.unknown:
             self._take_from(self.at({}))
             return

@@ -24,6 +24,10 @@
     [unknown.nu]                                    # a number to be identified; with of = ["x"] a function
     guess = 0.1
     bounds = [0, "None"]
+    [fields]                                        # vectors: u has the components u1, u2; or a list of names
+    u = 2
+    [definitions]
+    eps = "sym(grad(u))"
     [bounds]
     u = [0, "None"]                                 # TOML has no null
     eigenvalue = "lam"                              # at the top: for rannpde eigen; parameters may be "1j" then
@@ -70,7 +74,7 @@ WHOLE_LIMIT = 2**63
 """Whole numbers beyond 64 bits are no quantities."""
 _KEYS = (
     "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown",
-    "eigenvalue", "outputs",
+    "eigenvalue", "outputs", "definitions", "complex", "groups",
 )  # fmt: skip
 _KINDS = {
     "on": ("on", "equation", "weight"),
@@ -130,7 +134,7 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         domain_from_table(table["domain"], numbers),
         each("conditions", table, _condition),
         parameters=parameters,
-        fields=tuple(texts("fields", table.get("fields", []))),
+        fields=_fields(table.get("fields", [])),
         bounds=each("bounds", table, _bound),
         exact=each("exact", table, formula),
         name=text("name", table.get("name", "")),
@@ -138,6 +142,9 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         unknown=each("unknown", table, _unknown),
         eigenvalue=eigenvalue,
         outputs=each("outputs", table, output_from_table),
+        definitions=each("definitions", table, text),
+        complex=truth("complex", table.get("complex", False)),
+        groups={name: tuple(parts) for name, parts in each("groups", table, texts).items()},
     )
 
 
@@ -169,6 +176,8 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "incomplete": bool(problem.incomplete),
         "unknown": {name: _unknown_table(one) for name, one in problem.unknown.items()},
         "outputs": outputs,
+        "complex": bool(problem.complex),
+        "groups": {name: list(parts) for name, parts in problem.groups.items()},
     } | ({"eigenvalue": problem.eigenvalue} if problem.eigenvalue else {})
 
 
@@ -216,6 +225,13 @@ def _equations(value: Any) -> str | list[str] | dict[str, str]:
     if isinstance(value, Mapping):
         return each("equations", {"equations": value}, text)
     return value if isinstance(value, str) else texts("equations", value)
+
+
+def _fields(value: Any) -> Any:
+    """Names of fields; or a table of the number of components of each, fields = { u = 2 }."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return tuple(texts("fields", value))
 
 
 def _condition(key: str, value: Any) -> Condition | str | list[str]:
