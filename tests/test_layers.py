@@ -62,6 +62,7 @@ BELOW_IN_PDE = {
     "adaptivity": set(),
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
+    "family": STATED | {"monitor", "solution"},
     "selection": STATED | {"monitor", "solution", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
     "solve": STATED
     | {
@@ -73,6 +74,7 @@ BELOW_IN_PDE = {
         "cells",
         "lines",
         "inverse",
+        "family",
         "paths",
         "selection",
     },
@@ -132,6 +134,7 @@ DRAWS = (
     "pde/ensembles.py",
     "pde/inverse/identified.py",
     "pde/inverse/design.py",
+    "pde/family/family.py",
 )
 """Their ``plot()`` loads the pictures when it is called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
+    from rannpde.pde.family.family import Family
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import Parameter
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rannpde.pde.paths.method import Paths
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.problem import Problem
+    from rannpde.pde.problem.ranges import Range
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
@@ -90,11 +92,13 @@ _HOMES = {
     "pde.paths.method": ("Paths",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.problem.problem": ("Problem",),
+    "pde.problem.ranges": ("Range",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
     "pde.inverse.design": ("Sensitivity",),
     "pde.inverse.estimates": ("Parameter",),
     "pde.inverse.identified": ("Identified",),
     "pde.ensembles": ("Ensemble",),
+    "pde.family.family": ("Family",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
@@ -120,6 +124,7 @@ __all__ = [
     "Ensemble",
     "Estimate",
     "Euclidean",
+    "Family",
     "FileError",
     "FourierFeatures",
     "Gaussian",
@@ -143,6 +148,7 @@ __all__ = [
     "Problem",
     "Progress",
     "RandomFeatures",
+    "Range",
     "ScatteredWave",
     "Sensitivity",
     "Solution",

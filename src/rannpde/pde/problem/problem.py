@@ -32,6 +32,7 @@ from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.measurements import Measurement, measurement
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
+from rannpde.pde.problem.ranges import Range, stated_parameters
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
@@ -40,7 +41,7 @@ from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.pde.statement.vector_reading import read_vector
-from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 Bounds = tuple[float | None, float | None]
 
@@ -52,7 +53,8 @@ class Problem:
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
     conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
-    parameters : name → number; functions : name → callable of coordinate arrays
+    parameters : name → number, or a Range of them for the solutions at all of its values (docs/families.md)
+    functions : name → callable of coordinate arrays
     fields : the unknown functions; found from their derivatives unless given
     bounds : field → (lower, upper), None for no bound, which the solvers respect
     exact : field → formula or callable of points (M, n), for errors and pictures only
@@ -75,7 +77,7 @@ class Problem:
     equations: Any
     domain: Domain
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
@@ -105,10 +107,16 @@ class Problem:
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
         require(isinstance(self.name, str), "name", self.name, "text")
         if vector_space(self.domain) is not None:
+            require(not self.ranges, "parameters", sorted(self.ranges), "numbers in R^d, not ranges")
             self._state_in_space()
             return
-        object.__setattr__(self, "parameters", plain_parameters(self.parameters))
+        object.__setattr__(self, "parameters", stated_parameters(self.parameters))
         check_unknown(self.unknown, tuple(self.domain.names))
+        if self.unknown and self.ranges:
+            raise InputError(
+                f"{', '.join(self.ranges)} has a range and {', '.join(self.unknown)} is unknown; identify through the "
+                "family instead: family.posterior(…)"
+            )
         named = _named(self.equations)
         object.__setattr__(self, "equations", named)
         fields = (self.fields,) if isinstance(self.fields, str) else self.fields
@@ -196,10 +204,28 @@ class Problem:
             object.__setattr__(problem, "variation", self.at(numbers).variation if numbers else self.variation)
         return problem
 
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """The parameters that have a range: the problem is a family where there are any."""
+        return {name: value for name, value in self.parameters.items() if isinstance(value, Range)}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Parameter → number, the middle of its range where it has one."""
+        return {name: value.middle if isinstance(value, Range) else value for name, value in self.parameters.items()}
+
+    def with_parameters(self, values: Mapping[str, float]) -> Problem:
+        """The same problem with these values of some parameters."""
+        for name in values:
+            choose("parameter", name, self.parameters)
+        with warnings.catch_warnings():  # corner values were checked when the problem was stated
+            warnings.simplefilter("ignore", ConditionWarning)
+            return replace(self, parameters={**self.parameters, **values})
+
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
         depends = {name: one.of for name, one in self.unknown.items()}
-        return Vocabulary(tuple(self.domain.names), time, fields, self.parameters, self.functions, depends)
+        return Vocabulary(tuple(self.domain.names), time, fields, self.numbers, self.functions, depends)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
