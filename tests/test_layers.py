@@ -70,6 +70,7 @@ BELOW_IN_PDE = {
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
+    "family": STATED | {"monitor", "solution"},
     "selection": STATED
     | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
     "outputs": STATED | {"budget", "monitor", "solution", "selection"},
@@ -84,6 +85,7 @@ BELOW_IN_PDE = {
         "cells",
         "lines",
         "inverse",
+        "family",
         "paths",
         "selection",
     },
@@ -148,6 +150,7 @@ DRAWS = (
     "pde/problem/problem.py",
     "pde/inverse/identified.py",
     "pde/inverse/design.py",
+    "pde/family/family.py",
 )
 """Their ``plot()`` and their views in notebooks load the pictures when they are called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))

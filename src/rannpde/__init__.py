@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
+    from rannpde.pde.family.family import Family
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.output import Output
     from rannpde.pde.problem.problem import Problem
+    from rannpde.pde.problem.ranges import Range
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
@@ -97,12 +99,14 @@ _HOMES = {
     "pde.outputs.quantity": ("Quantity",),
     "pde.problem.output": ("Output",),
     "pde.problem.problem": ("Problem",),
+    "pde.problem.ranges": ("Range",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
     "pde.interpolation": ("GridData", "ScatteredData"),
     "pde.inverse.design": ("Sensitivity",),
     "pde.inverse.estimates": ("Parameter",),
     "pde.inverse.identified": ("Identified",),
     "pde.ensembles": ("Ensemble",),
+    "pde.family.family": ("Family",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
@@ -130,6 +134,7 @@ __all__ = [
     "Ensemble",
     "Estimate",
     "Euclidean",
+    "Family",
     "FileError",
     "FourierFeatures",
     "Gaussian",
@@ -157,6 +162,7 @@ __all__ = [
     "Progress",
     "Quantity",
     "RandomFeatures",
+    "Range",
     "ScatteredData",
     "ScatteredWave",
     "Sensitivity",

@@ -16,6 +16,7 @@ from rannpde.errors import InputError, choose, is_real, positive_integer, positi
 from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.family.solver import MemberTask, solve_family
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
@@ -71,6 +72,9 @@ def solve(
     memory : bytes that the solve may take; half of what is free unless given. What would exceed it is not begun: the
         best found before comes back, or an InputError says how much would be needed
 
+    Of a problem with ranges, parameters={"nu": rp.Range(0.01, 0.1)}, a ``Family`` comes back: the solution for every
+    value of these parameters, each to the error ``tol`` (docs/families.md).
+
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
     >>> from rannpde.domains import Interval
@@ -124,6 +128,13 @@ def _solution(
         tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
+    if any(one.ranges for one in problems):
+        require(len(problems) == 1, "problem", f"a list of {len(problems)}", "one Problem where parameters have ranges")
+        require(at is None, "at", at, "left out where parameters have ranges")
+        if isinstance(method, Identify):
+            reject("method", "identify", "a method of solution", "identify through the family: family.posterior(…)")
+        chosen_method(problems[0], method)  # one that cannot be used is refused before any work
+        return solve_family(problems[0], tol, MemberSolves(method), _generator(rng), monitor)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         with watched(replace(monitor.budget, seconds=None)):  # the time is asked between fits, and in each solve
@@ -221,6 +232,43 @@ class ForwardSolver:
         return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
 
 
+@dataclass(frozen=True)
+class MemberSolves:
+    """Solves members of a family by a method, or by those that fit in turn; on Dask where a client is in use."""
+
+    method: Method | str | None
+
+    @property
+    def workers(self) -> int:
+        """How many members are solved at once: one for each thread of the workers."""
+        client = current_client()
+        return 1 if client is None else max(sum(client.nthreads().values()), 1)
+
+    def __call__(self, tasks: Sequence[MemberTask], /) -> list[Solution]:
+        if current_client() is None:
+            return [_family_member(task, self.method) for task in tasks]
+        return call_all(_remote_family_member, [(task, self.method) for task in tasks])
+
+
+def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
+    """Solve one member, from the discretisation of its neighbour where the method can."""
+    monitor = Monitor(None, Budget(task.seconds))
+    chosen, why = chosen_method(task.problem, method)
+    if isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution):
+        like = task.like
+        solution = guarded_solution(lambda own: chosen.solve(task.problem, task.tol, task.rng, own, why, like), monitor)
+        if solution is not None and (
+            method is not None or solution.status not in chosen.hands_over or monitor.exhausted
+        ):
+            return solution
+    return solve_by_methods(task.problem, task.tol, method, task.rng, monitor)
+
+
+def _remote_family_member(task: MemberTask, method: Method | str | None) -> Solution:
+    with one_core():
+        return _family_member(task, method)
+
+
 def _judged(solution: Solution) -> Solution:
     """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
@@ -277,6 +325,8 @@ def ensemble(
     (5,)
     """
     require(positive_integer("count", count) >= 2, "count", count, "2 or more")
+    if isinstance(problem, Problem) and problem.ranges:
+        reject("parameters", sorted(problem.ranges), "numbers in an ensemble", "solve(problem) gives the family")
     seeds = _generator(rng).spawn(count)
     settings: dict[str, Any] = {"tol": tol, "method": method, "seconds": seconds}
     if current_client() is None:

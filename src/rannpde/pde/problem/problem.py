@@ -38,6 +38,7 @@ from rannpde.pde.problem.output import Output, stated_outputs
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
+from rannpde.pde.problem.ranges import Range, stated_parameters
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
@@ -46,7 +47,7 @@ from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.pde.statement.vector_reading import read_vector
-from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 Bounds = tuple[float | None, float | None]
 
@@ -58,7 +59,8 @@ class Problem:
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
     conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
-    parameters : name → number; functions : name → callable of coordinate arrays
+    parameters : name → number, or a Range of them for the solutions at all of its values (docs/families.md)
+    functions : name → callable of coordinate arrays
     fields : the unknown functions; found from their derivatives unless given. ``{"u": 2, "p": 1}`` states a vector u
         with the components u1 and u2: equations then use grad, div, sym, tr, I, … (docs/solving.md, vectors)
     definitions : name → expression of other names, such as ``{"eps": "sym(grad(u))"}``
@@ -88,7 +90,7 @@ class Problem:
     equations: Any
     domain: Domain
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
@@ -127,11 +129,17 @@ class Problem:
         if self.eigenvalue:
             check_eigenvalue(self)
         if vector_space(self.domain) is not None:
+            require(not self.ranges, "parameters", sorted(self.ranges), "numbers in R^d, not ranges")
             self._state_in_space()
             return
         numbers, phasors = split_parameters(self.parameters) if self.eigenvalue else (self.parameters, {})
-        object.__setattr__(self, "parameters", {**plain_parameters(numbers), **phasors})
+        object.__setattr__(self, "parameters", {**stated_parameters(numbers), **phasors})
         check_unknown(self.unknown, tuple(self.domain.names))
+        if self.unknown and self.ranges:
+            raise InputError(
+                f"{', '.join(self.ranges)} has a range and {', '.join(self.unknown)} is unknown; identify through the "
+                "family instead: family.posterior(…)"
+            )
         named = _named(self.equations)
         if (isinstance(self.fields, Mapping) or self.definitions or self.complex) and not self.groups:
             lowered = in_components(self, named)
@@ -268,10 +276,28 @@ class Problem:
         numbers = {name: 1.0 if isinstance(one, complex) else one for name, one in self.parameters.items()}
         return replace(self, parameters={**numbers, self.eigenvalue: float(value)}, eigenvalue="")
 
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """The parameters that have a range: the problem is a family where there are any."""
+        return {name: value for name, value in self.parameters.items() if isinstance(value, Range)}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Parameter → number, the middle of its range where it has one."""
+        return {name: value.middle if isinstance(value, Range) else value for name, value in self.parameters.items()}
+
+    def with_parameters(self, values: Mapping[str, float]) -> Problem:
+        """The same problem with these values of some parameters."""
+        for name in values:
+            choose("parameter", name, self.parameters)
+        with warnings.catch_warnings():  # corner values were checked when the problem was stated
+            warnings.simplefilter("ignore", ConditionWarning)
+            return replace(self, parameters={**self.parameters, **values})
+
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
         depends = {name: one.of for name, one in self.unknown.items()}
-        numbers = self.parameters
+        numbers = self.numbers
         if self.eigenvalue:  # it stays a symbol, and so do complex numbers
             depends |= {self.eigenvalue: ()} | {name: () for name, one in numbers.items() if isinstance(one, complex)}
             numbers = {name: one for name, one in numbers.items() if not isinstance(one, complex)}

@@ -7,7 +7,7 @@
     x = [-1, 1]                                     # x = [[0, 1], [0, 1]] is x1, x2; other shapes: docs/geometry.md
                                                     # x = { euclidean = 100 } is a vector: docs/many_dimensions.md
     [parameters]
-    nu = 0.01
+    nu = 0.01                                       # or all values of a range: { range = [0.01, 0.1], scale = "log" }
     [conditions]
     "t=0" = "u = -sin(pi*x)"                        # a place and its equation, or a list of them
     y = "periodic"                                  # a coordinate
@@ -59,6 +59,7 @@ from rannpde.pde.problem.entries import array, each, formula, known, phasor, rea
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.output import output_from_table, output_table
 from rannpde.pde.problem.problem import Bounds, Problem
+from rannpde.pde.problem.ranges import Range
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
 from rannpde.pde.problem.unknown import AnyUnknown, Unknown, UnknownFunction
 from rannpde.pde.statement.build import number
@@ -127,8 +128,8 @@ def from_table(table: Mapping[str, Any]) -> Problem:
         if key not in table:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
     eigenvalue = text("eigenvalue", table.get("eigenvalue", ""))
-    parameters = each("parameters", table, phasor if eigenvalue else array)
-    numbers = {name: value for name, value in parameters.items() if not isinstance(value, (list, complex))}
+    parameters = each("parameters", table, phasor if eigenvalue else _parameter)
+    numbers = {name: value for name, value in parameters.items() if not isinstance(value, (list, complex, Range))}
     return Problem(
         _equations(table["equations"]),
         domain_from_table(table["domain"], numbers),
@@ -165,10 +166,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "name": problem.name,
         "equations": dict(problem.equations),
         "domain": domain,
-        "parameters": {
-            name: value if is_real(value) else str(value) if isinstance(value, complex) else np.asarray(value).tolist()
-            for name, value in problem.parameters.items()
-        },
+        "parameters": {name: _parameter_table(value) for name, value in problem.parameters.items()},
         "conditions": {name: _condition_table(condition) for name, condition in problem.conditions.items()},
         "fields": list(problem.fields),
         "bounds": {name: ["None" if x is None else float(x) for x in pair] for name, pair in problem.bounds.items()},
@@ -256,6 +254,27 @@ def _condition(key: str, value: Any) -> Condition | str | list[str]:
         equation = entry["equation"]
         stated = texts("equation", equation) if isinstance(equation, list) else text("equation", equation)
         return On(sides, stated, weight)
+
+
+def _parameter(key: str, value: Any) -> Any:
+    """A number, numbers of a vector or a matrix, or a range of numbers."""
+    if not isinstance(value, Mapping):
+        return array(key, value)
+    entry = known(key, value, ("range", "scale"))
+    require("range" in entry, key, sorted(entry), "given with range = [lower, upper]")
+    pair = entry["range"]
+    require(isinstance(pair, (list, tuple)) and len(pair) == 2, f"{key}.range", pair, "[lower, upper]")
+    with naming(key):
+        lower, upper = (number(end, {}) for end in pair)
+        return Range(lower, upper, text("scale", entry.get("scale", "linear")))
+
+
+def _parameter_table(value: Any) -> Any:
+    if isinstance(value, Range):
+        return {"range": [value.lower, value.upper], "scale": value.scale}
+    if isinstance(value, complex):
+        return str(value)
+    return value if is_real(value) else np.asarray(value).tolist()
 
 
 def _data(entry: Mapping[str, Any], weight: float) -> Data:

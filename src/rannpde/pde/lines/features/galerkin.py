@@ -431,6 +431,14 @@ class Galerkin:
                 found[-1, number] = own[-1]
         return found
 
+    def on_grid(self, component: Component, times: Array, states: Array, points: Array) -> Array:
+        """(s, M): a component at all points (M, d) of space for states (n, s) at all times (s,)."""
+        basis = self.bases[component.field]
+        values, lifting = basis.at(points, (0,) * points.shape[1])
+        data = basis.data(times, 0)
+        result = values @ basis.coefficients(states[self.slices[component]], data)
+        return np.asarray((result + lifting @ data if len(data) else result).T)
+
     def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
         """Values of all symbols of the rates at the nodes."""
         nodes, jets = next(iter(self.bases.values())).rule.nodes, self.jet_values(times, states)
