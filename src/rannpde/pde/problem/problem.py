@@ -37,6 +37,7 @@ from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.quasilinear import QuasilinearSystem, quasilinear_system
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.pde.statement.vector_reading import read_vector
@@ -139,6 +140,14 @@ class Problem:
     def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
         try:
             return divergence_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
+        except NoDivergenceForm as reason:
+            return reason
+
+    @cached_property
+    def quasilinear(self) -> QuasilinearSystem | NoDivergenceForm:
+        """The system of a non-linear problem in divergence form, or why there is none."""
+        try:
+            return quasilinear_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
         except NoDivergenceForm as reason:
             return reason
 

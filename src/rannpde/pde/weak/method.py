@@ -30,9 +30,9 @@ LOSS_POINTS = 2000
 class WeakCells:
     """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
 
-    For linear stationary equations of second order in divergence form, Σ ∂_i F_i + f = 0, scalar or systems, in two and
-    three coordinates. Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity
-    (docs/weak.md).
+    For stationary equations of second order in divergence form, Σ ∂_i F_i(x, u, ∇u) + f(x, u, ∇u) = 0, scalar or
+    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md).
+    Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity (docs/weak.md).
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
     settings : the numbers behind all this
@@ -69,6 +69,8 @@ class WeakCells:
             found.append("fields have bounds")
         if problem.periodic or problem.pairings:
             found.append("fields are periodic")
+        if not problem.linear and problem.free_constants:
+            found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
         if found:
             return tuple(found)
         shape = shape_obstacle(problem)
@@ -108,11 +110,14 @@ class WeakCells:
         iterations: list[WeakIteration] = []
         discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
+        def over() -> bool:
+            return monitor.exhausted or discretisation.failure is not None
+
         def tell(state: WeakState, estimate: float) -> None:
             iterations.append(
                 WeakIteration(
                     state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
-                    float(estimate), monitor.elapsed,
+                    float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
@@ -120,7 +125,7 @@ class WeakCells:
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(problem.domain.dim < 3):
             try:
-                outcome = loop.run(discretisation, discretisation.first(), tol, lambda: monitor.exhausted, tell)
+                outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
@@ -164,6 +169,8 @@ class WeakCells:
     def _verdict(self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState]) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
+        if discretisation.failure is not None:
+            return Status.NEWTON, str(discretisation.failure)
         if len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
             return Status.UNDETERMINED, (
@@ -181,7 +188,8 @@ class WeakCells:
 
 @dataclass(frozen=True)
 class WeakIteration:
-    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far."""
+    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far, and
+    steps of Newton's method, 0 for a linear problem."""
 
     cells: int
     degree: int
@@ -189,9 +197,11 @@ class WeakIteration:
     indicator: float
     estimate: float
     seconds: float
+    steps: int = 0
 
     def __str__(self) -> str:
         known = f", estimate {self.estimate:.1e}" if np.isfinite(self.estimate) else ""
+        known = f", {self.steps} steps of Newton's method{known}" if self.steps else known
         return (
             f"{self.cells} cells of degree {self.degree}, {self.unknowns} unknowns, "
             f"indicator {self.indicator:.1e}, {self.seconds:.2f} s{known}"
