@@ -30,6 +30,7 @@ from rannpde.pde.problem.conditions import (
 from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
+from rannpde.pde.problem.inequalities import Inequality, inequalities, is_inequality
 from rannpde.pde.problem.measurements import Measurement, measurement
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
@@ -52,7 +53,8 @@ class Problem:
 
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
-    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
+    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"; an
+        obstacle is stated as {"interior": "u >= psi"} (docs/nonlinear.md)
     parameters : name → number; functions : name → callable of coordinate arrays
     fields : the unknown functions; found from their derivatives unless given
     bounds : field → (lower, upper), None for no bound, which the solvers respect
@@ -235,6 +237,11 @@ class Problem:
         return tuple(term for term in self._stated if set(term.expression.fields) & set(self.fields))
 
     @cached_property
+    def inequalities(self) -> tuple[Inequality, ...]:
+        """Bounds of fields inside the domain, where equations hold with a reaction (docs/nonlinear.md)."""
+        return inequalities(self.conditions, self.vocabulary) if self.parabolic is None else ()
+
+    @cached_property
     def pins(self) -> tuple[Term, ...]:
         """Conditions on unknown functions alone: prior knowledge about them."""
         return tuple(term for term in self._stated if not set(term.expression.fields) & set(self.fields))
@@ -243,7 +250,8 @@ class Problem:
     def _stated(self) -> tuple[Term, ...]:
         terms: list[Term] = []
         for name, condition in self.conditions.items():
-            if not (isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))):
+            known = isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))
+            if not (known or is_inequality(condition)):
                 terms += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(terms)
 
@@ -343,6 +351,9 @@ class Problem:
             told += [f"{name}: {value.tolist()}" for name, value in self.parabolic.words.parameters.items()]
             return hashlib.sha256("\n".join(told).encode()).hexdigest()
         said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
+        said += [
+            f"{one.name}: {one.field} {'>=' if one.lower else '<='} {one.bound.formula}" for one in self.inequalities
+        ]
         said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 

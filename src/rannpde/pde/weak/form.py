@@ -126,6 +126,9 @@ class WeakForm:
         if self.quasilinear is not None:
             kind = "not linear, with an energy" if self.symmetric else "not linear"
         lines = [f"weak form, {kind}; natural conditions: {', '.join(dict.fromkeys(natural)) or 'none'}"]
+        if self.problem.inequalities:
+            stated = ", ".join(dict.fromkeys(one.name for one in self.problem.inequalities))
+            lines.append(f"inequalities by active sets: {stated}")
         if self.twist.any():
             lines.append("mixed derivatives are split such that these conditions are normal fluxes")
         return lines
@@ -150,7 +153,8 @@ def weak_formulation(problem: Problem) -> WeakForm:
     (True, [[0.0, 1.0], [1.0, 0.0]])
     """
     bounds = np.asarray(problem.domain.bounds, dtype=float)
-    system = problem.elliptic if problem.linear else _nominal(problem)
+    linear = problem.linear and not problem.inequalities
+    system = problem.elliptic if linear else _nominal(problem)
     if isinstance(system, NoDivergenceForm):
         raise NoDivergenceForm(*system.args)
     for term in problem.constraints:

@@ -69,6 +69,8 @@ class WeakCells:
             found.append("fields have bounds")
         if problem.periodic or problem.pairings:
             found.append("fields are periodic")
+        if problem.inequalities and len(problem.fields) > 1:
+            found.append("a field of a system is bounded by an inequality")
         if not problem.linear and problem.free_constants:
             found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
         if found:
@@ -85,7 +87,7 @@ class WeakCells:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
         form = weak_formulation(problem)
-        if problem.jumping:
+        if problem.jumping or problem.inequalities:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         if any(one.exponent < 1 for one in rough.points):

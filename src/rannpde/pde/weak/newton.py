@@ -19,7 +19,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.statement.quasilinear import Linearisation, generic_state
 from rannpde.pde.weak.local import LocalMatrices
-from rannpde.pde.weak.quasilinear_form import BoundaryState, QuasilinearForm
+from rannpde.pde.weak.quasilinear_form import BoundaryState, NewtonForm
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.tangent import FactorisedTangent, HybridState, TangentSystem
 
@@ -58,7 +58,7 @@ class WeakNewton:
     form : what is solved; tol : relative size of the last step; settings : limits of steps and of the line search
     """
 
-    form: QuasilinearForm
+    form: NewtonForm
     tol: float
     settings: WeakSettings
 
@@ -160,7 +160,7 @@ class WeakNewton:
 class StartForm:
     """A linear form for a first state: the diffusion of a generic state, and the load at rest."""
 
-    form: QuasilinearForm
+    form: NewtonForm
 
     @property
     def fields(self) -> int:

@@ -119,6 +119,20 @@ class LinearisedForm(Protocol):
         ...
 
 
+class NewtonForm(LinearisedForm, Protocol):
+    """What Newton's method asks besides."""
+
+    @property
+    def variational(self) -> bool:
+        """Whether there is an energy."""
+        ...
+
+    @property
+    def starts_at_rest(self) -> bool:
+        """Whether an iteration can begin at u = 0."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class QuasilinearForm:
     """A non-linear problem ready for integration by parts.

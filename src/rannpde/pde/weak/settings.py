@@ -37,6 +37,8 @@ class WeakSettings:
     coarse_degree, coarse_step, coarse_factor : of the meshes on which Newton's method begins: degree, last step, and
         how much finer the next one resolves singular points
     least_load, few_steps : smallest step of the share of the load; iterations after which a longer one is tried
+    obstacle_degree, obstacle_cells : of the first mesh with an obstacle, beside whose free boundary solutions are no
+        smoother than parabolas; cells along the shortest side
     residual_limit : energy of the indicators over that of the solution above which nothing is called solved
     """
 
@@ -71,4 +73,6 @@ class WeakSettings:
     coarse_factor: float = 0.1
     least_load: float = 1 / 64
     few_steps: int = 6
+    obstacle_degree: int = 4
+    obstacle_cells: int = 6
     residual_limit: float = 0.5

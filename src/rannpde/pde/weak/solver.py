@@ -39,6 +39,8 @@ from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbal
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
 from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
+from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
+from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.tangent import TangentSystem
 
@@ -112,8 +114,11 @@ class WeakDiscretisation:
         self.known = np.inf
         self.newton_steps = 0
         self.failure: NewtonFailure | None = None
+        self.reaction: ReactionForm | None = None
 
     def _degree(self) -> int:
+        if self.problem.inequalities:
+            return self.settings.obstacle_degree
         start, per_digit = self.settings.degree
         return min(round(start - per_digit * log10(self.tol)), self.settings.most_degree[self.dim - 1])
 
@@ -132,8 +137,12 @@ class WeakDiscretisation:
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
         if self.clipper is not None:
             places += self.clipper.flat_places()
-        tree = graded_tree(bounds, places, self.points, tol, self.settings.first_cells[self.dim - 1])
+        tree = graded_tree(bounds, places, self.points, tol, self._cells_across())
         return self._round_curves(tree)
+
+    def _cells_across(self) -> int:
+        """Cells along the shortest side of a first mesh."""
+        return self.settings.obstacle_cells if self.problem.inequalities else self.settings.first_cells[self.dim - 1]
 
     def _round_curves(self, tree: CellNode) -> CellNode:
         """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
@@ -176,6 +185,8 @@ class WeakDiscretisation:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
         form = self.form.quasilinear
         assert form is not None
+        if self.problem.inequalities:
+            return self._touched(form, local)
         newton = WeakNewton(form, self.settings.newton_share * self.tol, self.settings)
         try:
             known = self._coarse(newton, local) if self.last is None else self.last.network
@@ -186,6 +197,19 @@ class WeakDiscretisation:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
         return HybridSolution(state.weights, state.traces, TangentSystem(local, form).jumps(state))
+
+    def _touched(self, form: QuasilinearForm, local: LocalMatrices) -> HybridSolution:
+        """The same with obstacles."""
+        self.reaction = with_reactions(form, local)
+        known, tol = None if self.last is None else self.last.network, self.settings.newton_share * self.tol
+        try:
+            state, self.newton_steps = touching_state(self.reaction, local, known, tol, self.settings)
+        except NewtonFailure as failure:
+            self.failure = failure
+            if self.last is not None:
+                raise OutOfBudget from None
+            state, self.newton_steps = failure.state, failure.steps
+        return HybridSolution(state.weights, state.traces, TangentSystem(local, self.reaction).jumps(state))
 
     def _coarse(self, newton: WeakNewton, local: LocalMatrices) -> CellNetwork | None:
         """A start for the first mesh, by meshes of few functions that approach singular points step by step."""
@@ -241,7 +265,10 @@ class WeakDiscretisation:
         for k, name in enumerate(self.form.system.names):
             expression = terms[name].expression
             jets = {jet: tables[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
-            squares += expression.value(known, jets) ** 2 / np.maximum(own[:, k], 1e-300)
+            left = expression.value(known, jets)
+            if self.reaction is not None:
+                left = left + self.reaction.signed(points, tables[(0,) * self.dim])[:, k]
+            squares += left**2 / np.maximum(own[:, k], 1e-300)
         lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
         energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, diffusion, slopes, optimize=True)
         return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
@@ -275,7 +302,7 @@ class WeakDiscretisation:
         levels: dict[SingularPoint, int] = {}
         cut: list[CellNode] = []
         leaves = tree.leaves
-        top = resolution.degree >= most
+        top = resolution.degree >= most or bool(self.problem.inequalities)
         for cell in np.flatnonzero(marked):
             leaf = leaves[now.mesh.leaves[cell]]
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
@@ -287,6 +314,8 @@ class WeakDiscretisation:
         tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
         in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
         degree = min(resolution.degree + (2 if in_smooth else 1), most)
+        if self.problem.inequalities:
+            degree = resolution.degree
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:
             return None
         return WeakResolution(tree, degree)
