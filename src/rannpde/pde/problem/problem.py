@@ -33,6 +33,7 @@ from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue, split_parameters
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
+from rannpde.pde.problem.inequalities import Inequality, inequalities, is_inequality
 from rannpde.pde.problem.measurements import Measurement, measurement
 from rannpde.pde.problem.output import Output, stated_outputs
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
@@ -44,6 +45,7 @@ from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.quasilinear import QuasilinearSystem, quasilinear_system
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.pde.statement.vector_reading import read_vector
@@ -58,7 +60,8 @@ class Problem:
 
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
-    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
+    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"; an
+        obstacle is stated as {"interior": "u >= psi"} (docs/nonlinear.md)
     parameters : name → number, or a Range of them for the solutions at all of its values (docs/families.md)
     functions : name → callable of coordinate arrays
     fields : the unknown functions; found from their derivatives unless given. ``{"u": 2, "p": 1}`` states a vector u
@@ -214,6 +217,14 @@ class Problem:
         except NoDivergenceForm as reason:
             return reason
 
+    @cached_property
+    def quasilinear(self) -> QuasilinearSystem | NoDivergenceForm:
+        """The system of a non-linear problem in divergence form, or why there is none."""
+        try:
+            return quasilinear_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
+        except NoDivergenceForm as reason:
+            return reason
+
     def _state_in_space(self) -> None:
         """Of a vector in R^d there is no expression in scalars: the parabolic form is all that is read."""
         object.__setattr__(self, "equations", _named(self.equations))
@@ -334,6 +345,11 @@ class Problem:
         return tuple({lip.name: lip for lip in lips if isinstance(lip, Lip)}.values())
 
     @cached_property
+    def inequalities(self) -> tuple[Inequality, ...]:
+        """Bounds of fields inside the domain, where equations hold with a reaction (docs/nonlinear.md)."""
+        return inequalities(self.conditions, self.vocabulary) if self.parabolic is None else ()
+
+    @cached_property
     def pins(self) -> tuple[Term, ...]:
         """Conditions on unknown functions alone: prior knowledge about them."""
         return tuple(term for term in self._stated if not set(term.expression.fields) & set(self.fields))
@@ -342,7 +358,8 @@ class Problem:
     def _stated(self) -> tuple[Term, ...]:
         terms: list[Term] = []
         for name, condition in self.conditions.items():
-            if not (isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))):
+            known = isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))
+            if not (known or is_inequality(condition)):
                 terms += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(terms)
 
@@ -442,6 +459,9 @@ class Problem:
             told += [f"{name}: {value.tolist()}" for name, value in self.parabolic.words.parameters.items()]
             return hashlib.sha256("\n".join(told).encode()).hexdigest()
         said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
+        said += [
+            f"{one.name}: {one.field} {'>=' if one.lower else '<='} {one.bound.formula}" for one in self.inequalities
+        ]
         said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
