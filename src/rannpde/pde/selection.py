@@ -96,6 +96,8 @@ def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
         return ("space is all of R^d",)
     if problem.inequalities and not isinstance(method, Paths | WeakCells):
         return ("a field is bounded by an inequality, which only the weak form solves",)
+    if problem.slits and not isinstance(method, WeakCells):
+        return ("the domain has a slit, across which the solution jumps",)
     return method.obstacles(problem)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require, suggestion
 from rannpde.pde.functions import ExactSolution, Formula, State
@@ -240,6 +241,12 @@ class Problem:
     def inequalities(self) -> tuple[Inequality, ...]:
         """Bounds of fields inside the domain, where equations hold with a reaction (docs/nonlinear.md)."""
         return inequalities(self.conditions, self.vocabulary) if self.parabolic is None else ()
+
+    @cached_property
+    def slits(self) -> tuple[Lip, ...]:
+        """The lips of slits on which conditions hold, each once."""
+        lips = (term.region for term in self.constraints)
+        return tuple({lip.name: lip for lip in lips if isinstance(lip, Lip)}.values())
 
     @cached_property
     def pins(self) -> tuple[Term, ...]:

@@ -224,7 +224,7 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
         if left.max() > AGREE * scale:
             worst = names[int(left.argmax())]
             raise NoDivergenceForm(f"condition {worst!r} is no combination of the normal fluxes of the equations")
-        free = null_space(matrix, rcond=1e-10)
+        free = null_space(np.linalg.qr(matrix, mode="r"), rcond=1e-10)
     if free.shape[1]:
         skew = np.stack([_uneven(one[None]) for one in np.tensordot(free.T, directions, axes=1)], axis=1)
         start = _uneven(diffusion[:1] + np.tensordot(found, directions, axes=1))

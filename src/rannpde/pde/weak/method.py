@@ -17,6 +17,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
@@ -90,7 +91,7 @@ class WeakCells:
         if problem.jumping or problem.inequalities:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
-        if any(one.exponent < 1 for one in rough.points):
+        if any(one.exponent < 1 for one in (*rough.points, *rough.edges)):
             return ()
         natural = [term for term in form.terms if any(jet.order for jet in term.expression.jets)]
         if form.fields > 1 and natural:
@@ -147,7 +148,8 @@ class WeakCells:
         ended: Status | None = None,
     ) -> Solution:
         state, problem = outcome.state, form.problem
-        status, detail = self._verdict(discretisation, outcome)
+        bound = energy_bound(state.local, state.solution)
+        status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.network
         sample = problem.domain.sample(LOSS_POINTS, rng=11)
@@ -164,13 +166,17 @@ class WeakCells:
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=WeakHistory(tuple(iterations), tuple(form.described())), method=Choice(self.name, label, why),
+            history=WeakHistory(tuple(iterations), tuple(form.described()), bound.relative if bound else None),
+            method=Choice(self.name, label, why),
             seconds=monitor.elapsed,
         )  # fmt: skip
 
-    def _verdict(self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState]) -> tuple[Status, str]:
+    def _verdict(
+        self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState], bound: EnergyBound | None
+    ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
+        left = min(left, bound.relative) if bound else left
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
         if len(discretisation.motions):
@@ -182,7 +188,11 @@ class WeakCells:
         if outcome.reason is StopReason.REACHED:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
-            return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
+            agreed = "two solutions of different resolution agree to the tolerance"
+            told = ""
+            if bound:
+                told = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
+            return Status.CONVERGED, agreed + told
         if outcome.reason is StopReason.TIME:
             return Status.BUDGET, ""
         return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
@@ -216,20 +226,30 @@ class WeakHistory:
 
     iterations: tuple[WeakIteration, ...]
     form: tuple[str, ...] = ()
+    bound: float | None = None
+    """Guaranteed bound of the energy norm of the error, over that of the solution; None where there is none."""
 
     advice = "more time, or a weaker tolerance, may help"
 
     def lines(self) -> list[str]:
         """For the report."""
         told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        if self.bound is not None:
+            told.append(
+                f"energy norm of the error at most {self.bound:.1e} of that of the solution (equilibrated flux)"
+            )
         return [*self.form, *told]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
-        return {"iterations": rows, "form": list(self.form)}
+        return {"iterations": rows, "form": list(self.form), "bound": self.bound}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
         rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
-        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])))
+        bound = table.get("bound")
+        return cls(
+            tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])),
+            None if bound is None else float(bound),
+        )  # fmt: skip
