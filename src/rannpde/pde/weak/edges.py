@@ -19,11 +19,9 @@ from rannpde.domains.boundary.solids import tree_leaves
 from rannpde.domains.domain import Box, Domain
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.form import WeakForm
-from rannpde.pde.weak.grading import LEVELS, SYSTEM_EXPONENT
+from rannpde.pde.weak.grading import BESIDE, LEVELS, SYSTEM_EXPONENT
 from rannpde.pde.weak.mesh import ConditionFinder
 
-BESIDE = 1e-6
-"""How far beside an edge conditions are looked at, as a share of the size of the domain."""
 FIRST_EDGES = 0.5
 """Share of the halvings that resolve an edge which a first mesh has: cells are many in space, the loop adds more."""
 

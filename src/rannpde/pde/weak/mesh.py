@@ -215,10 +215,10 @@ def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int
             sides.append(np.full(len(mine), a))
             flats.append(flat)
             signs.append(np.full(len(mine), sign))
-    side, sign = np.concatenate(sides), np.concatenate(signs)
+    side, outward = np.concatenate(sides), np.concatenate(signs)
     points, weights = flat_points(side, np.concatenate(flats), nodes)
     normals = np.zeros(points.shape)
-    normals[np.arange(len(side)), :, side] = sign[:, None]
+    normals[np.arange(len(side)), :, side] = outward[:, None]
     patches = BoundaryPatches(
         np.concatenate(owners), points, weights, normals, finder.groups(points.mean(axis=1), normals[:, 0])
     )
