@@ -123,7 +123,7 @@ class WeakCells:
                     float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
-            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(problem.domain.dim < 3):
