@@ -29,7 +29,7 @@ from rannpde.pde.weak.local import LocalMatrices
 
 DIGITS = 9
 """To which places of sides in the coordinates of their cells agree that have the same integrals."""
-ROUNDING = 1e-13
+COORDINATE_ROUNDING = 1e-13
 """Of coordinates, over the largest of them."""
 JUMP = 1e-6
 """Difference of essential data at a vertex, over their size, above which no function of finite energy fulfils them."""
@@ -54,7 +54,7 @@ class EnergyBound:
 def bounded(local: LocalMatrices) -> bool:
     """Whether there is a bound: a linear symmetric problem of one field in the plane, cells that are whole boxes."""
     form, plane = local.form, local.layer.dim == 2 and not local.mesh.parts
-    return plane and local.fields == 1 and form.symmetric and form.problem.linear
+    return plane and local.fields == 1 and form.symmetric and form.quasilinear is None
 
 
 def energy_bound(local: LocalMatrices, solution: HybridSolution) -> EnergyBound | None:
@@ -145,7 +145,7 @@ class _Sides:
         for lip in local.form.problem.slits:  # vertices on a slit are two, but for its ends inside
             share, beside = lip.shares(flat)
             inside = local.form.problem.domain.level(np.array([lip.start, lip.end])) < -JUMP * size
-            slack = ROUNDING * size / lip.measure
+            slack = COORDINATE_ROUNDING * size / lip.measure
             low, high = (slack if inside[0] else -slack), 1 - (slack if inside[1] else -slack)
             on = (beside <= slack) & (share > low) & (share < high)
             lips = np.where(on, np.sign((middles - lip.start) @ lip.normal), 0.0)
