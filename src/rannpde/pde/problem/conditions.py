@@ -323,10 +323,12 @@ def _all_but(rest: str | None, domain: Domain, parameters: Mapping[str, float]) 
 
 def _flat_piece(text: str, domain: Domain, coordinate: str, at: float, slack: float) -> Side:
     """The side of a shape that is no box, which its name calls by a coordinate and a value, within rounding."""
-    for name, side in domain.sides.items():
-        own, equals, value = name.partition("=")
-        if equals and own == coordinate and abs(float(value) - at) <= max(slack, 1e-6 * abs(at)):
-            return side
+    named = [(name.partition("="), side) for name, side in domain.sides.items()]
+    flat = [(float(value), side) for (own, equals, value), side in named if equals and own == coordinate]
+    near = [side for value, side in flat if abs(value - at) <= slack]
+    near += [side for value, side in flat if f"{value + 0.0:g}" == f"{at + 0.0:g}"]  # names have six digits
+    if near:
+        return near[0]
     known = [*domain.sides, "boundary"]
     kind = "a ball" if isinstance(domain, Ball) else "this shape"
     raise InputError(f"the side {text!r} does not exist in {kind}; {suggestion(text, known)}")

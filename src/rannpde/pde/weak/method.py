@@ -31,9 +31,9 @@ LOSS_POINTS = 2000
 class WeakCells:
     """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
 
-    For linear stationary equations of second order in divergence form, Σ ∂_i F_i + f = 0, scalar or systems, in two and
-    three coordinates. Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity
-    (docs/weak.md).
+    For stationary equations of second order in divergence form, Σ ∂_i F_i(x, u, ∇u) + f(x, u, ∇u) = 0, scalar or
+    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md).
+    Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity (docs/weak.md).
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
     settings : the numbers behind all this
@@ -70,6 +70,10 @@ class WeakCells:
             found.append("fields have bounds")
         if problem.periodic or problem.pairings:
             found.append("fields are periodic")
+        if problem.inequalities and len(problem.fields) > 1:
+            found.append("a field of a system is bounded by an inequality")
+        if not problem.linear and problem.free_constants:
+            found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
         if found:
             return tuple(found)
         shape = shape_obstacle(problem)
@@ -84,7 +88,7 @@ class WeakCells:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
         form = weak_formulation(problem)
-        if problem.jumping:
+        if problem.jumping or problem.inequalities:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         if rough.edges or any(one.exponent < 1 for one in rough.points):
@@ -109,19 +113,22 @@ class WeakCells:
         iterations: list[WeakIteration] = []
         discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
+        def over() -> bool:
+            return monitor.exhausted or discretisation.failure is not None
+
         def tell(state: WeakState, estimate: float) -> None:
             iterations.append(
                 WeakIteration(
                     state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
-                    float(estimate), monitor.elapsed,
+                    float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
-            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(problem.domain.dim < 3):
             try:
-                outcome = loop.run(discretisation, discretisation.first(), tol, lambda: monitor.exhausted, tell)
+                outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
@@ -170,6 +177,8 @@ class WeakCells:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
         left = min(left, bound.relative) if bound else left
+        if discretisation.failure is not None:
+            return Status.NEWTON, str(discretisation.failure)
         if len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
             return Status.UNDETERMINED, (
@@ -191,7 +200,8 @@ class WeakCells:
 
 @dataclass(frozen=True)
 class WeakIteration:
-    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far."""
+    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far, and
+    steps of Newton's method, 0 for a linear problem."""
 
     cells: int
     degree: int
@@ -199,9 +209,11 @@ class WeakIteration:
     indicator: float
     estimate: float
     seconds: float
+    steps: int = 0
 
     def __str__(self) -> str:
         known = f", estimate {self.estimate:.1e}" if np.isfinite(self.estimate) else ""
+        known = f", {self.steps} steps of Newton's method{known}" if self.steps else known
         return (
             f"{self.cells} cells of degree {self.degree}, {self.unknowns} unknowns, "
             f"indicator {self.indicator:.1e}, {self.seconds:.2f} s{known}"
