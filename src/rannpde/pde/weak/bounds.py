@@ -53,9 +53,10 @@ class EnergyBound:
 
 
 def bounded(local: LocalMatrices) -> bool:
-    """Whether there is a bound: a linear symmetric problem of one field in the plane, cells that are whole boxes."""
+    """Whether there is a bound: a linear symmetric problem of one field in the plane without obstacles, on whole boxes."""
     form, plane = local.form, local.layer.dim == 2 and not local.mesh.parts
-    return plane and local.fields == 1 and form.symmetric and form.problem.linear
+    stated = form.problem.linear and not form.problem.inequalities and isinstance(form.system, DivergenceSystem)
+    return plane and stated and local.fields == 1 and form.symmetric
 
 
 def energy_bound(local: LocalMatrices, solution: HybridSolution) -> EnergyBound | None:
