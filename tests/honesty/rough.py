@@ -180,7 +180,7 @@ def beam_in_space(rng: Draw) -> dict[str, Any]:
     exact = [a * x * x + b * y * z, b * x * x * y + c * z, c * x * y + a * z * z + b * x]
     strain = [[sympy.diff(f, s) for s in (x, y, z)] for f in exact]
     trace = sum(strain[i][i] for i in range(3))
-    stress = [[lam * trace * (i == j) + mu * (strain[i][j] + strain[j][i]) for j in range(3)] for i in range(3)]
+    stress = [[lam * trace * int(i == j) + mu * (strain[i][j] + strain[j][i]) for j in range(3)] for i in range(3)]
     force = [sum(sympy.diff(stress[i][j], s) for j, s in enumerate((x, y, z))) for i in range(3)]
     fields, names = "uvw", "xyz"
     divergence = "(u_x + v_y + w_z)"

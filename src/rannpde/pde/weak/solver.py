@@ -135,14 +135,14 @@ class WeakDiscretisation:
     def first(self) -> WeakResolution:
         """Where the loop begins."""
         tree = self._tree(self.tol)
-        most = self.settings.most_cells[self.dim - 1] // 4
         data, degree = self.problem.variation, self.first_degree
         if data is not None:
+            most = self.settings.most_cells[self.dim - 1] // 4
             tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
         return WeakResolution(tree, degree)
 
     def _tree(self, tol: float) -> CellNode:
-        """Cells that follow interfaces, curves and singular points as far as a tolerance needs."""
+        """Cells that follow interfaces, curves, singular points and edges as far as a tolerance needs."""
         bounds = np.asarray(self.problem.domain.bounds, dtype=float)
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
         places += [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
