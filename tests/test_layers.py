@@ -131,6 +131,7 @@ DRAWS = (
     "pde/solution.py",
     "pde/paths/solution.py",
     "pde/spectrum/result.py",
+    "pde/spectrum/continuation/result.py",
     "pde/ensembles.py",
     "pde/inverse/identified.py",
     "pde/inverse/design.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,8 @@ from rannpde.pde.problem.toml import to_table
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
+
+    from rannpde.pde.spectrum.result import Spectrum
 
 
 class ConvergenceWarning(UserWarning):
@@ -260,6 +263,15 @@ class Solution:
             return named | ({f"({', '.join(vector)})": values_at[:, : len(vector)]} if vector else {})
 
         return write_vtk(path, self.stated.domain, values, resolution, times)
+
+    def stability(self, count: int = 6, **settings: Any) -> Spectrum:
+        """Growth rates σ of perturbations w exp(σt) of a stationary solution, the fastest first, with bounds.
+
+        settings : still, near, tol, seconds, rng, progress as in ``rannpde.pde.spectrum.stability``; docs/spectrum.md
+        """
+        home = import_module("rannpde.pde.spectrum.stability")  # what stands above solutions loads when it is asked for
+        found: Spectrum = home.stability(self.stated, self.function, count, **settings)
+        return found
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.
