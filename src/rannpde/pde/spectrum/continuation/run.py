@@ -31,7 +31,7 @@ MOST_FOLLOWED = (96, 22)
 """Points along an axis at most on which whole branches are followed, by dimension: hundreds of factorisations."""
 RESOLVED = 1e-3
 """Last Chebyshev coefficients over the largest at which a grid is good enough for the points of a diagram."""
-RATES_RESOLVED = 1e-5
+RATES_RESOLVED = 1e-4
 """The same for stability: rates near zero, as of the translation of a peak, are wrong on grids that show it roughly."""
 SHORTEST_LOOK = 0.01
 """Scaled step below which two rates that change sign at once are taken to be a pair."""
