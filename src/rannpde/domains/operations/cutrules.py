@@ -1,8 +1,8 @@
 """Rules for integrals over what a domain in the plane leaves of boxes, by strips.
 
 A cell is cut into strips at the heights of the ends of the pieces of the boundary in it. Within a strip every line
-across meets the same pieces, so that its stretches inside have smooth ends, but for roots at and near horizontal tangents:
-heights are those of Gauss nodes in the parameter of the piece that turns most, in which nothing is singular.
+across meets the same pieces, so that its stretches inside have smooth ends, but for roots at and near horizontal
+tangents: heights are those of Gauss nodes in the parameter of the piece that turns most, in which nothing is singular.
 
 Strips and stretches that are a share s of the cell need fewer nodes: a polynomial of degree 2p on the cell grows, on
 ellipses about the stretch, like one of degree 2p √s.

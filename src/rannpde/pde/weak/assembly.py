@@ -91,10 +91,11 @@ class HybridSystem:
         square = square + float(np.trace(square)) / len(square) / max(size, 1e-300) * moments.T @ moments
         same = found.same.copy()
         same[row] = len(found.first)
-        own = [np.concatenate([one, one[[kind]]]) for one in (found.upper, found.lower, found.corner)]
+        upper, lower, corner = (np.concatenate([one, one[[kind]]]) for one in (found.upper, found.lower, found.corner))
         return DistinctMatrices(
-            np.append(found.first, row), same, np.concatenate([found.square, square[None]]), *own, found.load
-        )
+            np.append(found.first, row), same, np.concatenate([found.square, square[None]]), upper, lower, corner,
+            found.load,
+        )  # fmt: skip
 
     def _cell_table(self, cell: int) -> tuple[Array, Array, Array]:
         """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d)."""

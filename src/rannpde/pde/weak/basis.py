@@ -25,6 +25,7 @@ from math import comb, pi, sqrt
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
+from scipy import sparse
 from scipy.special import spherical_jn
 
 from rannpde.arrays import Array, MultiIndex
@@ -98,18 +99,23 @@ class HiddenLayer:
         return np.concatenate([product.real / sqrt(width), product.imag / sqrt(width), constant], axis=1)
 
     @cached_property
-    def _derivatives(self) -> list[Array]:
-        """∂ along each axis as matrices (R, R) of Legendre coefficients."""
-        size = self.highest + 1
-        line = np.zeros((size, size))
-        for n in range(size):
-            below = np.arange(n - 1, -1, -2)
-            line[below, n] = 2 * np.sqrt((below + 0.5) * (n + 0.5))
+    def _derivatives(self) -> list[sparse.csr_matrix]:
+        """∂ along each axis as sparse matrices (R, R) of Legendre coefficients."""
+        numbers = np.full((self.highest + 1,) * self.dim, -1)
+        numbers[tuple(self.modes.T)] = np.arange(len(self.modes))
         found = []
         for axis in range(self.dim):
-            rest = np.delete(self.modes, axis, axis=1)
-            same = (rest[:, None] == rest[None]).all(axis=2)
-            found.append(np.where(same, line[self.modes[:, axis, None], self.modes[None, :, axis]], 0.0))
+            rows, columns, entries = [], [], []
+            own = self.modes[:, axis]
+            for step in range(1, self.highest + 1, 2):  # P_n' = Σ (2m + 1) P_m over m = n - 1, n - 3, …
+                mine = np.flatnonzero(own >= step)
+                lower = self.modes[mine].copy()
+                lower[:, axis] -= step
+                rows.append(numbers[tuple(lower.T)])
+                columns.append(mine)
+                entries.append(2 * np.sqrt((lower[:, axis] + 0.5) * (own[mine] + 0.5)))
+            place = (np.concatenate(rows), np.concatenate(columns))
+            found.append(sparse.csr_matrix((np.concatenate(entries), place), (len(own), len(own))))
         return found
 
     @cached_property

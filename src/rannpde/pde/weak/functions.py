@@ -90,7 +90,7 @@ class CellFunctions:
         return np.ascontiguousarray(found.transpose(0, 2, 1, 3))
 
     def at(self, jets: Array, cells: Array, points: Array) -> tuple[Array, Array]:
-        """Values (P, q, F) and gradients (P, q, F, d) of fields at points (P, q, d) of cells (P,); ``jets`` as above."""
+        """Values (P, q, F) and gradients (P, q, F, d) of fields with these jets at points (P, q, d) of cells (P,)."""
         scaled = self.mesh.scaled(cells, points)
         ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), SAME_PLACE) + 0.0
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)

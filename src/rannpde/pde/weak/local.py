@@ -157,8 +157,8 @@ class LocalMatrices:
         return flux, penalty, drift
 
     def matrices(self, batch: CellBatch) -> tuple[Array, Array, Array, Array, Array]:
-        """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace (B, T, T);
-        and loads (B, n)."""
+        """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace, and
+        loads (B, n)."""
         found = self.volume.coefficients(batch.cells)
         return *self._matrices(batch, self.volume.matrices(found, np.arange(len(batch.cells)))), self._loads(
             batch, found

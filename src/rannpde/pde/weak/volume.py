@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class VolumeIntegrals:
         split = grid.shape[0] * grid.shape[1]
         whole = _parts_of(found, lambda array: array[:split].reshape(*grid.shape[:2], *array.shape[1:]))
         ends = split + np.cumsum([0] + [len(points) for points in own])
-        pieces = tuple(_parts_of(found, lambda array, a=a, b=b: array[a:b]) for a, b in itertools.pairwise(ends))
+        pieces = tuple(_parts_of(found, itemgetter(slice(a, b))) for a, b in itertools.pairwise(ends.tolist()))
         place = np.where(cut, np.cumsum(cut) - 1, np.cumsum(~cut) - 1)
         return VolumeCoefficients(cells, cut, place, whole, pieces)
 
