@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rannpde.pde.outputs.quantity import Quantity
+    from rannpde.pde.spectrum.result import Spectrum
 
 
 ROUNDING_SHARE = 0.1
@@ -407,6 +409,15 @@ class Solution:
             reject("solution", f"a {kind}", "a sum of features", "solve with method='cells' to export it")
         plain: PlainFunction = export(len(self.fields) == 1)
         return plain
+
+    def stability(self, count: int = 6, **settings: Any) -> Spectrum:
+        """Growth rates σ of perturbations w exp(σt) of a stationary solution, the fastest first, with bounds.
+
+        settings : still, near, tol, seconds, rng, progress as in ``rannpde.pde.spectrum.stability``; docs/spectrum.md
+        """
+        home = import_module("rannpde.pde.spectrum.stability")  # what stands above solutions loads when it is asked for
+        found: Spectrum = home.stability(self.stated, self.function, count, **settings)
+        return found
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.
