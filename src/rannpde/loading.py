@@ -24,6 +24,7 @@ from rannpde.pde.family.combined import unpack_combined
 from rannpde.pde.family.estimate import unpack_errors
 from rannpde.pde.family.family import Family, middle_of
 from rannpde.pde.family.history import FamilyHistory
+from rannpde.pde.family.operator import Operator, unpack_operator
 from rannpde.pde.family.table import unpack_table
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
@@ -63,8 +64,8 @@ HISTORIES: dict[
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble:
-    """The network, solution or ensemble in that file; FileError for anything else, with the reason.
+def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Operator:
+    """The network, solution, family, ensemble or operator in that file; FileError for anything else, with the reason.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
     """
@@ -78,6 +79,8 @@ def load(path: PathLike, problem: Problem | None = None) -> Network | Solution |
             return _solution(header, arrays, problem)
         if kind == "ensemble":
             return Ensemble(_members(header, arrays, [problem] * len(header["members"])))
+        if kind == "operator":
+            return unpack_operator(header, arrays)
         if kind == "family":
             return _family(header, arrays, problem)
     raise FileError(f"{path} holds a {kind}, which this release does not know")
