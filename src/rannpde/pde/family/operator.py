@@ -30,7 +30,7 @@ ENERGY = 1e-6
 """Share of the variance of the inputs, or outputs, that their coefficients may leave out."""
 MOST_COEFFICIENTS = 128
 """Coefficients at most: features of more have too few examples to tell them apart."""
-SEARCHED, SWEEPS = 4, 3
+SEARCHED, SCALE_ROUNDS = 4, 3
 """Leading coefficients whose scales are searched one by one beside the common one, and rounds of that search."""
 FACTORS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 """Factors of a scale that are all tried: oscillation with a coefficient shows only near the right one."""
@@ -250,7 +250,7 @@ def _searched(
 
     scales = np.full(count, 0.5)
     best = judge(scales)
-    for _ in range(SWEEPS):
+    for _ in range(SCALE_ROUNDS):
         before = best
         for group in groups:
             base = scales
