@@ -8,10 +8,10 @@ from scipy.stats import binom
 
 import rannpde as rp
 from path_references import allen_cahn_at_origin, black_scholes_call, hjb_at_origin, riccati, two_rates_on_a_line
+from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import inner_coordinates
 from rannpde.pde.paths.layer import LayerLaw
-from rannpde.pde.paths.processes import process_of
-from rannpde.pde.paths.regression import NormalDraws, TimeGrid
+from rannpde.pde.paths.recognition import process_of
 
 FIVE = 5.0
 """Standard errors: a test with fixed seeds would fail by chance with probability 6e-7."""
