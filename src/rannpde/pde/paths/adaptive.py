@@ -276,7 +276,8 @@ class PointSearch:
             finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
         wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
         affordable = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
-        if found.in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
+        in_time = self._surely_in_time(best.sample)
+        if in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
             return finer
         if found.regression > tuning.share * target and affordable and self._time_for(best, 4.0):
             # finite steps and the fit both stand in the residual: the cheaper of the two is tried first
@@ -286,6 +287,10 @@ class PointSearch:
             if needed > 4.0 * best.training_seconds and self._time_for(best, 4.0):
                 return one
         return None
+
+    def _surely_in_time(self, sample: PathSample) -> float:
+        """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
+        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0)
 
     def _time_for(self, best: TrainedPair, factor: float) -> bool:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
