@@ -217,7 +217,9 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
             before, samples = samples, SolutionSamples(solution)
             change = np.inf if before is None else samples.difference(before)
             record = _record(tol, solution, change, perf_counter() - begin)
-            settings.monitor.tell(number, record.steps, width=record.width, estimate=change)
+            stopped = solution.trajectory.status
+            finished = stopped is None or not stopped.by_caller  # a part of the time says nothing about the whole
+            settings.monitor.tell(number, record.steps, width=record.width, estimate=change if finished else None)
         except KeyboardInterrupt:
             if not solutions:
                 raise
