@@ -16,6 +16,7 @@ from rannpde.cli.answered import answered
 
 if TYPE_CHECKING:
     from rannpde.pde.solution import Solution
+    from rannpde.pde.spectrum.result import Spectrum
 
 NOT_WRITTEN, NOT_CONVERGED = 1, 3
 """Exit codes beside 2, which wrong input has."""
@@ -91,7 +92,7 @@ def solve_file(
             solution = solve(problem, progress=not quiet, **settings)
     asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
     command = shlex.join(["rannpde", "solve", str(file), *(str(part) for pair in asked.items() for part in pair)])
-    written = _write(solution, folder / file.stem, console, command)
+    written = write_parts(solution, folder / file.stem, console, command)
     if not quiet:
         typer.echo(solution.report())
         typer.echo(f"written: {', '.join(map(str, written))}")
@@ -102,7 +103,7 @@ def solve_file(
         raise typer.Exit(NOT_WRITTEN)
 
 
-def _write(solution: Solution, stem: Path, console: Console, command: str) -> list[Path]:
+def write_parts(solution: Solution | Spectrum, stem: Path, console: Console, command: str) -> list[Path]:
     """The solution, its report, picture and page; what cannot be written where it belongs loses nothing else."""
     from rannpde.io import write_whole
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import torch
     import xarray
     from matplotlib.figure import Figure
+
+    from rannpde.pde.outputs.quantity import Quantity
 
 
 LARGE_RESIDUAL = 0.05
@@ -118,6 +120,9 @@ class Solution:
     losses : name → mean square of the residual, the sums of the paper's PINN loss
     integrals : name → loss × measure of the region, J_PDE for equations
     history : what only this method can tell (iterations, history, events, …)
+    second : another solution of the problem, of another resolution, with which outputs are compared; solved when it is
+        needed where None
+    stored : outputs that were read from a file, or found with the solution; None has them computed
     """
 
     problem: Problem | None
@@ -132,6 +137,8 @@ class Solution:
     integrals: Mapping[str, float]
     history: History
     seconds: float
+    second: Solution | None = field(default=None, kw_only=True, repr=False)
+    stored: Mapping[str, Quantity] | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def converged(self) -> bool:
@@ -214,6 +221,63 @@ class Solution:
         """The values (M,) of one field."""
         return self[name](points)
 
+    # -------------------------------------------------------------------- quantities of interest (docs/answers.md)
+
+    @cached_property
+    def companion(self) -> Solution | None:
+        """A second solution, finer and with other features, that the bounds of outputs rest on; None where it fails."""
+        from rannpde.pde.outputs.companion import solve_companion
+        from rannpde.pde.outputs.settings import OutputSettings
+
+        return self.second if self.second is not None else solve_companion(self, OutputSettings())
+
+    @cached_property
+    def outputs(self) -> Mapping[str, Quantity]:
+        """Name → value with a bound of its error, of the outputs that the problem states."""
+        from rannpde.pde.outputs.evaluate import all_outputs
+
+        return self.stored if self.stored is not None else all_outputs(self)
+
+    def integral(self, expression: Any, on: Any = None, t: Any = None) -> Quantity:
+        """∫ of an expression, such as ``"dn(u)"`` on a side, with a bound of its error.
+
+        on : None for the domain; a side or several, a shape inside, or the two ends of a line
+        t : a time of a problem in time, or several for a time series; None integrates over time too
+        """
+        from rannpde.pde.outputs.evaluate import compared, integral
+
+        return integral(compared(self), expression, on, t)
+
+    def mean(self, expression: Any, on: Any = None, t: Any = None) -> Quantity:
+        """The mean of an expression over a region, as ``integral``."""
+        from rannpde.pde.outputs.evaluate import compared, integral
+
+        return integral(compared(self), expression, on, t, mean=True)
+
+    def maximum(self, expression: Any, on: Any = None, t: Any = None) -> Quantity:
+        """The largest value of an expression in a region, as ``integral``; ``place`` says where it is."""
+        from rannpde.pde.outputs.evaluate import compared, extremum
+
+        return extremum(compared(self), expression, 1.0, on, t)
+
+    def minimum(self, expression: Any, on: Any = None, t: Any = None) -> Quantity:
+        """The smallest value of an expression in a region, as ``maximum``."""
+        from rannpde.pde.outputs.evaluate import compared, extremum
+
+        return extremum(compared(self), expression, -1.0, on, t)
+
+    def probe(self, points: Any, expression: Any = None, t: Any = None) -> Quantity:
+        """The values (M,) of an expression at points (M, n), each with a bound; one point gives one number."""
+        from rannpde.pde.outputs.evaluate import compared, probe
+
+        return probe(compared(self), points, expression, t)
+
+    def first_time(self, equation: Any) -> Quantity:
+        """The first time at which an equation in values at points holds, such as ``"u(0.5, 0.5) = 1"``."""
+        from rannpde.pde.outputs.evaluate import compared, first_time
+
+        return first_time(compared(self), equation)
+
     def residual(self, points: Array) -> dict[str, Array]:
         """Equation name → residual (M,)."""
         return self.stated.residual(self.function, points)
@@ -254,6 +318,8 @@ class Solution:
         ]
         if self.problem is not None:
             lines += [f"  relative L² error of {name}: {error:.2e}" for name, error in self.errors().items()]
+        if self.problem is not None:
+            lines += [f"  {name} = {quantity}{_doubt(quantity)}" for name, quantity in self.outputs.items()]
         lines.append(f"  {'term':<24}{'loss':>12}{'integral':>12}{'held out':>12}")
         for name in dict.fromkeys([*self.losses, *self.held_out]):
             parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
@@ -411,7 +477,13 @@ class Solution:
             "history": self.history.to_table(),
             "seconds": self.seconds,
         }
+        if self.problem is not None and self.problem.outputs:
+            header["outputs"] = {name: quantity.to_table() for name, quantity in self.outputs.items()}
         return header, arrays
+
+
+def _doubt(quantity: Quantity) -> str:
+    return "" if quantity.converged else "  (not converged)"
 
 
 def summary(solution: Solution) -> str:

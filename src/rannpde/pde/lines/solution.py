@@ -176,6 +176,28 @@ class SpaceTimeSolution:
                 values[index][rows] = part
         return values
 
+    def on_grid(self, times: Array, points: Array) -> Array:
+        """(s, M, fields): the fields at all points (M, d) of space for all times (s,).
+
+        A basis that can be evaluated once for all times says so by a method ``on_grid`` of its own.
+        """
+        count = len(points)
+        values = np.full((len(times), count, len(self.evolution.orders)), np.nan)
+        start = -np.inf
+        for segment in self.segments:
+            rows = np.flatnonzero((times > start) & (times <= segment.trajectory.end))
+            start, whole = segment.trajectory.end, getattr(segment.system, "on_grid", None)
+            if not len(rows):
+                continue
+            if whole is None:
+                pairs = np.column_stack([np.repeat(times[rows], count), np.tile(points, (len(rows), 1))])
+                values[rows] = self(pairs).reshape(len(rows), count, -1)
+                continue
+            states = segment.trajectory(times[rows])
+            for k, name in enumerate(self.evolution.orders):
+                values[rows, :, k] = whole(Component(name, 0), times[rows], states, points)
+        return values
+
     def _blocks(self, points: Array) -> Iterator[tuple[TimeSegment, Array]]:
         """Rows of the points on each segment, sorted by time, in blocks of bounded memory."""
         start = -np.inf

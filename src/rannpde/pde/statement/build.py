@@ -60,7 +60,11 @@ def build(text: str, vocabulary: Vocabulary) -> sympy.Expr:
     >>> build("u_t = laplace(u**2)", Vocabulary(("t", "x"), "t", ("u",)))
     Derivative(u(t, x), t) - Derivative(u(t, x)**2, (x, 2))
     """
-    left, right = parse(text)
+    return build_tree(text, *parse(text), vocabulary)
+
+
+def build_tree(text: str, left: Node, right: Node | None, vocabulary: Vocabulary) -> sympy.Expr:
+    """The same of a syntax tree of the text, in which some nodes may have been replaced."""
     builder = _Builder(text, vocabulary)
     value = builder.scalar(left)
     return value if right is None else value - builder.scalar(right)
@@ -147,6 +151,8 @@ class _Builder(Arithmetic):
             return self.differentiate(node, words.field_function(split[0]), split[1])
         if split is not None and split[0] in words.bare:
             return self.differentiate(node, words.bare[split[0]], split[1])
+        if word[:1] == "n" and word[1:] in words.space:  # unless it is a name of the user's
+            return normal_symbol(word[1:])
         if split is not None and split[0] == "n" and len(split[1]) == 1 and split[1][0] in words.space:
             return normal_symbol(split[1][0])  # a component of the outward normal, on boundaries
         stem, _, letters = word.rpartition("_")
