@@ -36,5 +36,5 @@ def test_an_unfinished_iteration_tells_no_estimate():
     with pytest.warns(rp.ConvergenceWarning):
         solution = rp.solve(problem, tol=1e-10, seconds=0.05, progress=told.append)
     assert not solution.converged
-    last = max(one.number for one in told)
+    last = max((one.number for one in told), default=0)
     assert all(one.estimate is None for one in told if one.number == last)
