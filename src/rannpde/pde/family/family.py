@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 QuantityLike = str | Callable[[Solution], Any] | ParameterPolynomial
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Family(Solution):
     """The solution for every value of the parameters with a range: ``family(points, nu=0.03)``.
 
