@@ -44,7 +44,10 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solve is: iteration and step (from 1), time reached, number of features, present estimate, seconds."""
+    """Where a solve is: iteration and step (from 1), time reached, size of the basis, present estimate, seconds.
+
+    width : how many features, or what ``counted`` names instead, such as cells
+    """
 
     number: int
     step: int
@@ -52,10 +55,11 @@ class Progress:
     time: float | None = None
     width: int | None = None
     estimate: float | None = None
+    counted: str = "features"
 
     def __str__(self) -> str:
         parts = [f"iteration {self.number}"]
-        parts += [f"{self.width} features"] if self.width is not None else []
+        parts += [f"{self.width} {self.counted}"] if self.width is not None else []
         parts.append(f"step {self.step}")
         parts += [f"t = {self.time:.4g}"] if self.time is not None else []
         parts += [f"estimate {self.estimate:.1e}"] if self.estimate is not None else []
@@ -132,8 +136,9 @@ class Monitor:
         time: float | None = None,
         width: int | None = None,
         estimate: float | None = None,
+        counted: str = "features",
     ) -> None:
         """Report progress to the caller; an estimate that is not finite is left out."""
         if self.progress is not None:
             known = float(estimate) if estimate is not None and isfinite(estimate) else None
-            self.progress(Progress(number, step, self.elapsed, time, width, known))
+            self.progress(Progress(number, step, self.elapsed, time, width, known, counted))

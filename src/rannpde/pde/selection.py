@@ -136,6 +136,10 @@ def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
     """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
     if problem.parabolic is not None and not isinstance(method, Paths):
         return ("space is all of R^d",)
+    if problem.slits and not isinstance(method, WeakCells):
+        return ("the domain has a slit, across which the solution jumps",)
+    if problem.inequalities and not isinstance(method, Paths | WeakCells):
+        return ("a field is bounded by an inequality, which only the weak form solves",)
     return method.obstacles(problem)
 
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
-from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
+from rannpde.domains import SpaceTime
+from rannpde.errors import InputError, choose, is_real, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.family.solver import MemberTask, solve_family
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
@@ -25,11 +27,13 @@ from rannpde.pde.lines.method import Lines
 from rannpde.pde.lines.sensitivities.dependence import functions_identifiable
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.monitor import Monitor, Progress, Status
+from rannpde.pde.outputs.goal import goal_tolerances, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
 from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, guarded_solution, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.progress import Asked, Course, bar_shown
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
@@ -38,11 +42,11 @@ SMALLEST_TOLERANCE = 1e-13
 def solve(
     problem: Problem | Sequence[Problem],
     *,
-    tol: float | None = None,
+    tol: float | Mapping[str, float] | None = None,
     method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Asked = None,
     at: Any = None,
     memory: float | None = None,
 ) -> Solution:
@@ -50,7 +54,8 @@ def solve(
 
     problem : what to solve; several problems that share unknowns are identified together (docs/inverse.md)
     tol : the relative L² error wanted, whatever the method; below 1e-13 float64 allows no more. 1e-8 unless given, 1e-3
-        for the intervals of ``Paths``
+        for the intervals of ``Paths``. ``{"drag": 1e-5}`` asks for the relative error of outputs of the problem instead
+        (docs/answers.md)
     method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
         evolution equations (docs/evolution.md), ``WeakCells(…)`` for mechanics, mixed conditions and jumping
         coefficients (docs/weak.md), ``Cells(…)`` for everything in up to three coordinates, ``Collocation(…)`` for
@@ -59,11 +64,16 @@ def solve(
         ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
-    progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
+    progress : True shows a bar, with the time left where it is known; False shows nothing; None, the default, shows it
+        in a notebook after two seconds. A function is called with a ``Progress`` (iteration, step, time reached,
+        present estimate) after every step
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
     memory : bytes that the solve may take; half of what is free unless given. What would exceed it is not begun: the
         best found before comes back, or an InputError says how much would be needed
+
+    Of a problem with ranges, parameters={"nu": rp.Range(0.01, 0.1)}, a ``Family`` comes back: the solution for every
+    value of these parameters, each to the error ``tol`` (docs/families.md).
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -75,12 +85,22 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    return _judged(_solution(problem, tol, method, seconds, rng, progress, at, memory))
+    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+        solution = _solution(problem, tol, method, seconds, rng, listener, at, memory)
+    return _judged(solution)
+
+
+def _course(problem: Any, tol: Any, seconds: Any) -> Course:
+    """What a bar must know of the solve; arguments that are wrong are refused later."""
+    first = problem[0] if isinstance(problem, list | tuple) and problem else problem
+    domain = first.domain if isinstance(first, Problem) else None
+    times = domain.time if isinstance(domain, SpaceTime) and first.parabolic is None else None
+    return Course(times, tol if is_real(tol) and tol > 0 else 1e-8, seconds if is_real(seconds) else None)
 
 
 def _solution(
     problem: Problem | Sequence[Problem],
-    tol: float | None,
+    tol: float | Mapping[str, float] | None,
     method: Method | Identify | str | None,
     seconds: float | None,
     rng: Rng,
@@ -96,14 +116,25 @@ def _solution(
         "a Problem, or a list of problems that share unknowns",
     )
     problems = [problem] if isinstance(problem, Problem) else list(problem)
-    if tol is None:
-        tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
-    tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
-    require(tol < 1, "tol", tol, "below 1")
+    for one in problems:
+        require(not one.eigenvalue, "problem.eigenvalue", one.eigenvalue, "left out for solve", "rp.eigen finds it")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
     limit = default_memory() if memory is None else positive_number("memory", memory)
     allowed = None if seconds is None else positive_number("seconds", seconds)
     monitor = Monitor(progress, Budget(allowed, memory=limit))
+    if isinstance(tol, Mapping):
+        return _for_outputs(problems, tol, method, _generator(rng), monitor, at)
+    if tol is None:
+        tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
+    tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
+    require(tol < 1, "tol", tol, "below 1")
+    if any(one.ranges for one in problems):
+        require(len(problems) == 1, "problem", f"a list of {len(problems)}", "one Problem where parameters have ranges")
+        require(at is None, "at", at, "left out where parameters have ranges")
+        if isinstance(method, Identify):
+            reject("method", "identify", "a method of solution", "identify through the family: family.posterior(…)")
+        chosen_method(problems[0], method)  # one that cannot be used is refused before any work
+        return solve_family(problems[0], tol, MemberSolves(method), _generator(rng), monitor)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
         with watched(replace(monitor.budget, seconds=None)):  # the time is asked between fits, and in each solve
@@ -113,6 +144,25 @@ def _solution(
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
         return solve_by_methods(problems[0], tol, replace(chosen, at=at), _generator(rng), monitor)
     return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
+
+
+def _for_outputs(
+    problems: Sequence[Problem],
+    tol: Mapping[str, float],
+    method: Method | Identify | str | None,
+    rng: np.random.Generator,
+    monitor: Monitor,
+    at: Any,
+) -> Solution:
+    """Solve until the outputs that ``tol`` names are as accurate as it says."""
+    plain = len(problems) == 1 and not problems[0].unknown and not isinstance(method, Identify) and at is None
+    require(plain, "tol", tol, "a number where unknowns are identified, or a solution is wanted at points")
+    tolerances = goal_tolerances(tol, problems[0])
+
+    def solver(problem: Problem, field_tol: float, rng: np.random.Generator, rest: Monitor) -> Solution:
+        return solve_by_methods(problem, field_tol, method, rng, rest)  # type: ignore[arg-type]
+
+    return solve_for_outputs(problems[0], tolerances, solver, rng, monitor, SMALLEST_TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -182,6 +232,43 @@ class ForwardSolver:
         return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
 
 
+@dataclass(frozen=True)
+class MemberSolves:
+    """Solves members of a family by a method, or by those that fit in turn; on Dask where a client is in use."""
+
+    method: Method | str | None
+
+    @property
+    def workers(self) -> int:
+        """How many members are solved at once: one for each thread of the workers."""
+        client = current_client()
+        return 1 if client is None else max(sum(client.nthreads().values()), 1)
+
+    def __call__(self, tasks: Sequence[MemberTask], /) -> list[Solution]:
+        if current_client() is None:
+            return [_family_member(task, self.method) for task in tasks]
+        return call_all(_remote_family_member, [(task, self.method) for task in tasks])
+
+
+def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
+    """Solve one member, from the discretisation of its neighbour where the method can."""
+    monitor = Monitor(None, Budget(task.seconds))
+    chosen, why = chosen_method(task.problem, method)
+    if isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution):
+        like = task.like
+        solution = guarded_solution(lambda own: chosen.solve(task.problem, task.tol, task.rng, own, why, like), monitor)
+        if solution is not None and (
+            method is not None or solution.status not in chosen.hands_over or monitor.exhausted
+        ):
+            return solution
+    return solve_by_methods(task.problem, task.tol, method, task.rng, monitor)
+
+
+def _remote_family_member(task: MemberTask, method: Method | str | None) -> Solution:
+    with one_core():
+        return _family_member(task, method)
+
+
 def _judged(solution: Solution) -> Solution:
     """Return the same solution, with a warning where it did not reach the wanted error."""
     if solution.status not in (Status.CONVERGED, Status.EVENT):
@@ -225,7 +312,7 @@ def ensemble(
     method: Method | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Asked = None,
 ) -> Ensemble:
     """Return solutions from ``count`` ≥ 2 independent realisations of the features, with mean and spread.
 
@@ -238,13 +325,16 @@ def ensemble(
     (5,)
     """
     require(positive_integer("count", count) >= 2, "count", count, "2 or more")
+    if isinstance(problem, Problem) and problem.ranges:
+        reject("parameters", sorted(problem.ranges), "numbers in an ensemble", "solve(problem) gives the family")
     seeds = _generator(rng).spawn(count)
     settings: dict[str, Any] = {"tol": tol, "method": method, "seconds": seconds}
     if current_client() is None:
         return Ensemble(tuple(solve(problem, rng=seed, progress=progress, **settings) for seed in seeds))
-    topic = new_topic() if progress is not None else ""
-    listen = None if progress is None else lambda facts: progress(Progress(*facts))
-    solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
+    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+        topic = new_topic() if listener is not None else ""
+        listen = None if listener is None else lambda facts: listener(Progress(*facts))
+        solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
     return Ensemble(tuple(map(_judged, solutions)))
 
 
@@ -263,10 +353,12 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     """
     shared = ("tol", "seconds", "rng", "at", "memory")
     arguments = {key: table[key] for key in shared if key in table}
-    for key in ("tol", "seconds", "memory"):
+    wanted = arguments.get("tol", 0.5)
+    for key, value in (wanted if isinstance(wanted, Mapping) else {"tol": wanted}).items():  # of outputs, or of fields
+        require(positive_number(key, value) < 1, key, value, "below 1")
+    for key in ("seconds", "memory"):
         if key in arguments:
             positive_number(key, arguments[key])
-    require(arguments.get("tol", 0.0) < 1, "tol", arguments.get("tol"), "below 1")
     if "rng" in arguments:
         whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
         require(whole, "rng", arguments["rng"], "a whole number ≥ 0")

@@ -49,6 +49,7 @@ def page(solution: Solution, command: str = "") -> str:
     parts = [
         _head(solution),
         _statement(problem),
+        _outputs(solution),
         pictures(solution),
         figure(solution),
         residuals(solution),
@@ -140,6 +141,24 @@ def _condition(condition: Condition, problem: Problem) -> str:
     return f"measured values of {shown}" if isinstance(condition, Data) else shown
 
 
+def _outputs(solution: Solution) -> str:
+    """The quantities of interest with their bounds."""
+    stated = solution.stated.outputs
+    if not stated:
+        return ""
+    rows = [
+        (
+            escape(greek(name)),
+            escape(str(quantity)) + ("" if quantity.converged else " (not converged)"),
+            f"<code>{escape(str(stated[name]))}</code>" if name in stated else "",
+            escape(quantity.how),
+        )
+        for name, quantity in solution.outputs.items()
+    ]
+    table = _table(("output", "value ± bound", "what it is", "what the bound rests on"), rows)
+    return f'<section><h2 id="outputs">Outputs</h2>{table}</section>'
+
+
 def _found(solution: Solution) -> str:
     """What was identified, with intervals and bands; what was given; the residual of every term."""
     parts = []
@@ -152,7 +171,7 @@ def _found(solution: Solution) -> str:
         ]
         parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
         parts.append(_listed(solution.notes))
-    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items()]
+    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.numbers.items()]
     if given:
         parts.append(_table(("parameter", "value"), given))
     names = dict.fromkeys([*solution.losses, *solution.held_out])

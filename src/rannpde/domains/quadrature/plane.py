@@ -33,8 +33,8 @@ def endpoint_grading(count: int, panels: int) -> tuple[Array, Array]:
 def planar_rule(planar: Planar, count: int, panels: int = 1) -> tuple[Array, Array]:
     """Points (M, 2) inside and weights (M,) > 0, with count × panels nodes across each strip and along each stretch."""
     families = planar.monotone(1)
-    lows, highs = zip(*(_heights(arcs) for arcs in families), strict=True)
-    levels = _strips(np.concatenate([*lows, *highs]), planar.size)
+    lows, highs = zip(*(arc_heights(arcs) for arcs in families), strict=True)
+    levels = strip_levels(np.concatenate([*lows, *highs]), planar.size)
     unit, shares = endpoint_grading(count, panels)
     bottom, height = levels[:-1], np.diff(levels)
     lines = bottom[:, None] + height[:, None] * unit  # (strips, nodes)
@@ -56,13 +56,13 @@ def planar_rule(planar: Planar, count: int, panels: int = 1) -> tuple[Array, Arr
     return np.concatenate(points), np.concatenate(weights)
 
 
-def _heights(arcs: Arcs) -> tuple[Array, Array]:
+def arc_heights(arcs: Arcs) -> tuple[Array, Array]:
     number, one = np.arange(len(arcs)), np.ones(len(arcs))
     start, end = arcs.place(number, 0 * one)[:, 1], arcs.place(number, one)[:, 1]
     return np.minimum(start, end), np.maximum(start, end)
 
 
-def _strips(heights: Array, size: float) -> Array:
+def strip_levels(heights: Array, size: float) -> Array:
     found = np.sort(heights)
     return found[np.concatenate([[True], np.diff(found) > MERGED * size])]
 
@@ -79,13 +79,13 @@ def _crossings(
             continue
         wanted = lines[strip]
         nodes = wanted.shape[1]
-        share = _at_height(arcs, np.repeat(number, nodes), wanted.ravel())
+        share = shares_at_height(arcs, np.repeat(number, nodes), wanted.ravel())
         places.append(arcs.place(np.repeat(number, nodes), share)[:, 0].reshape(-1, nodes))
         strips.append(strip)
     return np.concatenate(strips), np.concatenate(places)
 
 
-def _at_height(arcs: Arcs, number: Array, height: Array) -> Array:
+def shares_at_height(arcs: Arcs, number: Array, height: Array) -> Array:
     """Shares (M,) at which monotone arcs reach given heights: Newton's method, with bisection where it leaves."""
     a, b = np.zeros(len(number)), np.ones(len(number))
     rising = arcs.place(number, b)[:, 1] > arcs.place(number, a)[:, 1]

@@ -223,7 +223,7 @@ class CellsLoop:
             estimate = max(estimate, self.turning * max(whole, self._rounding))
         if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
             self.best = (solution, estimate)
-        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
+        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate, counted="cells")
         if short and (again or solution.status.by_caller):  # the integration did not reach the end
             return solution.status
         small = residual <= self.estimator.residual_tolerance

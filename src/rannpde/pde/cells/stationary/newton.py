@@ -41,7 +41,7 @@ class Newton:
             if self._negligible_next_step(before):
                 return weights, 1, Status.CONVERGED, rank_deficient
         for step in range(2, self.tuning.max_newton_steps + 1):
-            self.monitor.tell(number, step, width=len(system.mesh.cells))
+            self.monitor.tell(number, step, width=len(system.mesh.cells), counted="cells")
             if self.monitor.exhausted and first:
                 return weights, step, self.monitor.ending, rank_deficient
             try:

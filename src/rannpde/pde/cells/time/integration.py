@@ -200,7 +200,7 @@ class CellIntegration:
         in_thirds = number % 2 == 0
         integrator = CellIntegrator(
             system, self._tableau(tol), tol, self.tuning,
-            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
+            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells, counted="cells"),
             segments=3 if in_thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)

@@ -1,0 +1,144 @@
+"""Values of an output for a solution and for the second one, and the bound that their difference gives.
+
+    |Q(u) - Q(u₁)| ≤ c ∫ |q(u₁) - q(u₂)| + quadrature.
+
+No cancellation of errors is assumed: the integral is that of the absolute difference, and at single points the
+differences in a neighbourhood count too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.quadrature.adaptive import integrate_patches
+from rannpde.domains.quadrature.integrals import integrate
+from rannpde.domains.quadrature.patches import PlacedPoints
+from rannpde.domains.region import Region
+from rannpde.pde.outputs.settings import OutputSettings
+from rannpde.pde.problem.output_expression import OutputExpression
+from rannpde.pde.problem.output_region import OutputRegion
+from rannpde.pde.solution import Solution
+
+NOISE = 3
+"""The column of integrals that holds the difference of two solutions."""
+
+
+@dataclass(frozen=True, eq=False)
+class SolutionPair:
+    """A solution with the second one (None where there is none), and how outputs of both are compared."""
+
+    solution: Solution
+    companion: Solution | None
+    settings: OutputSettings
+
+    @property
+    def converged(self) -> bool:
+        """Whether the two solutions say anything about the error."""
+        return self.solution.converged and self.companion is not None
+
+    @property
+    def basis(self) -> str:
+        """What bounds rest on, in words."""
+        if self.companion is None:
+            return "no second solution"
+        return f"two solutions by {self.solution.method.name}"
+
+    def difference(self, expression: OutputExpression, points: Array, normals: Array | None = None) -> Array:
+        """|q(u₁) - q(u₂)| (M,); infinite where there is no second solution."""
+        if self.companion is None:
+            return np.full(len(points), np.inf)
+        one, other = (expression.values(s.function, points, normals) for s in (self.solution, self.companion))
+        return np.abs(one - other)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedIntegral:
+    """∫ q(u₁), its bound, ∫ |q(u₁)|, whether the quadrature converged, and the measure of the region."""
+
+    value: float
+    bound: float
+    size: float
+    reached: bool
+    measure: float
+    rule: str
+
+
+def compared_integral(comparison: SolutionPair, expression: OutputExpression, region: OutputRegion) -> ComparedIntegral:
+    """The integral of an expression over a region, with the bound by the second solution."""
+    settings, function = comparison.settings, comparison.solution.function
+    principle = _value_bound(comparison.solution, expression)
+
+    def columns(points: Array, normals: Array | None) -> Array:
+        values = expression.values(function, points, normals)
+        sized = [values, np.abs(values), np.ones(len(values))]
+        sized.append(comparison.difference(expression, points, normals) if comparison.companion else 0 * values)
+        sized.append(expression.slopes(function, points, normals) if principle is not None else 0 * values)
+        return np.stack(sized, axis=1)
+
+    share = settings.quadrature_share * min(comparison.solution.estimate, 1.0)
+    relative = max(share, settings.rounding)
+    if region.patches is not None:
+        nodes = settings.nodes[min(region.patches.extent, len(settings.nodes)) - 1] if region.patches.extent else 1
+
+        def at(placed: PlacedPoints) -> Array:
+            return columns(placed.points, placed.normals)
+
+        def allowed(sums: Array) -> float:
+            return relative * float(sums[1])
+
+        found = integrate_patches(at, region.patches, allowed, nodes, settings.points, noise=NOISE)
+        sums, error, reached = found.values, float(found.errors[0]), found.reached
+        rule = f"{found.points} points"
+    else:
+        parts = [_by_rule(columns, region, one, relative) for one in region.regions]
+        sums = np.sum([part[0] for part in parts], axis=0)
+        error, reached = sum(part[1] for part in parts), all(part[2] for part in parts)
+        rule = "Gauss or Sobol points"
+    value, size, measure, difference, slope = (float(x) for x in sums)
+    two = settings.safety * difference if comparison.companion is not None else np.inf
+    if principle is not None:
+        two = min(two, principle * slope)
+    bound = two + error + 8 * np.finfo(float).eps * size
+    return ComparedIntegral(value, bound if np.isfinite(value) else np.inf, size, reached, measure, rule)
+
+
+def _by_rule(columns: Any, region: OutputRegion, one: Region, relative: float) -> tuple[Array, float, bool]:
+    """Sums (C,), error of the first, and whether it is small, by the rules of regions that are no patches."""
+
+    def values(points: Array) -> Array:
+        normals = one.normals(points) if region.sided else None  # type: ignore[attr-defined]
+        if normals is not None and region.time is not None:
+            normals = np.insert(normals, 0, 0.0, axis=1)
+        return np.asarray(columns(region.timed(points), normals))
+
+    found = integrate(values, one, tolerance=max(relative, 1e-10), rng=5)
+    sums, errors = np.asarray(found.value), np.asarray(found.error)
+    factor = 1.0 if found.rule.startswith("gauss") else 3.0  # a standard error is none but one deviation
+    return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, 1e-3) * sums[1])
+
+
+def _value_bound(solution: Solution, expression: OutputExpression) -> float | None:
+    """A proven bound of |error| everywhere, where the method has one and the expression is affine in values."""
+    bound = getattr(solution.history, "bound", None)
+    usable = expression.linear and expression.order == 0 and not expression.anchors
+    return float(bound) if bound is not None and usable and np.isfinite(bound) else None
+
+
+def difference_around(
+    comparison: SolutionPair, expression: OutputExpression, point: Array, normal: Array | None = None
+) -> float:
+    """|q(u₁) - q(u₂)| at a point (n,), or its median in a cloud around if that is larger."""
+    domain, settings = comparison.solution.stated.domain, comparison.settings
+    points = point[None, :]
+    normals = None if normal is None else normal[None, :]
+    here = float(comparison.difference(expression, points, normals)[0])
+    reach = settings.cloud_radius * np.diff(domain.bounds, axis=1)[:, 0]
+    cloud = domain.within(np.stack([point - reach, point + reach], axis=1), settings.cloud, rng=3)
+    if not len(cloud):
+        return here
+    around = None if normal is None else np.broadcast_to(normal, cloud.shape)
+    return max(here, float(np.median(comparison.difference(expression, cloud, around))))

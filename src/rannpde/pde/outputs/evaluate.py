@@ -1,0 +1,203 @@
+"""Questions to a solution: integrals, means, extrema, values at points, first times, and the outputs of its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.domain import SpaceTime
+from rannpde.errors import InputError, finite_points, require
+from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around
+from rannpde.pde.outputs.extrema import find_maximum
+from rannpde.pde.outputs.passage import first_passage
+from rannpde.pde.outputs.quantity import Quantity
+from rannpde.pde.outputs.settings import OutputSettings
+from rannpde.pde.problem.output import Output
+from rannpde.pde.problem.output_expression import OutputExpression, read_output
+from rannpde.pde.problem.output_region import (
+    check_anchors,
+    check_output_place,
+    check_points_inside,
+    output_region,
+    times_of,
+)
+from rannpde.pde.solution import Solution
+
+
+def compared(solution: Solution, settings: OutputSettings | None = None) -> SolutionPair:
+    """The solution with its second one, which is solved when it is first needed."""
+    return SolutionPair(solution, solution.companion, settings or OutputSettings())
+
+
+def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = None, mean: bool = False) -> Quantity:
+    """∫ of an expression over the domain, a side, a shape, a line; at a time, or at several."""
+    expression = _read(comparison, statement)
+
+    def at(time: float | None) -> Quantity:
+        region = output_region(on, time, comparison.solution.stated)
+        check_output_place(expression, region)
+        found = compared_integral(comparison, expression, region)
+        factor = 1 / found.measure if mean else 1.0
+        how = f"{comparison.basis}, {found.rule}"
+        good = comparison.converged and found.reached and np.isfinite(found.bound)
+        return Quantity(factor * found.value, factor * found.bound, bool(good), how)
+
+    return _series(comparison, t, at)
+
+
+def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = None, t: Any = None) -> Quantity:
+    """The largest (sign 1) or smallest (sign -1) value of an expression, and its place."""
+    expression = _read(comparison, statement)
+    solution = comparison.solution
+
+    def at(time: float | None) -> Quantity:
+        region = output_region(on, time, solution.stated)
+        check_output_place(expression, region)
+        found = find_maximum(comparison, solution.function, expression, region, sign)
+        bound = np.inf
+        if comparison.companion is not None:
+            # the maxima of two functions differ by no more than the functions, where these are largest
+            other = find_maximum(comparison, comparison.companion.function, expression, region, sign)
+            there = difference_around(comparison, expression, other.point, other.normal)
+            here = difference_around(comparison, expression, found.point, found.normal)
+            bound = comparison.settings.safety * max(here, there, abs(found.value - other.value))
+        bound += 1e-14 * abs(found.value)
+        place = tuple(float(x) for x in found.point)
+        return Quantity(found.value, bound, comparison.converged and bool(np.isfinite(bound)), comparison.basis, place)
+
+    return _series(comparison, t, at)
+
+
+def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any = None) -> Quantity:
+    """The values of an expression at points (M, n), or (M, d) at a time: (M,); the only field unless it is given."""
+    solution = comparison.solution
+    problem = solution.stated
+    if statement is None:
+        remedy = f"name one of {', '.join(solution.fields)}"
+        require(len(solution.fields) == 1, "expression", statement, "given for several fields", remedy)
+        statement = solution.fields[0]
+    expression = _read(comparison, statement)
+    if expression.uses_normals:
+        raise InputError(f"{expression.text!r} needs a normal, which points have not; write derivatives such as u_x")
+    rows = finite_points("points", np.atleast_2d(np.asarray(points, dtype=float)), None)
+    if t is not None:
+        times = times_of(t, problem)
+        require(len(times) == 1, "t", t, "one time; write rows (t, x, …) for several")
+        rows = np.insert(rows, 0, times[0], axis=1)
+    rows = finite_points("points", rows, problem.domain.dim)
+    check_points_inside(rows, problem.domain, "the point")
+    values = np.array(expression.values(solution.function, rows))
+    bounds = np.array([comparison.settings.safety * difference_around(comparison, expression, row) for row in rows])
+    proven = getattr(solution.history, "bound", None)
+    if proven is not None and expression.linear and expression.order == 0 and not expression.anchors:
+        bounds = np.minimum(bounds, proven * expression.slopes(solution.function, rows))
+    bounds += 1e-14 * np.abs(values)
+    bounds[~np.isfinite(values)] = np.inf
+    good = comparison.converged and bool(np.isfinite(bounds).all())
+    single = np.ndim(points) == 1 and problem.domain.dim - (t is not None) == len(np.atleast_1d(points))
+    if single:
+        return Quantity(float(values[0]), float(bounds[0]), good, comparison.basis)
+    return Quantity(values, bounds, good, comparison.basis)
+
+
+def point_value(comparison: SolutionPair, expression: OutputExpression, t: Any = None) -> Quantity:
+    """The value of an expression that consists of values at points, at a time or at several."""
+    domain = comparison.solution.stated.domain
+    inner = isinstance(domain, SpaceTime) and any(len(a.point) < domain.dim for a in expression.anchors)
+    if inner and t is None:
+        raise InputError(f"{expression.text!r} changes with time; give t=…, a time or several, or points (t, x, …)")
+
+    def at(time: float | None) -> Quantity:
+        row = domain.bounds[:, 0].copy()
+        if time is not None:
+            row[0] = time
+        value = float(expression.values(comparison.solution.function, row[None, :])[0])
+        bound = comparison.settings.safety * anchored_difference(comparison, expression, row) + 1e-14 * abs(value)
+        return Quantity(value, bound, comparison.converged and bool(np.isfinite(bound)), comparison.basis)
+
+    return _series(comparison, t, at)
+
+
+def anchored_difference(comparison: SolutionPair, expression: OutputExpression, row: Array) -> float:
+    """The difference of two solutions in an expression of values at points; each of them with its neighbourhood."""
+    here = float(comparison.difference(expression, row[None, :])[0])
+    if comparison.companion is None:
+        return here
+    words = comparison.solution.stated.vocabulary
+    _, partials = expression.expression.linearised(*expression._known(comparison.solution.function, row[None, :], None))
+    total = 0.0
+    for anchor in expression.anchors:
+        weight = sum(
+            float(np.abs(np.broadcast_to(p, (1,)))[0])
+            for jet, p in zip(expression.expression.jets, partials, strict=True)
+            if jet.field == anchor.name and jet.order == 0
+        )
+        own = _jet_expression(anchor.jet, words)
+        point = np.array(anchor.point if len(anchor.point) == len(row) else (row[0], *anchor.point))
+        total += weight * difference_around(comparison, own, point)
+    return max(here, total)
+
+
+def first_time(comparison: SolutionPair, statement: Any) -> Quantity:
+    """The first time at which an equation in values at points holds, such as ``u(0.5, 0.5) = 1``."""
+    expression = _read(comparison, statement)
+    return first_passage(comparison, expression, anchored_difference)
+
+
+def stated_output(comparison: SolutionPair, output: Output, expression: OutputExpression) -> Quantity:
+    """The value of one output of a problem."""
+    statement = output.expression
+    match output.kind:
+        case "maximum" | "minimum":
+            return extremum(comparison, statement, 1.0 if output.kind == "maximum" else -1.0, output.on, output.t)
+        case "first time":
+            return first_time(comparison, statement)
+        case "value" if output.at is not None:
+            return probe(comparison, output.at, statement, output.t)
+    if expression.fixed:
+        return point_value(comparison, expression, output.t)
+    return integral(comparison, statement, output.on, output.t, output.kind == "mean")
+
+
+def all_outputs(solution: Solution) -> dict[str, Quantity]:
+    """Name → value with its bound, of all outputs of the problem."""
+    problem = solution.stated
+    if not problem.outputs:
+        return {}
+    comparison = compared(solution)
+    return {
+        name: stated_output(comparison, output, problem.output_expressions[name])
+        for name, output in problem.outputs.items()
+    }
+
+
+def _read(comparison: SolutionPair, statement: Any) -> OutputExpression:
+    problem = comparison.solution.stated
+    if problem.parabolic is not None:
+        raise InputError("outputs need a bounded domain; a solution in R^d is called at points")
+    expression = read_output(statement, problem.vocabulary)
+    check_anchors(expression, problem)
+    return expression
+
+
+def _jet_expression(jet: Any, words: Any) -> OutputExpression:
+    field = words.field_function(jet.field)
+    source = field
+    for symbol, order in zip(words.symbols, jet.index, strict=True):
+        source = source.diff(symbol, order) if order else source
+    return read_output(source, words)
+
+
+def _series(comparison: SolutionPair, t: Any, at: Callable[[float | None], Quantity]) -> Quantity:
+    """One quantity, or a time series of them."""
+    if t is None:
+        return at(None)
+    times = times_of(t, comparison.solution.stated)
+    found: Sequence[Quantity] = [at(float(time)) for time in times]
+    if np.ndim(t) == 0:
+        return found[0]
+    values, bounds = (np.array([float(getattr(one, name)) for one in found]) for name in ("value", "bound"))
+    return Quantity(values, bounds, all(one.converged for one in found), found[0].how, times=times)

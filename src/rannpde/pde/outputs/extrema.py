@@ -1,0 +1,254 @@
+"""Largest and smallest values of an expression: sought on many points, zoomed in, refined by Newton's method.
+
+Interior extrema are zeros of the gradient, which Newton's method finds with the exact derivatives of the network. On
+sides, edges and corners, points of the region in ever smaller boxes around the best one are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.arrays import Array, combinations
+from rannpde.domains.boundary.sides import Side
+from rannpde.domains.domain import Domain, SpaceTime
+from rannpde.domains.quadrature.patches import PlacedPoints, RegionPatches
+from rannpde.errors import InputError
+from rannpde.pde.outputs.comparison import SolutionPair
+from rannpde.pde.outputs.settings import OutputSettings
+from rannpde.pde.problem.output_expression import OutputExpression
+from rannpde.pde.problem.output_region import OutputRegion, output_region
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import SolvedFunction
+from rannpde.pde.statement.expansion import compile_expression
+from rannpde.pde.statement.expression import Expression
+
+ZOOM_POINTS = 24
+"""Points of each box, in which a better one is sought."""
+ZOOMS = 80
+"""Boxes at most."""
+FLAT_TOP = 1e-14
+"""Values of a box that differ by this share of the largest are the same."""
+SHRINK = 0.4
+"""Factor from one box to the next where the best point is not at its rim."""
+SMALLEST = 1e-11
+"""Half-width of the last box in parameters of a patch: at a corner an error of this share of the slope is left."""
+NEWTON_STEPS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Extremum:
+    """The value, the point (n,), and the outward normal (n,) of a point on a side."""
+
+    value: float
+    point: Array
+    normal: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is sought: the largest value of sign · expression of one of two solutions, where both agree on it.
+
+    resolved : relative difference of both up to which they agree on derivatives; scale : typical size of the expression
+    """
+
+    resolved: float
+    function: SolvedFunction
+    expression: OutputExpression
+    other: SolvedFunction | None
+    sign: float
+    scale: float
+
+    def values(self, points: Array, normals: Array | None) -> Array:
+        """sign · expression (M,), minus infinity where it is not known."""
+        values = self.expression.values(self.function, points, normals)
+        known = np.isfinite(values)
+        if self.expression.order and self.other is not None:
+            gap = np.abs(values - self.expression.values(self.other, points, normals))
+            known &= gap <= self.resolved * (np.abs(values) + self.scale)
+        return np.where(known, self.sign * values, -np.inf)
+
+
+def find_maximum(
+    comparison: SolutionPair, function: SolvedFunction, expression: OutputExpression, region: OutputRegion, sign: float
+) -> Extremum:
+    """The largest value of sign · expression in the closure of a region; ``value`` is that of the expression.
+
+    function : that of one of the two solutions; points at which they do not agree on derivatives are left out
+    """
+    problem, settings = comparison.solution.stated, comparison.settings
+    sample = problem.domain.sample(settings.scan // 16, rng=23)
+    plain = None if not expression.uses_normals else np.full(sample.shape, problem.domain.dim**-0.5)
+    scale = float(np.median(np.abs(expression.values(function, sample, plain))))
+    both = [comparison.solution.function, *([comparison.companion.function] if comparison.companion else [])]
+    other = next((one for one in both if one is not function), None)
+    scale = scale if np.isfinite(scale) else 0.0
+    search = Search(settings.resolved, function, expression, other, sign, scale)
+    best: Extremum | None = None
+    for part in [region, *_boundary(region, problem, expression)]:
+        if part.patches is None:
+            found = _by_points(search, part, settings)
+        else:
+            found = _by_patches(search, part.patches, settings, -np.inf if best is None else sign * best.value)
+        if found is not None and (best is None or sign * found.value > sign * best.value):
+            best = found
+    if best is None:
+        raise InputError(
+            f"{expression.text!r} is known nowhere on {region.name}: two solutions do not agree on it, or it is not "
+            "finite; ask for a smaller tol"
+        )
+    return _refined(function, expression, best, problem, sign)
+
+
+def _boundary(region: OutputRegion, problem: Problem, expression: OutputExpression) -> list[OutputRegion]:
+    """Sides of a domain, and its first and last time, on which an extremum may lie; corners are ends of these."""
+    found: list[OutputRegion] = []
+    for one in region.regions:
+        if not isinstance(one, Domain) or expression.uses_normals:
+            continue
+        sides: list[Side] = list(one.sides.values())
+        if isinstance(one, SpaceTime):
+            sides += [one.initial, one.final]
+        found += [output_region(side, region.time, problem) for side in sides]
+    return found
+
+
+def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings, known: float) -> Extremum | None:
+    """The largest value on patches, or None where nothing there can be larger than what is known."""
+    k, rng = patches.extent, np.random.default_rng(17)
+
+    def look(patch: Array, unit: Array) -> tuple[Array, PlacedPoints]:
+        placed = patches.place(patch, unit)
+        return search.values(placed.points, placed.normals), placed
+
+    each = max(settings.scan // patches.count, 8**k if k else 1)
+    side = max(2, int(np.ceil(each ** (1 / k)))) if k else 1
+    grid = combinations([np.linspace(0.0, 1.0, side)] * k) if k else np.zeros((1, 0))
+    patch, unit = np.repeat(np.arange(patches.count), len(grid)), np.tile(grid, (patches.count, 1))
+    values, placed = look(patch, unit)
+    chosen = _separate(values, placed.points, settings.candidates)
+    if not len(chosen) or not np.isfinite(values[chosen[0]]):
+        return None
+    patch, centre, best = patch[chosen], unit[chosen], values[chosen]
+    half = np.full(len(chosen), 1.5 / side)
+    for _ in range(ZOOMS if k else 0):
+        offsets = rng.uniform(-1, 1, (len(patch), ZOOM_POINTS, k))
+        trial = np.clip(centre[:, None] + half[:, None, None] * offsets, 0.0, 1.0)
+        found = look(np.repeat(patch, ZOOM_POINTS), trial.reshape(-1, k))[0].reshape(len(patch), ZOOM_POINTS)
+        at = found.argmax(axis=1)
+        rows = np.arange(len(patch))
+        better = found[rows, at] > best
+        moved = np.abs(trial[rows, at] - centre).max(axis=1) > 0.7 * half
+        centre[better], best[better] = trial[rows, at][better], found[rows, at][better]
+        half = np.where(better & moved, half, SHRINK * half)
+        # as boxes shrink, only what may still become the largest is followed; a flat top is found when values are equal
+        spread = np.where(np.isfinite(found), best[:, None] - found, 0.0).max(axis=1)
+        kept = best + 2 * spread >= max(best.max(), known)
+        if not kept.any():
+            return None
+        flat = spread[kept].max() <= FLAT_TOP * max(abs(best.max()), search.scale)
+        patch, centre, best, half = patch[kept], centre[kept], best[kept], half[kept]
+        if flat or half.max() <= SMALLEST:
+            break
+    winner = int(best.argmax())
+    values, placed = look(patch[[winner]], centre[[winner]])
+    normal = None if placed.normals is None else placed.normals[0]
+    return Extremum(float(search.sign * values[0]), placed.points[0], normal)
+
+
+def _by_points(search: Search, part: OutputRegion, settings: OutputSettings) -> Extremum | None:
+    """Solids and their surfaces: points of the region in ever smaller boxes."""
+    best: Extremum | None = None
+    for region in part.regions:
+        assert isinstance(region, (Domain, Side))
+
+        def look(points: Array, region: Domain | Side = region) -> tuple[Array, Array | None]:
+            normals = region.normals(points) if part.sided and isinstance(region, Side) else None
+            if normals is not None and part.time is not None:
+                normals = np.insert(normals, 0, 0.0, axis=1)
+            return search.values(part.timed(points), normals), normals
+
+        points = region.sample(1 if region.is_point else settings.scan, rng=17)
+        values, _ = look(points)
+        lengths = np.ptp(points, axis=0) + 1e-300
+        for start in _separate(values, points, 4):
+            centre, top, half = points[start], values[start], 0.1
+            while half > SMALLEST and np.isfinite(top):
+                box = np.stack([centre - half * lengths, centre + half * lengths], axis=1)
+                near = region.within(box, ZOOM_POINTS, rng=int(1 / half) % 1000)
+                found = look(near)[0] if len(near) else np.array([-np.inf])
+                at = int(found.argmax())
+                if found[at] > top:
+                    moved = float((np.abs(near[at] - centre) / lengths).max()) > 0.7 * half
+                    centre, top = near[at], found[at]
+                    half = half if moved else SHRINK * half
+                else:
+                    half *= SHRINK
+            if np.isfinite(top) and (best is None or top > search.sign * best.value):
+                normals = look(centre[None, :])[1]
+                normal = None if normals is None else normals[0]
+                best = Extremum(float(search.sign * top), part.timed(centre[None, :])[0], normal)
+    return best
+
+
+def _separate(values: Array, points: Array, count: int) -> Array:
+    """Indices of the largest values at points (M, n) that lie apart from each other."""
+    order = np.argsort(-values, kind="stable")
+    lengths = np.ptp(points, axis=0) + 1e-300
+    chosen: list[int] = []
+    for k in order[: 50 * count]:
+        near = any((np.abs(points[k] - points[j]) < 0.05 * lengths).all() for j in chosen)
+        if not near:
+            chosen.append(int(k))
+        if len(chosen) == count:
+            break
+    return np.array(chosen, dtype=int)
+
+
+def _refined(
+    function: SolvedFunction, expression: OutputExpression, found: Extremum, problem: Problem, sign: float
+) -> Extremum:
+    """By Newton's method on the gradient, where the point is inside and the expression is smooth there."""
+    domain = problem.domain
+    size = float(np.diff(domain.bounds, axis=1).max())
+    if found.normal is not None or expression.anchors or expression.expression.kinked:
+        return found
+    if domain.level(found.point[None, :])[0] > -1e-6 * size:
+        return found
+    slopes, bends = derivative_expressions(expression)
+    point = found.point
+    for _ in range(NEWTON_STEPS):
+        gradient = np.array([float(one.values(function, point[None, :])[0]) for one in slopes])
+        hessian = np.array([[float(one.values(function, point[None, :])[0]) for one in row] for row in bends])
+        if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
+            return found
+        try:
+            step = np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError:
+            return found
+        if not (np.abs(step) < 1e-3 * size).all():
+            return found
+        point = point - step
+        if (np.abs(step) <= 1e-15 * size).all():
+            break
+    if not domain.contains(point[None, :])[0]:
+        return found
+    value = float(expression.values(function, point[None, :])[0])
+    near = abs(value - found.value) <= 1e-6 * abs(found.value) + 1e-300
+    return Extremum(value, point, None) if near and sign * (value - found.value) >= -1e-12 * abs(value) else found
+
+
+def derivative_expressions(
+    expression: OutputExpression,
+) -> tuple[list[OutputExpression], list[list[OutputExpression]]]:
+    """First and second derivatives of an expression by the coordinates, as expressions of the fields."""
+    words = expression.vocabulary
+    first = [_derived(expression, expression.expression.source.diff(symbol)) for symbol in words.symbols]
+    second = [[_derived(expression, one.expression.source.diff(symbol)) for symbol in words.symbols] for one in first]
+    return first, second
+
+
+def _derived(expression: OutputExpression, source: object) -> OutputExpression:
+    compiled: Expression = compile_expression(source, expression.vocabulary)
+    return OutputExpression(expression.text, compiled, expression.anchors, expression.vocabulary, expression.fields)

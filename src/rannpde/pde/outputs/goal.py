@@ -1,0 +1,119 @@
+"""Solving until outputs are as accurate as wanted.
+
+Solves of ever smaller tolerance follow each other. The outputs of each are compared with those of the one before, so
+that a bound is that of the coarser of the two, and the loop ends when every output is within its tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rannpde.errors import InputError, positive_number, require, suggestion
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.outputs.companion import FAILED
+from rannpde.pde.outputs.comparison import SolutionPair
+from rannpde.pde.outputs.evaluate import stated_output
+from rannpde.pde.outputs.quantity import Quantity
+from rannpde.pde.outputs.settings import OutputSettings
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import Solution
+
+Solver = Callable[[Problem, float, np.random.Generator, Monitor], Solution]
+LARGEST_TOLERANCE = 1e-3
+"""Of the fields in the first solve: a coarser one tells little about what is needed."""
+
+
+def goal_tolerances(given: Mapping[str, Any], problem: Problem) -> dict[str, float]:
+    """Output → relative error wanted, refused unless these are outputs of the problem."""
+    require(bool(given), "tol", given, "a number, or name of an output → number")
+    for name in given:
+        if name not in problem.outputs:
+            known = suggestion(str(name), problem.outputs) if problem.outputs else "the problem states no outputs"
+            raise InputError(f"tol names {name!r}, which is no output of the problem; {known}")
+    found = {name: positive_number(f"tol[{name!r}]", value) for name, value in given.items()}
+    for name, value in found.items():
+        require(value < 1, f"tol[{name!r}]", value, "below 1")
+    return found
+
+
+@dataclass(frozen=True)
+class GoalVerdict:
+    """How far outputs are from what is wanted: the largest bound over its tolerance, and which output has it."""
+
+    excess: float
+    name: str
+    quantity: Quantity
+
+
+def solve_for_outputs(
+    problem: Problem,
+    tolerances: Mapping[str, float],
+    solver: Solver,
+    rng: np.random.Generator,
+    monitor: Monitor,
+    smallest: float,
+    settings: OutputSettings | None = None,
+) -> Solution:
+    """Solve until every named output has a bound below its tolerance times its size, or nothing more can be gained."""
+    settings = settings or OutputSettings()
+    least, most = settings.step
+    tol = max(min(LARGEST_TOLERANCE, *tolerances.values()), smallest)
+    before: Solution | None = None
+    best: tuple[GoalVerdict, Solution] | None = None
+    for _ in range(settings.rounds):
+        now = solver(problem, tol, rng, monitor.rest())
+        next_tol = most * tol
+        if before is not None and now.status not in FAILED:
+            found = replace(now, second=replace(before, problem=now.problem))
+            verdict, outputs = _verdict(found, tolerances, settings)
+            if best is None or verdict.excess < best[0].excess:
+                best = verdict, replace(found, stored=outputs, seconds=monitor.elapsed)
+            if best[0].excess <= 1:
+                break
+            next_tol = tol * float(np.clip(0.5 / max(verdict.excess, 1e-300), least, most))
+        if monitor.exhausted or now.status.by_caller or tol <= smallest:
+            before = now if before is None else before
+            break
+        before, tol = now, max(next_tol, smallest)
+    if best is None:
+        assert before is not None
+        return before if before.status.by_caller or not before.converged else _open(before, "no second solution")
+    verdict, solution = best
+    return _judged(solution, verdict, monitor)
+
+
+def _verdict(
+    solution: Solution, tolerances: Mapping[str, float], settings: OutputSettings
+) -> tuple[GoalVerdict, dict[str, Quantity]]:
+    problem = solution.stated
+    pair = SolutionPair(solution, solution.second, settings)
+    outputs = {
+        name: stated_output(pair, output, problem.output_expressions[name]) for name, output in problem.outputs.items()
+    }
+    worst: GoalVerdict | None = None
+    for name, tol in tolerances.items():
+        excess = float(np.max(outputs[name].relative_bound)) / tol
+        if worst is None or not excess <= worst.excess:
+            worst = GoalVerdict(excess if np.isfinite(excess) else np.inf, name, outputs[name])
+    assert worst is not None
+    return worst, outputs
+
+
+def _judged(solution: Solution, verdict: GoalVerdict, monitor: Monitor) -> Solution:
+    """The status is that of the outputs, which were asked for, not that of the fields."""
+    reached = verdict.excess <= 1 and solution.status is not Status.UNDETERMINED
+    if reached:
+        stored = {name: replace(one, converged=True) for name, one in (solution.stored or {}).items()}
+        detail = "two solutions agree on the outputs to their tolerances"
+        return replace(solution, status=Status.CONVERGED, detail=detail, stored=stored)
+    told = f"{verdict.name} = {verdict.quantity}, whose bound is {verdict.excess:.1e} times what is wanted"
+    status = Status.BUDGET if monitor.exhausted else Status.STALLED
+    return replace(solution, status=status, detail=f"{status}; {told}")
+
+
+def _open(solution: Solution, reason: str) -> Solution:
+    return replace(solution, status=Status.BUDGET, detail=f"the outputs have no bounds yet: {reason}")
