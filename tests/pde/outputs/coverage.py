@@ -1,6 +1,6 @@
 """Random outputs of the randomised problems, whose true values are known: is the error within the bound?
 
-    python tests/pde/outputs/coverage.py 0 100
+python tests/pde/outputs/coverage.py 0 100
 """
 
 from __future__ import annotations
