@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from rannpde.pde.cells.method import Cells
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
+    from rannpde.pde.family.family import Family
     from rannpde.pde.functions import PointFunction
+    from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
     from rannpde.pde.inverse.estimates import Parameter
     from rannpde.pde.inverse.identified import Identified
@@ -52,9 +54,12 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.output import Output
     from rannpde.pde.problem.problem import Problem
+    from rannpde.pde.problem.ranges import Range
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
+    from rannpde.pde.spectrum.eigen import eigen
+    from rannpde.pde.spectrum.result import Mode, Spectrum
     from rannpde.pde.trefftz.method import Trefftz
     from rannpde.pde.trefftz.scattering import ScatteredWave, scatter
     from rannpde.pde.weak.method import WeakCells
@@ -94,15 +99,20 @@ _HOMES = {
     "pde.outputs.quantity": ("Quantity",),
     "pde.problem.output": ("Output",),
     "pde.problem.problem": ("Problem",),
+    "pde.problem.ranges": ("Range",),
     "pde.problem.unknown": ("Unknown", "UnknownFunction"),
+    "pde.interpolation": ("GridData", "ScatteredData"),
     "pde.inverse.design": ("Sensitivity",),
     "pde.inverse.estimates": ("Parameter",),
     "pde.inverse.identified": ("Identified",),
     "pde.ensembles": ("Ensemble",),
+    "pde.family.family": ("Family",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.monitor": ("Status", "Progress"),
+    "pde.spectrum.eigen": ("eigen",),
+    "pde.spectrum.result": ("Mode", "Spectrum"),
     "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
@@ -124,9 +134,11 @@ __all__ = [
     "Ensemble",
     "Estimate",
     "Euclidean",
+    "Family",
     "FileError",
     "FourierFeatures",
     "Gaussian",
+    "GridData",
     "HalfSpace",
     "HeavyTailed",
     "Identified",
@@ -135,6 +147,7 @@ __all__ = [
     "InputError",
     "Interval",
     "Lines",
+    "Mode",
     "Network",
     "NormalEquations",
     "On",
@@ -149,10 +162,13 @@ __all__ = [
     "Progress",
     "Quantity",
     "RandomFeatures",
+    "Range",
+    "ScatteredData",
     "ScatteredWave",
     "Sensitivity",
     "Solution",
     "SpaceTime",
+    "Spectrum",
     "StatementError",
     "Status",
     "Trefftz",
@@ -161,6 +177,7 @@ __all__ = [
     "UnknownFunction",
     "WeakCells",
     "WeightLaw",
+    "eigen",
     "ensemble",
     "fit",
     "gauss_rule",
@@ -189,4 +206,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,11 @@ from rannpde.pde.cells.time.trajectory import unpack_trajectory
 from rannpde.pde.collocation.method import CollocationHistory
 from rannpde.pde.collocation.subdomains import unpack_subdomains
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.family.combined import unpack_combined
+from rannpde.pde.family.estimate import unpack_errors
+from rannpde.pde.family.family import Family, middle_of
+from rannpde.pde.family.history import FamilyHistory
+from rannpde.pde.family.table import unpack_table
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
@@ -35,8 +40,11 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
+from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.method import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
+from rannpde.pde.unsolved import InitialGuess, UnsolvedHistory
 from rannpde.pde.weak.method import WeakHistory
 
 HISTORIES: dict[
@@ -46,7 +54,9 @@ HISTORIES: dict[
     | type[WeakHistory]
     | type[CellsHistory]
     | type[CollocationHistory]
-    | type[PathsHistory],
+    | type[PathsHistory]
+    | type[FamilyHistory]
+    | type[UnsolvedHistory],
 ] = {
     "trefftz": TrefftzHistory,
     "lines": LinesHistory,
@@ -54,11 +64,13 @@ HISTORIES: dict[
     "cells": CellsHistory,
     "collocation": CollocationHistory,
     "paths": PathsHistory,
+    "unsolved": UnsolvedHistory,
+    "family": FamilyHistory,
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble:
-    """The network, solution or ensemble in that file; FileError for anything else, with the reason.
+def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Spectrum:
+    """The network, solution, ensemble or spectrum in that file; FileError for anything else, with the reason.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
     """
@@ -71,13 +83,60 @@ def load(path: PathLike, problem: Problem | None = None) -> Network | Solution |
         if kind == "solution":
             return _solution(header, arrays, problem)
         if kind == "ensemble":
-            members = []
-            for number, own in enumerate(header["members"]):
-                prefix = f"{number}:"
-                parts = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-                members.append(_solution(own, parts, problem))
-            return Ensemble(tuple(members))
+            return Ensemble(_members(header, arrays, [problem] * len(header["members"])))
+        if kind == "family":
+            return _family(header, arrays, problem)
+        if kind == "spectrum":
+            return _spectrum(header, arrays, problem)
     raise FileError(f"{path} holds a {kind}, which this release does not know")
+
+
+def _members(
+    header: Mapping[str, Any], arrays: Mapping[str, Array], problems: Sequence[Problem | None]
+) -> tuple[Solution, ...]:
+    """The solutions that a file holds side by side."""
+    members = []
+    for number, own in enumerate(header["members"]):
+        prefix = f"{number}:"
+        parts = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        members.append(_solution(own, parts, problems[number]))
+    return tuple(members)
+
+
+def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Family:
+    """The solution for every value of parameters, from those at its nodes."""
+    if problem is None and header["problem"] is not None:
+        problem = from_table(header["problem"])
+    if problem is None:
+        raise FileError("the file holds no problem made of text; pass problem=… to load")
+    if header["fingerprint"] not in (None, problem.fingerprint) or not problem.ranges:
+        raise FileError("the family is that of another problem than the one given")
+    model = unpack_errors({name.removeprefix("errors."): a for name, a in arrays.items() if name.startswith("errors.")})
+    count, checked = len(model.grid.indices), int(header["checked"])
+    if len(header["members"]) != count + checked or model.grid.dim != len(problem.ranges):
+        raise FileError("the family has another number of solutions than of nodes")
+    nodes = model.grid.nodes if not checked else np.concatenate([model.grid.nodes, np.zeros((checked, model.grid.dim))])
+    plain: list[Problem | None] = []
+    for number, node in enumerate(nodes):  # problems made of functions are stated again at each value
+        own = {name: one.value(y) for (name, one), y in zip(problem.ranges.items(), node, strict=True)}
+        own = {**own, **header["members"][number].get("values", {})}
+        stated = header["members"][number]["problem"] is not None
+        plain.append(None if stated else problem.with_parameters(own))
+    solutions = _members(header, arrays, plain)
+    members = solutions[:count]
+    estimate = header["estimate"]
+    residuals = {key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]}
+    family = Family(
+        problem=problem, fields=tuple(map(str, header["fields"])), method=Choice(*map(str, header["method"])),
+        function=middle_of(problem.ranges, model, members), status=Status[header["status"]],
+        detail=str(header["detail"]), estimate=np.inf if estimate is None else float(estimate),
+        history=FamilyHistory.from_table(header["history"]), seconds=float(header["seconds"]), members=members,
+        checked=solutions[count:], model=model,
+        table=None if header["table"] is None else unpack_table(header["table"], arrays, problem.domain.dim, count),
+        **residuals,
+    )  # fmt: skip
+    family.report()
+    return family
 
 
 def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Solution:
@@ -109,6 +168,47 @@ def _solution(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     )
     _check(solution)
     return solution
+
+
+def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Spectrum:
+    if problem is None and header["problem"] is not None:
+        problem = from_table(header["problem"])
+    elif problem is not None and header["fingerprint"] not in (None, problem.fingerprint):
+        raise FileError("the spectrum is that of another problem than the one given")
+    values = arrays["values"]
+    bounds = floats(arrays, "bounds", (None,))
+    if values.dtype != np.complex128 or values.shape != bounds.shape or len(header["modes"]) != len(values):
+        raise FileError("the eigenvalues, bounds and modes of the file are not as many")
+    values = values.real.copy() if header["real"] else values
+    fields = tuple(map(str, header["fields"]))
+    modes = []
+    for number, parts in enumerate(header["modes"]):
+        functions = []
+        for part, about in enumerate(parts):
+            prefix = f"{number}.{part}:"
+            own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+            functions.append(_function(about, own, None))
+        imaginary = functions[1] if len(functions) > 1 else None
+        modes.append(Mode(values[number].item(), float(bounds[number]), fields, functions[0], imaginary))
+    rows = [SpectrumIteration(int(c), int(n), np.inf if e is None else float(e), float(s))
+            for c, n, e, s in header["iterations"]]  # fmt: skip
+    spectrum = Spectrum(
+        problem, fields, values, bounds, tuple(modes), str(header["wanted"]), str(header["counted"]),
+        Choice(*map(str, header["method"])), Status[header["status"]], str(header["detail"]), float(header["tol"]),
+        float(header["scale"]), tuple(rows), float(header["seconds"]),
+    )  # fmt: skip
+    for mode in modes:
+        if np.reshape(mode(np.zeros((2, mode.dim))), (2, -1)).shape[1] != len(fields):
+            raise FileError("the modes do not have the fields of the spectrum")
+    spectrum.report()
+    return spectrum
+
+
+def _polynomial(arrays: Mapping[str, Array]) -> PiecewisePolynomial:
+    edges = floats(arrays, "edges", (None,))
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise FileError("the cells of a mode are not in order")
+    return PiecewisePolynomial(edges, floats(arrays, "coefficients", (len(edges) - 1, None, None)))
 
 
 def _outputs(header: Mapping[str, Any]) -> dict[str, Quantity] | None:
@@ -161,8 +261,27 @@ def _at_values(problem: Problem, known: Mapping[str, Any]) -> Problem:
 
 
 def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> SolvedFunction:
-    known = ("evolved", "cells", "marched", "pieces", "trefftz", "points", "region")
+    known = (
+        "evolved",
+        "cells",
+        "marched",
+        "pieces",
+        "trefftz",
+        "points",
+        "region",
+        "polynomial",
+        "initial guess",
+        "combined",
+    )
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
+    if kind == "polynomial":
+        return _polynomial(arrays)
+    if kind == "initial guess":
+        if problem is None:
+            raise FileError("the file holds no problem made of text; pass problem=… to load")
+        return InitialGuess(problem)
+    if kind == "combined":
+        return unpack_combined(header, arrays, lambda part, own: _function(part, own, problem))
     if kind == "trefftz":
         return unpack_trefftz(header, arrays)
     if kind == "points":

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rannpde import __version__
-from rannpde.cli import doctor, new, reproduce, solve, theory
+from rannpde.cli import doctor, eigen, new, reproduce, solve, theory
 
 START = """\
 Three things to try:
@@ -25,7 +25,7 @@ def build() -> typer.Typer:
     """The application with every command registered."""
     app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback(invoke_without_command=True)(rannpde)
-    for commands in (new, solve, reproduce, theory, doctor):
+    for commands in (new, solve, eigen, reproduce, theory, doctor):
         commands.register(app)
     return app
 

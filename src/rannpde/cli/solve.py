@@ -18,6 +18,7 @@ from rannpde.cli.answered import answered
 if TYPE_CHECKING:
     from rannpde.pde.monitor import Progress
     from rannpde.pde.solution import Solution
+    from rannpde.pde.spectrum.result import Spectrum
 
 NOT_WRITTEN, NOT_CONVERGED = 1, 3
 """Exit codes beside 2, which wrong input has."""
@@ -88,12 +89,12 @@ def solve_file(
         given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))
         settings |= settings_from({key: value for key, value in given.items() if value is not None})
         folder = prepare_folder(out)
-        with _shown(console, quiet) as progress, warnings.catch_warnings():
+        with progress_line(console, quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
             solution = solve(problem, progress=progress, **settings)
     asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
     command = shlex.join(["rannpde", "solve", str(file), *(str(part) for pair in asked.items() for part in pair)])
-    written = _write(solution, folder / file.stem, console, command)
+    written = write_parts(solution, folder / file.stem, console, command)
     if not quiet:
         typer.echo(solution.report())
         typer.echo(f"written: {', '.join(map(str, written))}")
@@ -105,7 +106,7 @@ def solve_file(
 
 
 @contextmanager
-def _shown(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+def progress_line(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     """A live line on a terminal, a plain line per iteration elsewhere."""
     if quiet:
         yield None
@@ -123,7 +124,7 @@ def _shown(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None]
         yield plain
 
 
-def _write(solution: Solution, stem: Path, console: Console, command: str) -> list[Path]:
+def write_parts(solution: Solution | Spectrum, stem: Path, console: Console, command: str) -> list[Path]:
     """The solution, its report, picture and page; what cannot be written where it belongs loses nothing else."""
     from rannpde.io import write_whole
 

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular, svd
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import FLOAT_BYTES, factorising
 from rannpde.errors import InputError, reject, require
 from rannpde.fitting.path import LinearFit, PenaltyPath, check_penalty, relative_error
 
@@ -174,17 +175,19 @@ class Factor:
     @classmethod
     def of(cls, jacobian: Array, right: Array) -> Factor:
         """Factorise J (M, N) and the right-hand side (M,)."""
-        columns = jacobian.shape[1]
+        rows, columns = jacobian.shape
         norms = _column_norms(jacobian)
-        stacked = np.empty((len(jacobian), columns + 1), order="F")
-        np.divide(jacobian, norms, out=stacked[:, :columns])
-        stacked[:, columns] = right
-        factor = triangular_factor(stacked)
+        with factorising("qr", 2.0 * rows * columns**2, FLOAT_BYTES * rows * columns):
+            stacked = np.empty((rows, columns + 1), order="F")
+            np.divide(jacobian, norms, out=stacked[:, :columns])
+            stacked[:, columns] = right
+            factor = triangular_factor(stacked)
         return cls(factor[:columns, :columns], factor[:columns, columns], norms)
 
     def solve(self, cutoff: float) -> SolvedRows:
         """The least-squares solution of least norm, dropping directions below cutoff × the largest pivot."""
-        rotation, factor, order = qr(self.triangle, mode="economic", pivoting=True, check_finite=False)
+        with factorising("pivoted qr", 2.0 * len(self.norms) ** 3, 3 * FLOAT_BYTES * len(self.norms) ** 2):
+            rotation, factor, order = qr(self.triangle, mode="economic", pivoting=True, check_finite=False)
         rank, condition = _kept(np.abs(factor.diagonal()), cutoff)
         solution = np.zeros(len(self.norms))
         if rank:

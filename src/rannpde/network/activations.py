@@ -22,6 +22,7 @@ from scipy.optimize import minimize_scalar
 
 from rannpde.arrays import Array
 from rannpde.errors import choose, require
+from rannpde.network.profiles import ACTIVATION_PROFILES
 
 
 @dataclass(frozen=True)
@@ -95,73 +96,6 @@ class Activation:
         return None if self.bounded_from > 0 else self.smoothness
 
 
-# ------------------------------------------------------------------------------------- values and derivatives
-
-
-@cache
-def _eulerian(n: int) -> tuple[float, ...]:
-    """(-1)^k A(n, k) for k = 0, …, n - 1: row n ≥ 1 of the Eulerian triangle with alternating signs."""
-    row = [1]
-    for m in range(2, n + 1):
-        row = [(k + 1) * (row[k] if k < m - 1 else 0) + (m - k) * (row[k - 1] if k else 0) for k in range(m)]
-    return tuple(float((-1) ** k * a) for k, a in enumerate(row))
-
-
-def _sigmoid(z: Array, order: int) -> Array:
-    small = np.exp(-np.abs(z))
-    large = 1.0 / (1.0 + small)
-    small = small * large
-    p = np.where(z >= 0, large, small)
-    if order == 0:
-        return p
-    q = np.where(z >= 0, small, large)
-    *rest, last = _eulerian(order)
-    total: Array = np.full_like(p, last)
-    power = np.ones_like(p)
-    for coefficient in reversed(rest):  # Horner in p, with one more factor q for each step down
-        power = power * q
-        total = total * p + coefficient * power
-    total *= p * q
-    return total
-
-
-def _tanh(z: Array, order: int) -> Array:
-    return np.tanh(z) if order == 0 else 2.0 ** (order + 1) * _sigmoid(2.0 * z, order)
-
-
-def _softplus(z: Array, order: int) -> Array:
-    return np.logaddexp(0.0, z) if order == 0 else _sigmoid(z, order - 1)
-
-
-def _swish(z: Array, order: int) -> Array:
-    return z * _sigmoid(z, order) + (order * _sigmoid(z, order - 1) if order else 0.0)
-
-
-def _cos(z: Array, order: int) -> Array:
-    value = np.cos(z) if order % 2 == 0 else np.sin(z)
-    return -value if order % 4 in (1, 2) else value
-
-
-def _sin(z: Array, order: int) -> Array:
-    return _cos(z, order + 3)
-
-
-def _gaussian(z: Array, order: int) -> Array:
-    # exp(-z²/2): σ^(j+1) = -z σ^(j) - j σ^(j-1), the recurrence of the Hermite functions
-    previous, value = np.zeros_like(z), np.exp(-0.5 * z * z)
-    for j in range(order):
-        previous, value = value, -z * value - j * previous
-    return value
-
-
-def _relu(z: Array, order: int) -> Array:
-    return np.maximum(z, 0.0) if order == 0 else np.heaviside(z, 0.5)
-
-
-def _hard_tanh(z: Array, order: int) -> Array:
-    return np.clip(z, -1.0, 1.0) if order == 0 else np.where(np.abs(z) == 1.0, 0.5, (np.abs(z) < 1.0).astype(float))
-
-
 # ------------------------------------------------------------------------------------------------- sup-norms
 
 
@@ -212,15 +146,15 @@ _RELU_HAT = FourierTransform(lambda zeta: -1.0 / np.square(zeta) + 0j, (), pole=
 # hard tanh is the integral of the indicator of [-1, 1], whose transform is 2 sin ζ / ζ
 _HARD_TANH_HAT = FourierTransform(lambda zeta: -2j * np.sin(zeta) / np.square(zeta), (), pole=1)
 
-tanh = Activation("tanh", _tanh, _TANH_HAT, limits=(1.0,))
-sigmoid = Activation("sigmoid", _sigmoid, _SIGMOID_HAT, limits=(1.0,))
-cos = Activation("cos", _cos, _COS_HAT)
-sin = Activation("sin", _sin, _SIN_HAT)
-gaussian = Activation("gaussian", _gaussian, _GAUSSIAN_HAT)
-softplus = Activation("softplus", _softplus, _SOFTPLUS_HAT, bounded_from=1, limits=(inf, 1.0))
-swish = Activation("swish", _swish, _SWISH_HAT, bounded_from=1, limits=(inf, 1.0))
-relu = Activation("relu", _relu, _RELU_HAT, bounded_from=1, smoothness=0, limits=(inf, 1.0))
-hard_tanh = Activation("hard_tanh", _hard_tanh, _HARD_TANH_HAT, smoothness=0, limits=(1.0,))
+tanh = Activation("tanh", ACTIVATION_PROFILES["tanh"], _TANH_HAT, limits=(1.0,))
+sigmoid = Activation("sigmoid", ACTIVATION_PROFILES["sigmoid"], _SIGMOID_HAT, limits=(1.0,))
+cos = Activation("cos", ACTIVATION_PROFILES["cos"], _COS_HAT)
+sin = Activation("sin", ACTIVATION_PROFILES["sin"], _SIN_HAT)
+gaussian = Activation("gaussian", ACTIVATION_PROFILES["gaussian"], _GAUSSIAN_HAT)
+softplus = Activation("softplus", ACTIVATION_PROFILES["softplus"], _SOFTPLUS_HAT, bounded_from=1, limits=(inf, 1.0))
+swish = Activation("swish", ACTIVATION_PROFILES["swish"], _SWISH_HAT, bounded_from=1, limits=(inf, 1.0))
+relu = Activation("relu", ACTIVATION_PROFILES["relu"], _RELU_HAT, bounded_from=1, smoothness=0, limits=(inf, 1.0))
+hard_tanh = Activation("hard_tanh", ACTIVATION_PROFILES["hard_tanh"], _HARD_TANH_HAT, smoothness=0, limits=(1.0,))
 
 ACTIVATIONS: dict[str, Activation] = {
     a.name: a for a in (tanh, sigmoid, cos, sin, gaussian, softplus, swish, relu, hard_tanh)

@@ -148,7 +148,7 @@ class RidgeLayer(ScaledLayer):
         self._settle(dim, **{phases: width})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomFeatures(RidgeLayer):
     """Columns σ(w_j·z + b_j), the random network of Definition 1, with an optional constant column at the end.
 
@@ -170,6 +170,9 @@ class RandomFeatures(RidgeLayer):
     def __post_init__(self) -> None:
         self._settle_ridges("biases")
         object.__setattr__(self, "activation", as_activation(self.activation))
+
+    def __repr__(self) -> str:
+        return f"<RandomFeatures: {self.width} × {self.activation.name} of {self.dim} coordinates>"
 
     @classmethod
     def sample(
@@ -194,7 +197,7 @@ class RandomFeatures(RidgeLayer):
         out[:, : self.width] = self.activation(phase, order)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FourierFeatures(RidgeLayer):
     """Columns N^(-1/2) cos(w_j·z + b_j), N^(-1/2) sin(w_j·z + b_j), and 1 (appendix "Random Feature Neural Networks").
 
@@ -213,6 +216,9 @@ class FourierFeatures(RidgeLayer):
 
     def __post_init__(self) -> None:
         self._settle_ridges("phases")
+
+    def __repr__(self) -> str:
+        return f"<FourierFeatures: {self.width} × cos and sin of {self.dim} coordinates>"
 
     @classmethod
     def sample(

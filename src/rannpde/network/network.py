@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, block_rows, is_lazy, row_blocks
 from rannpde.cluster import map_rows
+from rannpde.display import html_table, short_number
 from rannpde.errors import choose, finite_array, finite_points, require
+from rannpde.io import PathLike
 from rannpde.network import storage
 from rannpde.network.activations import ACTIVATIONS
+from rannpde.network.export import as_jax, as_torch, in_numpy, plain_network, written_as_onnx
 from rannpde.network.features import FourierFeatures, RandomFeatures, multi_index
+from rannpde.network.plain import PlainFunction
+
+if TYPE_CHECKING:
+    import torch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network:
     """u(z) = Σ_j coefficients_j column_j(z). Call it, differentiate it, save it.
 
@@ -41,6 +48,17 @@ class Network:
         expected = f"of {self.features.columns} rows, one per column of the features, and at least one output"
         require(fitting, "coefficients with shape", coefficients.shape, expected)
         object.__setattr__(self, "coefficients", coefficients)
+
+    def __repr__(self) -> str:
+        """One line: features, outputs, and the error of the fit where it is one."""
+        error = self.about.get("training_error")
+        fitted = f", training error {error:.1e}" if isinstance(error, float) else ""
+        return f"<Network: {self.features!r} → {self.outputs} output{'s' * (self.outputs > 1)}{fitted}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the facts about how it came to be."""
+        facts = [("features", repr(self.features)), ("outputs", str(self.outputs))]
+        return html_table([*facts, *((key.replace("_", " "), short_number(one)) for key, one in self.about.items())])
 
     @property
     def dim(self) -> int:
@@ -76,6 +94,30 @@ class Network:
             design = self.features.ridge(points[block], sum(index), buffer[: block.stop - block.start])
             np.matmul(design, coefficients, out=values[block])
         return values
+
+    def to_numpy(self, path: PathLike | None = None) -> PlainFunction:
+        """The same function in plain NumPy, with ``derivative(points, index)``.
+
+        path : a ``.py`` file to write, which needs NumPy alone: ``from file import function``
+
+        >>> features = FourierFeatures.sample(width=3, dim=2, scale=1.0, rng=0)
+        >>> network = Network(features, np.ones(features.columns))
+        >>> bool(np.allclose(network.to_numpy()(np.eye(2)), network(np.eye(2)), rtol=1e-14))
+        True
+        """
+        return in_numpy(plain_network(self.features, self.coefficients), path)
+
+    def to_torch(self) -> torch.nn.Module:
+        """A torch.nn.Module in double precision, differentiable by autograd; needs torch."""
+        return as_torch(plain_network(self.features, self.coefficients))
+
+    def to_jax(self) -> Callable[[Any], Any]:
+        """A function of JAX for jit, grad and vmap; needs jax with 64 bits enabled."""
+        return as_jax(plain_network(self.features, self.coefficients))
+
+    def to_onnx(self, path: PathLike) -> Path:
+        """Write an ``.onnx`` file with the input ``points`` (M, n) and the output ``values``; needs onnx."""
+        return written_as_onnx(plain_network(self.features, self.coefficients), path)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the network to one file that ``rannpde.load`` reads back bit for bit."""

@@ -1,24 +1,99 @@
-"""The resources that a solve may use: time, asked inside every loop, and memory, asked before it is taken."""
+"""The resources that a solve may use: time, asked inside every loop, and memory, asked before it is taken.
+
+``watched(budget)`` makes the budget the guard of all checkpoints below. A solve ends in two stages. At its deadline the
+first checkpoint raises ``Ended``, whoever holds something usable catches it, and assembles the result; only when that
+takes too long (``GRACE``), ``Ended`` is raised once more, and the solve gives back what it has. Ctrl-C moves the
+deadline to the present moment: it goes the same way, so that it can never fall into the middle of an assignment.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
+from types import FrameType
+
+import numpy as np
+
+from rannpde.checkpoints import Cause, Ended, guarded
+
+GRACE = (0.1, 0.5)
+"""Share of the time allowed, and seconds, within which a result is assembled after the deadline: half of the overrun
+that is promised (20 % and 1 s), since what comes after it takes time too."""
+MEMORY_SHARE = 0.5
+"""Of the memory that is free, which a solve may take unless it is told another limit."""
+TIMED_FLOPS = 1e8
+"""Operations of a factorisation whose time is measured and predicted: smaller ones take milliseconds."""
+FIRST_SPEEDS = {"front": 0.6, "qr": 0.5, "pivoted qr": 0.25, "svd": 0.15, "lu": 0.6}
+"""Speeds of factorisations relative to that of a product (OpenBLAS on one core, 1,000 columns), until one is
+measured."""
+PROBE_SIZE = 384
+"""Rows of the product that is timed: a few milliseconds."""
+MEMORY_INTERVAL = 0.05
+"""Seconds between two looks at the memory that the process holds."""
+
+
+class Interrupt:
+    """Whether Ctrl-C was pressed, and when; shared by all budgets of a solve."""
+
+    def __init__(self) -> None:
+        self.pressed: float | None = None
+
+    def press(self) -> None:
+        """End the solve at its next checkpoint."""
+        self.pressed = perf_counter()
+
+
+class MeasuredSpeeds:
+    """Operations per second of the last large factorisation of each kind; of the first, from that of a product."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, float] = {}
+
+    def predicted(self, flops: float, kind: str) -> float:
+        """Seconds that so many operations will take."""
+        if kind not in self.known:
+            self.known[kind] = FIRST_SPEEDS.get(kind, 1.0) * self._product_speed()
+        return flops / self.known[kind]
+
+    def _product_speed(self) -> float:
+        """Operations per second of a product of two matrices."""
+        if "product" not in self.known:
+            matrix = np.ones((PROBE_SIZE, PROBE_SIZE))
+            begin = perf_counter()
+            matrix @ matrix
+            self.record(2.0 * PROBE_SIZE**3, "product", perf_counter() - begin)
+        return self.known["product"]
+
+    def record(self, flops: float, kind: str, seconds: float) -> None:
+        self.known[kind] = flops / max(seconds, 1e-9)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The time that a solve may take.
+    """The time and the memory that a solve may take.
 
     seconds : time allowed from the moment at which the budget was made; None for no limit
     started : that moment, in seconds of ``time.perf_counter``
+    memory : bytes allowed beyond those that the process held at that moment; None for no limit
+    held : bytes that it held then
+    interrupt, speeds : shared by the budgets of all parts of a solve
 
     >>> Budget(seconds=60.0).exhausted
     False
     """
 
     seconds: float | None = None
-    started: float = field(default_factory=perf_counter)
+    started: float = field(default_factory=lambda: perf_counter())
+    memory: float | None = None
+    held: float = field(default_factory=lambda: resident_memory() or 0.0)
+    interrupt: Interrupt = field(default_factory=Interrupt, compare=False)
+    speeds: MeasuredSpeeds = field(default_factory=MeasuredSpeeds, compare=False)
 
     @property
     def elapsed(self) -> float:
@@ -26,11 +101,156 @@ class Budget:
         return perf_counter() - self.started
 
     @property
+    def deadline(self) -> float:
+        """The moment at which it is used up; infinite where there is no limit."""
+        limit = float("inf") if self.seconds is None else self.started + self.seconds
+        return limit if self.interrupt.pressed is None else min(limit, self.interrupt.pressed)
+
+    @property
     def remaining(self) -> float:
         """Seconds that are left, never negative; infinite where there is no limit."""
-        return float("inf") if self.seconds is None else max(self.seconds - self.elapsed, 0.0)
+        return max(self.deadline - perf_counter(), 0.0)
 
     @property
     def exhausted(self) -> bool:
-        """Whether the time is used up."""
-        return self.seconds is not None and self.elapsed > self.seconds
+        """Whether the time is used up, or the caller has interrupted the solve."""
+        return perf_counter() > self.deadline
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed before the time was used up."""
+        pressed = self.interrupt.pressed
+        return pressed is not None and (self.seconds is None or pressed <= self.started + self.seconds)
+
+    @property
+    def latest(self) -> float:
+        """The moment at which a result must be assembled."""
+        share, seconds = GRACE
+        allowed = self.deadline - self.started
+        return self.deadline + share * allowed + seconds
+
+
+class Watch:
+    """A guard of checkpoints that holds a budget: it raises Ended at the deadline, and once more at the latest moment.
+
+    shortage : what was refused for want of memory, with its size; empty where nothing was
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.raised = 0
+        self.shortage = ""
+        self.looked = perf_counter()
+
+    def check(self) -> None:
+        now = perf_counter()
+        if self.raised == 0 and now > self.budget.deadline:
+            self._end()
+        if self.raised == 1 and now > self.budget.latest:
+            self._end()
+        if self.budget.memory is not None and now > self.looked + MEMORY_INTERVAL:
+            self.looked = now
+            self.reserve(0.0, "the present iteration")
+
+    def reserve(self, size: float, what: str) -> None:
+        memory = self.budget.memory
+        if memory is None or self.shortage:
+            return
+        taken = max((resident_memory() or 0.0) - self.budget.held, 0.0)
+        if taken + size > memory:
+            self.shortage = (
+                f"{what} would take the memory from {readable(taken)} to {readable(taken + size)}, more than the "
+                f"{readable(memory)} allowed"
+                if size
+                else f"{what} takes {readable(taken)}, more than the {readable(memory)} allowed"
+            )
+            self._end()
+
+    def begin(self, flops: float, kind: str) -> None:
+        if flops < TIMED_FLOPS or self.raised > 1:
+            return
+        predicted = self.budget.speeds.predicted(flops, kind)
+        limit = self.budget.deadline if self.raised == 0 else self.budget.latest
+        share, seconds = GRACE
+        if perf_counter() + predicted > limit + share * (limit - self.budget.started) + seconds:
+            self._end()
+
+    def affordable(self, share: float, kind: str) -> float:
+        if self.budget.seconds is None:
+            return float("inf")
+        return share * self.budget.remaining / self.budget.speeds.predicted(1.0, kind)
+
+    def finish(self, flops: float, kind: str, seconds: float) -> None:
+        if flops >= TIMED_FLOPS:
+            self.budget.speeds.record(flops, kind, seconds)
+
+    @property
+    def cause(self) -> Cause:
+        """Why the computation has to end."""
+        if self.shortage:
+            return Cause.MEMORY
+        return Cause.INTERRUPT if self.budget.interrupted else Cause.TIME
+
+    def _end(self) -> None:
+        self.raised += 1
+        raise Ended(self.cause, self.shortage)
+
+
+@contextmanager
+def watched(budget: Budget) -> Iterator[Watch]:
+    """Within the block, checkpoints hold the budget, and Ctrl-C ends the solve at the next of them.
+
+    A second Ctrl-C raises KeyboardInterrupt at once. The handler of the signal is changed only in the main thread and
+    only where it is Python's own.
+    """
+    watch = Watch(budget)
+    own = threading.current_thread() is threading.main_thread()
+    replaced = own and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if budget.interrupt.pressed is not None:
+            raise KeyboardInterrupt
+        budget.interrupt.press()
+
+    if replaced:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        with guarded(watch):
+            yield watch
+    finally:
+        if replaced:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def resident_memory() -> float | None:
+    """Bytes that this process holds in memory; None where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def default_memory() -> float | None:
+    """Half of the bytes that are free; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+    try:  # a container may have less
+        folder = Path("/sys/fs/cgroup")
+        limit, used = (float((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        free = min(free, max(limit - used, 0.0))
+    except (OSError, ValueError):
+        pass
+    return MEMORY_SHARE * free
+
+
+def readable(size: float) -> str:
+    """A number of bytes as a person says it.
+
+    >>> readable(2.5e9), readable(3e6)
+    ('2.5 GB', '3 MB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

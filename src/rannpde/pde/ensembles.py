@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
     """Solutions from independent realisations. Calling it gives the mean, ``spread`` the standard deviation over them.
 
@@ -31,17 +30,31 @@ class Ensemble:
     def __post_init__(self) -> None:
         require(len(self.members) >= 2, "members", len(self.members), "two solutions or more")
 
-    def __call__(self, points: Array) -> Array:
-        """Mean over the members: (M,) for a single field, (M, fields) otherwise."""
-        return self.derivative(points, None)
+    def __repr__(self) -> str:
+        """One line: how many members, and what the first of them says."""
+        agreed = sum(member.converged for member in self.members)
+        first = self.members[0]
+        return (
+            f"<Ensemble of {len(self.members)} solutions of {first.title}, {agreed} converged, by {first.method.name}>"
+        )
 
-    def spread(self, points: Array) -> Array:
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the members, and the picture of mean and spread."""
+        from rannpde.plotting.notebook import ensemble_html
+
+        return ensemble_html(self)
+
+    def __call__(self, *points: Any, **coordinates: Any) -> Array:
+        """Mean over the members, called as solutions are: (M,) for a single field, (M, fields) otherwise."""
+        return np.mean([member(*points, **coordinates) for member in self.members], axis=0)
+
+    def spread(self, *points: Any, **coordinates: Any) -> Array:
         """Standard deviation over the members, of the same shape."""
-        return np.std([member(points) for member in self.members], axis=0, ddof=1)
+        return np.std([member(*points, **coordinates) for member in self.members], axis=0, ddof=1)
 
-    def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
+    def derivative(self, first: Any, /, *rest: Any, **named: Any) -> Array:
         """Mean of a derivative over the members."""
-        return np.mean([member.derivative(points, derivative) for member in self.members], axis=0)
+        return np.mean([member.derivative(first, *rest, **named) for member in self.members], axis=0)
 
     def errors(self) -> dict[str, list[float]]:
         """Field → relative L² error of every member, where an exact solution is known."""

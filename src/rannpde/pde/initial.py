@@ -9,6 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.boundary.sides import FlatSide
 from rannpde.grammar import StatementError
 from rannpde.pde.problem.evolution import Component
@@ -46,6 +47,7 @@ def integrated(problem: Problem) -> Integrated | None:
     used = [0]
 
     def rate(time: float, state: Array) -> Array:
+        checkpoint()
         used[0] += 1
         if used[0] > EVALUATIONS:
             raise _TooLong

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import isfinite
+from time import perf_counter
+from typing import Any
 
+from rannpde.checkpoints import Cause, Ended
 from rannpde.pde.budget import Budget
 
 
@@ -23,6 +26,7 @@ class Status(Enum):
     INTEGRATOR = "the integrator could not go on"
     BLOW_UP = "the solution grew beyond all bounds"
     BUDGET = "the time allowed was used up"
+    MEMORY = "the memory allowed was used up"
     INTERRUPTED = "interrupted"
 
     @property
@@ -31,8 +35,8 @@ class Status(Enum):
 
     @property
     def by_caller(self) -> bool:
-        """Whether the clock or the keyboard, not the problem, ended it."""
-        return self in (Status.BUDGET, Status.INTERRUPTED)
+        """Whether a limit or the keyboard, not the problem, ended it."""
+        return self in (Status.BUDGET, Status.MEMORY, Status.INTERRUPTED)
 
     def __str__(self) -> str:
         return self.value
@@ -40,7 +44,10 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solve is: iteration and step (from 1), time reached, number of features, present estimate, seconds."""
+    """Where a solve is: iteration and step (from 1), time reached, size of the basis, present estimate, seconds.
+
+    width : how many features, or what ``counted`` names instead, such as cells
+    """
 
     number: int
     step: int
@@ -48,14 +55,29 @@ class Progress:
     time: float | None = None
     width: int | None = None
     estimate: float | None = None
+    counted: str = "features"
 
     def __str__(self) -> str:
         parts = [f"iteration {self.number}"]
-        parts += [f"{self.width} features"] if self.width is not None else []
+        parts += [f"{self.width} {self.counted}"] if self.width is not None else []
         parts.append(f"step {self.step}")
         parts += [f"t = {self.time:.4g}"] if self.time is not None else []
         parts += [f"estimate {self.estimate:.1e}"] if self.estimate is not None else []
         return ", ".join([*parts, f"{self.seconds:.1f} s"])
+
+
+class Kept:
+    """How to make the best solution so far from a status and a reason; None while there is nothing."""
+
+    def __init__(self) -> None:
+        self.make: Callable[[Status, str], Any] | None = None
+
+
+def status_of(stop: KeyboardInterrupt) -> tuple[Status, str]:
+    """The status that an interrupt gives to a solve, and a sentence where that needs one."""
+    if not isinstance(stop, Ended) or stop.cause is Cause.INTERRUPT:
+        return Status.INTERRUPTED, ""
+    return (Status.MEMORY, stop.detail) if stop.cause is Cause.MEMORY else (Status.BUDGET, "")
 
 
 @dataclass(frozen=True)
@@ -64,10 +86,12 @@ class Monitor:
 
     progress : called with a Progress after every step
     budget : the time that the solve may take
+    kept : how to make the best solution so far
     """
 
     progress: Callable[[Progress], None] | None = None
     budget: Budget = field(default_factory=Budget)
+    kept: Kept = field(default_factory=Kept, compare=False)
 
     @property
     def elapsed(self) -> float:
@@ -76,13 +100,33 @@ class Monitor:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is used up."""
+        """Whether the budget is used up, or the caller has interrupted the solve."""
         return self.budget.exhausted
+
+    @property
+    def ending(self) -> Status:
+        """The status of a solve that ends because the budget is used up."""
+        return Status.INTERRUPTED if self.budget.interrupted else Status.BUDGET
+
+    def keep(self, make: Callable[[Status, str], Any]) -> None:
+        """Remember how to make the best solution so far, with the status and the reason of an untimely end.
+
+        The one place that guards a solve (``pde/selection.py``) makes it where a limit or Ctrl-C ends the solve.
+        """
+        self.kept.make = make
+
+    def within(self, share: float) -> Monitor:
+        """A monitor that runs with this one, for a share of the time that is left."""
+        budget = self.budget
+        if budget.seconds is None:
+            return self
+        return replace(self, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
 
     def rest(self) -> Monitor:
         """A monitor for a solve within this one, with the time that is left, but at least a tenth of a second."""
-        limited = self.budget.seconds is not None
-        return Monitor(self.progress, Budget(max(self.budget.remaining, 0.1) if limited else None))
+        budget = self.budget
+        left = None if budget.seconds is None else max(budget.remaining, 0.1)
+        return replace(self, budget=replace(budget, seconds=left, started=perf_counter()))
 
     def tell(
         self,
@@ -92,8 +136,9 @@ class Monitor:
         time: float | None = None,
         width: int | None = None,
         estimate: float | None = None,
+        counted: str = "features",
     ) -> None:
         """Report progress to the caller; an estimate that is not finite is left out."""
         if self.progress is not None:
             known = float(estimate) if estimate is not None and isfinite(estimate) else None
-            self.progress(Progress(number, step, self.elapsed, time, width, known))
+            self.progress(Progress(number, step, self.elapsed, time, width, known, counted))

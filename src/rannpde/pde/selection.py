@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from rannpde.checkpoints import Ended, guarded
 from rannpde.errors import InputError, choose, require
+from rannpde.pde.budget import watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
 from rannpde.pde.lines.method import Lines
-from rannpde.pde.monitor import Monitor
+from rannpde.pde.monitor import Kept, Monitor, Status, status_of
 from rannpde.pde.paths.method import Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.trefftz.method import Trefftz
+from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
 
 Method = Trefftz | Lines | WeakCells | Cells | Collocation | Paths
@@ -46,22 +50,68 @@ def solve_by_methods(
     """
     if method is not None:
         chosen, why = chosen_method(problem, method)
-        return chosen.solve(problem, tol, rng, monitor, why)
+        solution = guarded_solution(lambda own: chosen.solve(problem, tol, rng, own, why), monitor)
+        return solution or unsolved(problem, monitor.ending, why, monitor.elapsed)
     found: list[str] = []
     best: Solution | None = None
     for one, refusals in _fitting(problem):
         found += refusals if best is None else []
         why = "; ".join(found) or one.reason
-        solution = one.solve(problem, tol, rng, _within(monitor, one.share), why)
-        if best is None or _better(solution, best, problem):
+        solution = guarded_solution(partial(_run, one, problem, tol, rng, why), monitor.within(one.share))
+        if solution is not None and (best is None or _better(solution, best, problem)):
             best = solution
-        if solution.status not in one.hands_over or monitor.exhausted:
+        if monitor.exhausted or (solution is not None and solution.status not in one.hands_over):
             break
-        reached = f"an estimate of {solution.estimate:.1e}" if np.isfinite(solution.estimate) else "no estimate"
-        found.append(f"tried by {one.name}, which ended with {reached}: {solution.reason}")
-    assert best is not None
+        known = solution is not None and np.isfinite(solution.estimate)
+        reached = f"an estimate of {solution.estimate:.1e}" if solution is not None and known else "no estimate"
+        reason = "its share of the time was used up" if solution is None else solution.reason
+        found.append(f"tried by {one.name}, which ended with {reached}: {reason}")
     told = "; ".join(found)
+    if best is None:
+        return unsolved(problem, monitor.ending, told, monitor.elapsed)
     return best if told in best.method.why else replace(best, method=_with_why(best.method, told))
+
+
+def _run(
+    method: Method, problem: Problem, tol: float, rng: np.random.Generator, why: str, monitor: Monitor
+) -> Solution:
+    return method.solve(problem, tol, rng, monitor, why)
+
+
+def guarded_solution(run: Callable[[Monitor], Solution], monitor: Monitor) -> Solution | None:
+    """The solution of one method, or what it kept when a limit or Ctrl-C ended it; None where it had nothing yet.
+
+    This is the one place that guards a solve. Whatever a method keeps (``Monitor.keep``) is not lost at any time.
+    """
+    own = replace(monitor, kept=Kept())
+    with watched(own.budget) as watch:
+        try:
+            solution = run(own)
+        except KeyboardInterrupt as stop:
+            status, detail = status_of(stop)
+            with guarded(None):
+                kept = None if own.kept.make is None else own.kept.make(status, detail)
+            if kept is None and watch.shortage:
+                raise InputError(
+                    f"memory is too small: {watch.shortage}; allow more by memory=…, or ask for a larger tol"
+                ) from None
+            if kept is None and status is Status.INTERRUPTED:
+                raise KeyboardInterrupt from None
+            return kept
+        except (np.linalg.LinAlgError, ArithmeticError) as error:
+            with guarded(None):
+                kept = None if own.kept.make is None else own.kept.make(Status.NEWTON, f"a computation failed: {error}")
+            if kept is None:
+                raise InputError(
+                    f"a computation failed: {error}; are all coefficients and data finite and of moderate size?"
+                ) from error
+            return kept
+    if solution.status is Status.INTERRUPTED and watch.raised and not own.budget.interrupted:
+        status, detail = status_of(Ended(watch.cause, watch.shortage))  # a method that calls every end an interrupt
+        return replace(solution, status=status, detail=detail)
+    if solution.status is Status.BUDGET and own.budget.interrupted:
+        return replace(solution, status=Status.INTERRUPTED, detail="")
+    return solution
 
 
 def _better(later: Solution, earlier: Solution, problem: Problem) -> bool:
@@ -82,18 +132,14 @@ def _with_why(choice: Choice, why: str) -> Choice:
     return Choice(choice.name, choice.label, why)
 
 
-def _within(monitor: Monitor, share: float) -> Monitor:
-    """A monitor that runs with the other, for a share of the time that is left."""
-    budget = monitor.budget
-    if budget.seconds is None:
-        return monitor
-    return replace(monitor, budget=replace(budget, seconds=budget.elapsed + share * budget.remaining))
-
-
 def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
     """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
     if problem.parabolic is not None and not isinstance(method, Paths):
         return ("space is all of R^d",)
+    if problem.slits and not isinstance(method, WeakCells):
+        return ("the domain has a slit, across which the solution jumps",)
+    if problem.inequalities and not isinstance(method, Paths | WeakCells):
+        return ("a field is bounded by an inequality, which only the weak form solves",)
     return method.obstacles(problem)
 
 

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex, combinations
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains import SpaceTime
 from rannpde.domains.norms import relative_errors
-from rannpde.errors import InputError, choose, finite_points
+from rannpde.errors import InputError, reject
 from rannpde.io import PathLike
 from rannpde.network import storage
-from rannpde.network.features import multi_index
+from rannpde.network.export import as_jax, as_torch, in_numpy, written_as_onnx
+from rannpde.network.plain import PlainFunction
+from rannpde.pde.access import FieldFunction
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import to_table
+from rannpde.pde.tables import Grid, as_dataframe, as_pyvista, as_xarray, grid_arrays, named_values
 
 if TYPE_CHECKING:
+    import pandas
+    import pyvista
+    import torch
     import xarray
     from matplotlib.figure import Figure
 
     from rannpde.pde.outputs.quantity import Quantity
+
+
+ROUNDING_SHARE = 0.1
+"""Part of the estimated error that rounding in files may add."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -60,6 +70,15 @@ class SolvedFunction(Protocol):
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]: ...
 
 
+@runtime_checkable
+class RoundedFunction(Protocol):
+    """A function whose large tables may be rounded in files, up to a relative L² error."""
+
+    segments: tuple[Any, ...]
+
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]: ...
+
+
 class History(Protocol):
     """The history of the method that ran: its iterations, ranks, steps, and advice."""
 
@@ -83,7 +102,7 @@ class Choice:
         return f"{self.label} ({self.why})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Fields on a domain. Call it for values (M, fields), or (M,) for a single field.
 
@@ -144,20 +163,57 @@ class Solution:
         """The largest relative held-out residual."""
         return max(self.held_out.values(), default=np.inf)
 
-    def __call__(self, points: Array) -> Array:
-        return self.derivative(points, None)
+    def __repr__(self) -> str:
+        """One line: what was solved, by which method, how it ended, how far it is from the truth by the estimate."""
+        return f"<{type(self).__name__} {summary(self)}>"
 
-    def derivative(self, points: Array, derivative: Sequence[int] | None) -> Array:
-        """∂^α at points (M, n): (M,) for a single field, (M, fields) otherwise."""
-        points = finite_points("points", points, self.dim)
-        values = self.function.derivative(points, multi_index(derivative, self.dim))
-        return values[:, 0] if len(self.fields) == 1 else values
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, a table of residuals, and the picture."""
+        from rannpde.plotting.notebook import solution_html
+
+        return solution_html(self)
+
+    @property
+    def as_function(self) -> FieldFunction:
+        """The fields as a function of the coordinates, which all calls below go through."""
+        names = tuple(self.problem.domain.names) if self.problem is not None else ()
+        named = len(names) == self.function.dim  # a vector in R^d is one name for d coordinates
+        groups, pairs = (self.problem.groups, self.problem.complex) if self.problem is not None else ({}, False)
+        return FieldFunction.of(self.function, names if named else (), self.fields, groups, pairs)
+
+    def __call__(self, *points: Any, **coordinates: Any) -> Array:
+        """Values at points: ``solution(points)`` with rows (M, n), ``solution(0.5, 0.3)``, ``solution(t=0.5, x=x)``.
+
+        Coordinates are broadcast against each other and give values of their shape; several fields are a last axis. A
+        single argument is always points: one point as n numbers, or rows of points.
+
+        >>> import numpy as np, rannpde as rp
+        >>> problem = rp.Problem("-laplace(u) = 1", rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = 0"})
+        >>> solution = rp.solve(problem, tol=1e-4)
+        >>> solution(0.5, np.linspace(0, 1, 5)).shape, solution(x=0.5, y=0.5) == solution([0.5, 0.5])
+        ((5,), np.True_)
+        """
+        return self.as_function(*points, **coordinates)
+
+    def __getitem__(self, name: str) -> FieldFunction:
+        """One field as a function: ``solution["u"](t=0.5, x=0.3)``, ``solution["u"].derivative("u_x", points)``."""
+        return self.as_function[name]
+
+    def derivative(self, first: Any, /, *rest: Any, **named: Any) -> Array:
+        """``derivative("u_x", points)``, or by multi-index ``derivative(points, (0, 1))`` of all fields.
+
+        By name it takes points in every form that calls take. By multi-index points are rows (M, n), and the values
+        (M,) for a single field, (M, fields) otherwise.
+        """
+        return self.as_function.derivative(first, *rest, **named)
+
+    def at(self, **coordinates: float) -> FieldFunction:
+        """The solution with some coordinates fixed: ``solution.at(t=0.5)`` is a function of space."""
+        return self.as_function.at(**coordinates)
 
     def field(self, name: str, points: Array) -> Array:
         """The values (M,) of one field."""
-        choose("field", name, dict.fromkeys(self.fields))
-        values = self.function(finite_points("points", points, self.dim))
-        return values[:, self.fields.index(name)]
+        return self[name](points)
 
     # -------------------------------------------------------------------- quantities of interest (docs/answers.md)
 
@@ -267,29 +323,28 @@ class Solution:
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
-    def to_arrays(self, resolution: int = 64) -> dict[str, Array]:
-        """Coordinates (1-D arrays) and fields on a tensor grid of the bounding box, NaN outside the domain."""
-        domain = self.stated.domain
-        most = int(2 ** (24 / domain.dim))
-        if not 2 <= resolution <= most:
-            raise InputError(f"resolution is {resolution}, too fine or too coarse for {domain.dim}-D; from 2 to {most}")
-        axes = [np.linspace(lower, upper, resolution) for lower, upper in domain.bounds]
-        grid = combinations(axes)
-        values, inside = np.full((len(grid), len(self.fields)), np.nan), domain.contains(grid)
-        values[inside] = self.function(grid[inside])
-        shape = (resolution,) * domain.dim
-        arrays = dict(zip(domain.names, axes, strict=True))
-        return arrays | {name: values[:, k].reshape(shape) for k, name in enumerate(self.fields)}
+    def to_arrays(self, grid: Grid = 64) -> dict[str, Array]:
+        """Coordinates (1-D arrays) and fields on a tensor grid, NaN outside the domain.
 
-    def to_xarray(self, resolution: int = 64) -> xarray.Dataset:
-        """The same as an xarray.Dataset, where xarray is installed."""
-        try:
-            import xarray
-        except ImportError:
-            raise InputError("to_xarray needs the package xarray; install it, or use to_arrays()") from None
-        arrays = self.to_arrays(resolution)
-        names = self.stated.domain.names
-        return xarray.Dataset({n: (names, arrays[n]) for n in self.fields}, coords={n: arrays[n] for n in names})
+        grid : points along every coordinate over the bounding box; a number for each; or name → number, or points
+        """
+        axes, fields = grid_arrays(self, grid)
+        return axes | fields
+
+    def to_xarray(self, grid: Grid = 64) -> xarray.Dataset:
+        """The same as an xarray.Dataset, where xarray is installed; ``grid={"t": [0.1, 0.2], "x": 200}`` chooses."""
+        return as_xarray(self, grid)
+
+    def to_dataframe(self, grid: Grid = 64) -> pandas.DataFrame:
+        """The same as a pandas.DataFrame, a row for each point inside the domain, where pandas is installed."""
+        return as_dataframe(self, grid)
+
+    def to_pyvista(self, resolution: int = 64, time: float | None = None) -> pyvista.UnstructuredGrid:
+        """The fields on triangles or tetrahedra that follow the boundary, as a pyvista.UnstructuredGrid.
+
+        resolution : cells along the longest side; time : of a problem in time, the last unless given
+        """
+        return as_pyvista(self, resolution, time)
 
     @property
     def vector(self) -> tuple[str, ...]:
@@ -304,6 +359,9 @@ class Solution:
         timed = isinstance(problem.domain, SpaceTime)
         size = problem.domain.dim - timed
         first = self.fields[:size]
+        stated = [] if problem.complex else [one for one in problem.groups.values() if len(one) == size]
+        if stated and stated[0] == first:
+            return first
         if size < 2 or len(first) < size:
             return ()
         for term in problem.terms:
@@ -320,13 +378,35 @@ class Solution:
         """
         from rannpde.domains.export.vtk import write_vtk  # the extra loads when it is wanted
 
-        def values(points: Array) -> dict[str, Array]:
-            values_at = self.function(points)
-            named = {name: values_at[:, k] for k, name in enumerate(self.fields)}
-            vector = self.vector
-            return named | ({f"({', '.join(vector)})": values_at[:, : len(vector)]} if vector else {})
+        return write_vtk(path, self.stated.domain, partial(named_values, self), resolution, times)
 
-        return write_vtk(path, self.stated.domain, values, resolution, times)
+    def to_numpy(self, path: PathLike | None = None) -> PlainFunction:
+        """The fields in plain NumPy, as a function of points (M, n); with ``path`` also as a ``.py`` file.
+
+        Networks, cells and lines in random features can be exported, all of them sums of features; an InputError says
+        why another function cannot.
+        """
+        return in_numpy(self._plain(), path)
+
+    def to_torch(self) -> torch.nn.Module:
+        """The fields as a torch.nn.Module in double precision, differentiable by autograd; needs torch."""
+        return as_torch(self._plain())
+
+    def to_jax(self) -> Callable[[Any], Any]:
+        """The fields as a function of JAX for jit, grad and vmap; needs jax with 64 bits enabled."""
+        return as_jax(self._plain())
+
+    def to_onnx(self, path: PathLike) -> Path:
+        """The fields as an ``.onnx`` file with the input ``points`` (M, n) and the output ``values``; needs onnx."""
+        return written_as_onnx(self._plain(), path)
+
+    def _plain(self) -> PlainFunction:
+        export = getattr(self.function, "plain", None)
+        if export is None:
+            kind = type(self.function).__name__
+            reject("solution", f"a {kind}", "a sum of features", "solve with method='cells' to export it")
+        plain: PlainFunction = export(len(self.fields) == 1)
+        return plain
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.
@@ -361,14 +441,21 @@ class Solution:
 
         return animate(self, path, frames, seconds)
 
-    def save(self, path: PathLike) -> Path:
-        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
-        header, arrays = self.pack()
+    def save(self, path: PathLike, exact: bool = False) -> Path:
+        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text.
+
+        Large tables of Fourier modes are rounded to a tenth of the estimated error, which makes files many times
+        smaller; ``exact=True`` keeps every bit.
+        """
+        header, arrays = self.pack(exact)
         return storage.write(path, "solution", header, arrays)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of that file."""
-        function, arrays = self.function.pack()
+        if isinstance(self.function, RoundedFunction) and isfinite(self.estimate) and not exact:
+            function, arrays = self.function.pack(ROUNDING_SHARE * self.estimate)
+        else:
+            function, arrays = self.function.pack()
         header = {
             "fields": list(self.fields),
             "function": function,
@@ -389,3 +476,13 @@ class Solution:
 
 def _doubt(quantity: Quantity) -> str:
     return "" if quantity.converged else "  (not converged)"
+
+
+def summary(solution: Solution) -> str:
+    """One line about a solution: ``of u(t, x), 'Burgers', by lines: converged, estimated relative error 3e-09``."""
+    where = f"({', '.join(solution.problem.domain.names)})" if solution.problem is not None else ""
+    name = f", {solution.problem.name!r}" if solution.problem is not None and solution.problem.name else ""
+    fields = ", ".join(f"{field}{where}" for field in solution.fields)
+    known = f"{solution.estimate:.1e}" if isfinite(solution.estimate) else "unknown"
+    verdict = "converged" if solution.converged else f"not converged ({solution.status.name.lower()})"
+    return f"of {fields}{name}, by {solution.method.name}: {verdict}, estimated relative error {known}"

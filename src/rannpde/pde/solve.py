@@ -11,10 +11,12 @@ import numpy as np
 
 from rannpde.arrays import Rng
 from rannpde.cluster import call_all, current_client, new_topic, one_core, tell
-from rannpde.errors import InputError, choose, positive_integer, positive_number, reject, require, suggestion
-from rannpde.pde.budget import Budget
+from rannpde.domains import SpaceTime
+from rannpde.errors import InputError, choose, is_real, positive_integer, positive_number, reject, require, suggestion
+from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.ensembles import Ensemble
+from rannpde.pde.family.solver import MemberTask, solve_family
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.functions import State
 from rannpde.pde.inverse.design import Sensitivity
@@ -29,8 +31,9 @@ from rannpde.pde.outputs.goal import goal_tolerances, solve_for_outputs
 from rannpde.pde.paths.method import PATHS_TOLERANCE, Paths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.unknown import UnknownFunction, check_shared
-from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, solve_by_methods
+from rannpde.pde.selection import METHODS, WITHOUT_MODEL, Method, chosen_method, guarded_solution, solve_by_methods
 from rannpde.pde.solution import ConvergenceWarning, Solution
+from rannpde.progress import Asked, Course, bar_shown
 
 SMALLEST_TOLERANCE = 1e-13
 """With a smaller tolerance float64 and the conditioning of random features allow no further accuracy."""
@@ -43,8 +46,9 @@ def solve(
     method: Method | Identify | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Asked = None,
     at: Any = None,
+    memory: float | None = None,
 ) -> Solution:
     """Solve a problem from its equations and conditions.
 
@@ -60,9 +64,16 @@ def solve(
         ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution
-    progress : called with a ``Progress`` (iteration, step, time reached, present estimate) after every step
+    progress : True shows a bar, with the time left where it is known; False shows nothing; None, the default, shows it
+        in a notebook after two seconds. A function is called with a ``Progress`` (iteration, step, time reached,
+        present estimate) after every step
     at : in all of R^d (``rp.Euclidean``): the points, or the Box or Ball, where the solution is wanted, with intervals
         (docs/many_dimensions.md)
+    memory : bytes that the solve may take; half of what is free unless given. What would exceed it is not begun: the
+        best found before comes back, or an InputError says how much would be needed
+
+    Of a problem with ranges, parameters={"nu": rp.Range(0.01, 0.1)}, a ``Family`` comes back: the solution for every
+    value of these parameters, each to the error ``tol`` (docs/families.md).
 
     A result that did not reach the wanted error warns (ConvergenceWarning) and says so in ``report()``.
 
@@ -74,7 +85,17 @@ def solve(
     >>> solution.converged, solution.errors()["u"] < 1e-9, solution.method.name
     (True, True, 'cells')
     """
-    return _judged(_solution(problem, tol, method, seconds, rng, progress, at))
+    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+        solution = _solution(problem, tol, method, seconds, rng, listener, at, memory)
+    return _judged(solution)
+
+
+def _course(problem: Any, tol: Any, seconds: Any) -> Course:
+    """What a bar must know of the solve; arguments that are wrong are refused later."""
+    first = problem[0] if isinstance(problem, list | tuple) and problem else problem
+    domain = first.domain if isinstance(first, Problem) else None
+    times = domain.time if isinstance(domain, SpaceTime) and first.parabolic is None else None
+    return Course(times, tol if is_real(tol) and tol > 0 else 1e-8, seconds if is_real(seconds) else None)
 
 
 def _solution(
@@ -85,6 +106,7 @@ def _solution(
     rng: Rng,
     progress: Callable[[Progress], None] | None,
     at: Any = None,
+    memory: float | None = None,
 ) -> Solution:
     listed = isinstance(problem, (list, tuple)) and len(problem) > 0 and all(isinstance(p, Problem) for p in problem)
     require(
@@ -94,21 +116,33 @@ def _solution(
         "a Problem, or a list of problems that share unknowns",
     )
     problems = [problem] if isinstance(problem, Problem) else list(problem)
+    for one in problems:
+        require(not one.eigenvalue, "problem.eigenvalue", one.eigenvalue, "left out for solve", "rp.eigen finds it")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
-    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
+    limit = default_memory() if memory is None else positive_number("memory", memory)
+    allowed = None if seconds is None else positive_number("seconds", seconds)
+    monitor = Monitor(progress, Budget(allowed, memory=limit))
     if isinstance(tol, Mapping):
         return _for_outputs(problems, tol, method, _generator(rng), monitor, at)
     if tol is None:
         tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
     tol = max(positive_number("tol", tol), SMALLEST_TOLERANCE)
     require(tol < 1, "tol", tol, "below 1")
+    if any(one.ranges for one in problems):
+        require(len(problems) == 1, "problem", f"a list of {len(problems)}", "one Problem where parameters have ranges")
+        require(at is None, "at", at, "left out where parameters have ranges")
+        if isinstance(method, Identify):
+            reject("method", "identify", "a method of solution", "identify through the family: family.posterior(…)")
+        chosen_method(problems[0], method)  # one that cannot be used is refused before any work
+        return solve_family(problems[0], tol, MemberSolves(method), _generator(rng), monitor)
     if len(problems) > 1 or problems[0].unknown or isinstance(method, Identify):
         way = method if isinstance(method, Identify) else Identify(method)
-        return way.solve(problems, tol, _generator(rng), monitor)
+        with watched(replace(monitor.budget, seconds=None)):  # the time is asked between fits, and in each solve
+            return way.solve(problems, tol, _generator(rng), monitor)
     if at is not None:
-        chosen, why = chosen_method(problems[0], method)
+        chosen, _ = chosen_method(problems[0], method)
         require(isinstance(chosen, Paths), "at", at, "left out", "the solution is a function: call it at points")
-        return replace(chosen, at=at).solve(problems[0], tol, _generator(rng), monitor, why)
+        return solve_by_methods(problems[0], tol, replace(chosen, at=at), _generator(rng), monitor)
     return solve_by_methods(problems[0], tol, method, _generator(rng), monitor)
 
 
@@ -179,15 +213,60 @@ class ForwardSolver:
         self, problem: Problem, tol: float, rng: np.random.Generator, like: State | None = None, /
     ) -> Solution:
         chosen, why = chosen_method(problem, self.method, WITHOUT_MODEL)
-        rest = self.monitor.rest()
-        if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
-            return chosen.solve(problem, tol, rng, rest, why, like)
-        return chosen.solve(problem, tol, rng, rest, why)
+
+        def run(monitor: Monitor) -> Solution:
+            if isinstance(chosen, Lines) and isinstance(like, SpaceTimeSolution):
+                return chosen.solve(problem, tol, rng, monitor, why, like)
+            return chosen.solve(problem, tol, rng, monitor, why)
+
+        solution = guarded_solution(run, self.monitor.rest())
+        if solution is None:
+            raise InputError(
+                f"seconds is {self.monitor.budget.seconds}, too short to solve the problem once; allow more"
+            )
+        return solution
 
     def model(self, request: ModelRequest, /) -> ForwardModel | None:
         """The model of a solution by the method that gave it, with its settings."""
         chosen = chosen_method(request.solution.stated, self.method, WITHOUT_MODEL)[0]
         return None if isinstance(chosen, Paths) else chosen.model(request)  # no unknowns are identified in R^d
+
+
+@dataclass(frozen=True)
+class MemberSolves:
+    """Solves members of a family by a method, or by those that fit in turn; on Dask where a client is in use."""
+
+    method: Method | str | None
+
+    @property
+    def workers(self) -> int:
+        """How many members are solved at once: one for each thread of the workers."""
+        client = current_client()
+        return 1 if client is None else max(sum(client.nthreads().values()), 1)
+
+    def __call__(self, tasks: Sequence[MemberTask], /) -> list[Solution]:
+        if current_client() is None:
+            return [_family_member(task, self.method) for task in tasks]
+        return call_all(_remote_family_member, [(task, self.method) for task in tasks])
+
+
+def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
+    """Solve one member, from the discretisation of its neighbour where the method can."""
+    monitor = Monitor(None, Budget(task.seconds))
+    chosen, why = chosen_method(task.problem, method)
+    if isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution):
+        like = task.like
+        solution = guarded_solution(lambda own: chosen.solve(task.problem, task.tol, task.rng, own, why, like), monitor)
+        if solution is not None and (
+            method is not None or solution.status not in chosen.hands_over or monitor.exhausted
+        ):
+            return solution
+    return solve_by_methods(task.problem, task.tol, method, task.rng, monitor)
+
+
+def _remote_family_member(task: MemberTask, method: Method | str | None) -> Solution:
+    with one_core():
+        return _family_member(task, method)
 
 
 def _judged(solution: Solution) -> Solution:
@@ -233,7 +312,7 @@ def ensemble(
     method: Method | str | None = None,
     seconds: float | None = None,
     rng: Rng = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Asked = None,
 ) -> Ensemble:
     """Return solutions from ``count`` ≥ 2 independent realisations of the features, with mean and spread.
 
@@ -246,13 +325,16 @@ def ensemble(
     (5,)
     """
     require(positive_integer("count", count) >= 2, "count", count, "2 or more")
+    if isinstance(problem, Problem) and problem.ranges:
+        reject("parameters", sorted(problem.ranges), "numbers in an ensemble", "solve(problem) gives the family")
     seeds = _generator(rng).spawn(count)
     settings: dict[str, Any] = {"tol": tol, "method": method, "seconds": seconds}
     if current_client() is None:
         return Ensemble(tuple(solve(problem, rng=seed, progress=progress, **settings) for seed in seeds))
-    topic = new_topic() if progress is not None else ""
-    listen = None if progress is None else lambda facts: progress(Progress(*facts))
-    solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
+    with bar_shown(progress, _course(problem, tol, seconds)) as listener:
+        topic = new_topic() if listener is not None else ""
+        listen = None if listener is None else lambda facts: listener(Progress(*facts))
+        solutions = call_all(_member, [(problem, seed, topic, settings) for seed in seeds], topic, listen)
     return Ensemble(tuple(map(_judged, solutions)))
 
 
@@ -269,13 +351,14 @@ def settings_from(table: Mapping[str, Any]) -> dict[str, Any]:
     >>> settings_from({"tol": 1e-6, "method": "collocation", "width": 400})["method"].width
     400
     """
-    shared = ("tol", "seconds", "rng", "at")
+    shared = ("tol", "seconds", "rng", "at", "memory")
     arguments = {key: table[key] for key in shared if key in table}
     wanted = arguments.get("tol", 0.5)
     for key, value in (wanted if isinstance(wanted, Mapping) else {"tol": wanted}).items():  # of outputs, or of fields
         require(positive_number(key, value) < 1, key, value, "below 1")
-    if "seconds" in arguments:
-        positive_number("seconds", arguments["seconds"])
+    for key in ("seconds", "memory"):
+        if key in arguments:
+            positive_number(key, arguments[key])
     if "rng" in arguments:
         whole = isinstance(arguments["rng"], int) and not isinstance(arguments["rng"], bool) and arguments["rng"] >= 0
         require(whole, "rng", arguments["rng"], "a whole number ≥ 0")

@@ -171,7 +171,7 @@ def _found(solution: Solution) -> str:
         ]
         parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
         parts.append(_listed(solution.notes))
-    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.parameters.items()]
+    given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.numbers.items()]
     if given:
         parts.append(_table(("parameter", "value"), given))
     names = dict.fromkeys([*solution.losses, *solution.held_out])

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import rannpde as rp
+from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.families import AngleFamily, ExponentialFamily, MultipoleFamily, SourceFamily
 from rannpde.pde.trefftz.operator import canonical_form, linear_equations, symbol_at
 from rannpde.pde.trefftz.particular import FourierPart, PolynomialPart, particular
-from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel, potential_model
+from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel, potential_model
+from rannpde.pde.trefftz.solid import SolidFamily
 
 PLANE = {
     "laplace": {(2, 0): 1.0, (0, 2): 1.0},
@@ -85,15 +87,69 @@ def test_potentials_satisfy_their_system(name):
     assert isinstance(model, PotentialModel)
     assert model.system == name
     points = np.random.default_rng(0).uniform(-0.3, 0.3, (6, 2))
-    for base in families(PLANE["laplace"], 2):
-        family = PotentialFamily(base, model)
+    for family in systems(model):
         for equation in read:
             terms = [
                 value * family.values(points, index)[:, problem.fields.index(field)]
                 for field, symbol in equation.symbols.items()
                 for index, value in symbol.items()
             ]
-            assert (np.abs(sum(terms)) <= 1e-12 * np.abs(terms).sum(axis=0).max()).all()
+            assert (np.abs(sum(terms)) <= 1e-12 * np.abs(terms).sum(axis=0).max()).all(), type(family).__name__
+
+
+def analytic():
+    form = canonical_form(PLANE["laplace"], np.full(2, 0.1))
+    outline = np.random.default_rng(5).uniform(-1, 1, (60, 2)) * [1.0, 0.3]
+    return [
+        PolynomialFamily.orthonormal(form, np.array([0.05, -0.1]), 0.8, 9, outline),
+        LaurentFamily(form, np.array([0.9, 0.8]), 0.2, 4),
+        PoleFamily(form, np.array([[1.0, 0.7], [-1.0, 0.5]]), np.array([0.5, 0.3])),
+        LogarithmFamily(form, np.array([[0.9, 0.8], [-1.2, 0.3]]), np.array([0.5, 0.3])),
+    ]
+
+
+def systems(model):
+    angles = [one for one in families(PLANE["laplace"], 2) if isinstance(one, AngleFamily)]
+    plain = [PotentialFamily(one, model) for one in [*angles, analytic()[-1]]]
+    return [*plain, *(GoursatFamily(one, model) for one in analytic()[:-1])]
+
+
+def test_parts_of_analytic_functions_are_harmonic_and_their_derivatives_are_derivatives():
+    points, step = np.random.default_rng(1).uniform(-0.3, 0.3, (7, 2)), 1e-5
+    for family in analytic():
+        second = family.values(points, (2, 0)), family.values(points, (0, 2))
+        assert np.abs(second[0] + second[1]).max() < 1e-13 * np.abs(second).max(), type(family).__name__
+        for index, shift, raised in (((0, 0), (step, 0), (1, 0)), ((1, 0), (0, step), (1, 1))):
+            slope = (family.values(points + shift, index) - family.values(points - np.array(shift), index)) / (2 * step)
+            exact = family.values(points, raised)
+            assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max(), type(family).__name__
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_derivatives_of_goursats_features(name):
+    problem = rp.Problem(SYSTEMS[name], rp.Box(x=(0, 1), y=(0, 1)), {}, incomplete=True)
+    model = potential_model(linear_equations(problem), problem.fields)
+    points, step = np.random.default_rng(3).uniform(-0.3, 0.3, (5, 2)), 1e-5
+    for base in analytic()[:-1]:
+        family = GoursatFamily(base, model)
+        for axis, (index, raised) in ((0, ((0, 1), (1, 1))), (1, ((1, 1), (1, 2)))):
+            shift = step * np.eye(2)[axis]
+            slope = (family.values(points + shift, index) - family.values(points - shift, index)) / (2 * step)
+            exact = family.values(points, raised)
+            assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+def test_orthonormal_polynomials_keep_their_digits_on_long_domains():
+    """1/(z - 3.2 - 0.1i) on a box of 6 × 0.5: powers of z end at 1e-6, where the basis of Arnoldi goes on."""
+    form = canonical_form(PLANE["laplace"], np.zeros(2))
+    turn = np.linspace(0, 2 * np.pi, 600, endpoint=False)
+    points = np.stack([3 * np.cos(turn), 0.25 * np.sin(turn)], axis=1)
+    z = points @ np.array([1, 1j])
+    wanted = (1 / (z - 3.6 - 0.1j)).real
+    family = PolynomialFamily.orthonormal(form, np.zeros(2), 3.0, 60, points)
+    columns = family.values(points, (0, 0))[:, 0]
+    left = columns @ np.linalg.lstsq(columns, wanted)[0] - wanted
+    assert np.abs(left).max() < 1e-11
 
 
 @pytest.mark.parametrize(
@@ -110,3 +166,24 @@ def test_particular_solutions(source, kind, left):
     value = sum(v * found.part.derivative(points, index) for index, v in equation.symbols["u"].items())
     wanted = equation.source(problem.vocabulary.symbols, points)
     assert np.abs(value - wanted).max() < 1e-9 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("regular", [True, False])
+def test_solid_harmonics_are_harmonic_and_their_derivatives_are_derivatives(regular):
+    form = canonical_form(SPACE["laplace"], np.zeros(3))
+    family = SolidFamily(form, np.array([0.1, -0.2, 0.9]), 0.7, 6, regular)
+    points, step = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 3)), 1e-5
+    second = [family.values(points, index) for index in ((2, 0, 0), (0, 2, 0), (0, 0, 2))]
+    assert np.abs(sum(second)).max() < 1e-14 * np.abs(second).max()
+    for axis in range(3):
+        shift = step * np.eye(3)[axis]
+        for index in ((0, 0, 0), (1, 0, 1), (0, 1, 0)):
+            raised = tuple(i + (k == axis) for k, i in enumerate(index))
+            slope = (family.values(points + shift, index) - family.values(points - shift, index)) / (2 * step)
+            exact = family.values(points, raised)
+            assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+    # of size one at the radius: the mean square over a sphere is 1/(2l + 1) over a factor for m > 0
+    turn = np.random.default_rng(1).normal(size=(4000, 3))
+    sphere = family.centre + family.radius * turn / np.linalg.norm(turn, axis=1, keepdims=True)
+    means = np.square(family.values(sphere, (0, 0, 0))[:, 0]).mean(axis=0) * (2 * family.orders + 1)
+    assert 0.4 < means.min() < means.max() < 1.2

@@ -221,3 +221,62 @@ def test_what_is_concentrated_is_not_missed():
         assert not rp.solve(inner, tol=1e-4, method=Trefftz(features=250)).converged
         edge = rp.Problem("laplace(u) = 0", box, {"boundary": "u = x + exp(-((y - 0.3137)/0.0005)**2)"})
         assert not rp.solve(edge, tol=1e-5, method=Trefftz(features=250)).converged
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_stokes_flow_round_discs_in_random_units(seed):
+    """A point force outside: velocities and pressure known, estimates within a factor of ten."""
+    rng = np.random.default_rng(seed)
+    length, unit = float(rng.uniform(1, 3)), float(10 ** rng.uniform(-2, 2))
+    left, below = (rng.uniform(-3, 3, 2) * unit).tolist()
+    domain = rp.Box(x=(left, left + length * unit), y=(below, below + unit))
+    for k in range(seed):
+        middle = (left + unit * length * (k + 0.5) / seed, below + unit * float(0.5 + rng.uniform(-0.1, 0.1)))
+        domain = domain - rp.Ball(middle, float(unit * rng.uniform(0.08, 0.2)))
+    a, b = rng.normal(size=2).tolist()
+    x, y = f"((x - {left!r})/{unit!r} + 0.4)", f"((y - {below!r})/{unit!r} - 0.3)"
+    square, force = f"({x}**2 + {y}**2)", f"({a!r}*{x} + {b!r}*{y})"
+    exact = {
+        "u": f"-{a!r}*log({square})/2 + {force}*{x}/{square}",
+        "v": f"-{b!r}*log({square})/2 + {force}*{y}/{square}",
+        "p": f"2*{force}/{square}/{unit!r}",
+    }
+    pin = np.array([[left + 0.02 * unit, below + 0.02 * unit]])
+    away = (pin[0] - [left, below]) / unit + [0.4, -0.3]
+    known = 2 * float(away @ [a, b]) / float(away @ away) / unit
+    problem = rp.Problem(
+        ["laplace(u) = p_x", "laplace(v) = p_y", "u_x + v_y = 0"],
+        domain,
+        {"all": rp.On("boundary", [f"u = {exact['u']}", f"v = {exact['v']}"]), "pin": rp.Data(pin, [known], "p")},
+        exact=exact,
+    )
+    solution = rp.solve(problem, tol=1e-7, method="trefftz")
+    assert solution.converged
+    assert max(solution.errors().values()) < max(10 * solution.estimate, 1e-12)
+
+
+def test_a_cantilever_by_goursats_functions():
+    stress = ["3.25*u_x + 1.25*v_y = 0", "u_y + v_x = 0", "3.25*v_y + 1.25*u_x = 0"]
+    beam = rp.Problem(
+        ["3.25*u_xx + u_yy + 2.25*v_xy = 0", "v_xx + 3.25*v_yy + 2.25*u_xy = 0.016"],
+        rp.Box(x=(0, 1), y=(0, 0.2)),
+        {"x=0": ("u = 0", "v = 0"), "x=1": tuple(stress[:2]), "y=0": tuple(stress[1:]), "y=0.2": tuple(stress[1:])},
+    )
+    solution = rp.solve(beam, tol=1e-5, method="trefftz")
+    assert solution.converged
+    assert abs(solution.field("v", np.array([[1.0, 0.1]]))[0] + 0.22465528) < 1e-6
+
+
+def test_balls_in_a_box_in_space():
+    domain = rp.Box(x=(0, 2), y=(0, 2), z=(0, 2)) - rp.Ball((0.6, 0.6, 0.7), 0.25) - rp.Ball((1.4, 1.3, 1.3), 0.3)
+    exact = "1/sqrt((x - 0.6)**2 + (y - 0.6)**2 + (z - 0.7)**2) + exp(x)*sin(y) + x*y*z"
+    problem = rp.Problem("laplace(u) = 0", domain, {"boundary": f"u = {exact}"}, exact={"u": exact})
+    solution = exactly(problem, 1e-6, method="trefftz")
+    assert "multipoles in holes" in solution.method.label
+
+
+def test_sides_of_shapes_are_found_by_all_their_decimals():
+    left, below = 0.29468469634950684, -0.38270630521
+    plate = rp.Box(x=(left, left + 0.2034), y=(below, below + 0.1563)) - rp.Ball((left + 0.1, below + 0.08), 0.03)
+    conditions = {"left": rp.On(f"x={left!r}", "u = 1"), "rest": rp.On(f"boundary except x={left!r}", "u = 0")}
+    assert len(rp.Problem("laplace(u) = 0", plate, conditions).constraints) == 5

@@ -209,10 +209,13 @@ class CutSide(Side):
         space = self._in_space(points)
         bounds = self.domain.bounds[len(self.time) :]
         slack = BOUNDARY_SLACK * float(np.abs(bounds).max())
-        near: Array = self.border.holds(space, slack) & self.domain.contains(points)
-        level = self.domain.space.level(space) if self.time else self.domain.level(space)  # type: ignore[attr-defined]
-        near &= np.abs(level) <= 4 * slack
-        return near if self.condition is None else near & self.condition(space)
+        found: Array = self.border.holds(space, slack)
+        near = np.flatnonzero(found)
+        if len(near):  # the level of a domain asks all of its shapes: only where it matters
+            whole, domain = self.domain, self.domain.space if self.time else self.domain  # type: ignore[attr-defined]
+            good = whole.contains(points[near]) & (np.abs(domain.level(space[near])) <= 4 * slack)
+            found[near] = good if self.condition is None else good & self.condition(space[near])
+        return found
 
     def normals(self, points: Array) -> Array:
         normals = self.border.outward(self._in_space(points))

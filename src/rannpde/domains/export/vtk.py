@@ -31,16 +31,12 @@ def write_vtk(path: PathLike, domain: Domain, values: Values, resolution: int, t
     Points of the boundary lie on it, so that holes are round. Gives back the path of the file to open.
     """
     timed = isinstance(domain, SpaceTime)
-    space = domain.space if isinstance(domain, SpaceTime) else domain
-    remedy = "use to_arrays()"
-    require(space.dim in (2, 3), "the dimension of space", space.dim, "2 or 3 for a VTK file", remedy)
-    finest = FINEST_FILE_CELLS[space.dim]
-    require(2 <= resolution <= finest, "resolution", resolution, f"from 2 to {finest} in {space.dim}-D")
     file = Path(path)
     require(file.suffix == ".vtu", "path", str(path), "a name that ends in .vtu")
     require(timed or times is None, "times", times, "left out where the domain has no time")
+    check_fineness(domain, resolution)
     meshio = library("meshio", "writing VTK files")
-    points, cells = filled(space, resolution)
+    points, cells = simplices_of(domain, resolution)
     if not isinstance(domain, SpaceTime):
         return _written(meshio, file, points, cells, values(points))
     moments = np.linspace(*domain.time, MOMENTS) if times is None else finite_array("times", times, 1)
@@ -55,11 +51,26 @@ def write_vtk(path: PathLike, domain: Domain, values: Values, resolution: int, t
     return write_whole(file.with_suffix(".pvd"), _collection(listed))
 
 
+def check_fineness(domain: Domain, resolution: int) -> None:
+    """Refuse a space that VTK cannot show, and a mesh that is too fine."""
+    space = domain.space if isinstance(domain, SpaceTime) else domain
+    remedy = "use to_arrays()"
+    require(space.dim in (2, 3), "the dimension of space", space.dim, "2 or 3 for a VTK file", remedy)
+    finest = FINEST_FILE_CELLS[space.dim]
+    require(2 <= resolution <= finest, "resolution", resolution, f"from 2 to {finest} in {space.dim}-D")
+
+
+def simplices_of(domain: Domain, resolution: int) -> tuple[Array, Array]:
+    """Points (P, d) of space and triangles or tetrahedra (C, d + 1) that fill it, points of the boundary on it."""
+    check_fineness(domain, resolution)
+    return filled(domain.space if isinstance(domain, SpaceTime) else domain, resolution)
+
+
 def _written(meshio: Any, file: Path, points: Array, cells: Array, values: Mapping[str, Array]) -> Path:
     """One file. VTK knows space only: a plane lies at z = 0, vectors get a third component."""
     kind = "triangle" if points.shape[1] == 2 else "tetra"
-    data = {name: _in_space(array) if array.ndim == 2 else array for name, array in values.items()}
-    mesh = meshio.Mesh(_in_space(points), [(kind, cells)], point_data=data)
+    data = {name: in_space(array) if array.ndim == 2 else array for name, array in values.items()}
+    mesh = meshio.Mesh(in_space(points), [(kind, cells)], point_data=data)
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.part")
     try:
@@ -70,7 +81,8 @@ def _written(meshio: Any, file: Path, points: Array, cells: Array, values: Mappi
     return file
 
 
-def _in_space(rows: Array) -> Array:
+def in_space(rows: Array) -> Array:
+    """Rows (M, d) with zeros for the missing coordinates of space: (M, 3)."""
     return np.pad(rows, ((0, 0), (0, 3 - rows.shape[1])))
 
 

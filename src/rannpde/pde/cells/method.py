@@ -100,7 +100,15 @@ class Cells:
         if self.weights:
             check_weights(problem, self.weights)
         with one_thread(problem.domain.dim < 3):  # for small matrices threads cost more than they gain
-            result = self._iterate(problem, tol, rng, monitor)
+            loop, state = self._prepared(problem, tol, rng, monitor)
+
+            def keep(status: Status, detail: str) -> Solution | None:
+                if loop.last is None:
+                    return None
+                return self._solution(problem, loop.result(status, detail), tol, monitor, why)
+
+            monitor.keep(keep)
+            result = loop.run(state)
         return self._solution(problem, result, tol, monitor, why)
 
     def model(self, request: ModelRequest) -> ForwardModel | None:
@@ -114,14 +122,17 @@ class Cells:
         assert isinstance(function, CellTrajectory)
         return None if request.unknowns.bases else CellsTimeModel(request, function, degree, self.tuning, self.weights)
 
-    def _iterate(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor) -> CellsResult:
+    def _prepared(
+        self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor
+    ) -> tuple[CellsLoop, State]:
+        """The adaptive loop, and the state at which it starts."""
         if self._integrates_in_time(problem):
             integration = CellIntegration(problem, tol, monitor, self.tuning, self.weights)
             loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights, integration)
-            return loop.run(Zero(len(problem.fields)), integration.first_tree(loop.sample_basis()))
+            return loop, Zero(len(problem.fields))
         loop = CellsLoop(problem, tol, monitor, rng, self.tuning, self.degree, self.weights)
         plain = problem.linear and self.guess is None  # any linearisation will do
-        return loop.run(Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor))
+        return loop, Zero(len(problem.fields)) if plain else self._start(problem, rng, monitor)
 
     def _start(self, problem: Problem, rng: np.random.Generator, monitor: Monitor) -> State:
         """Return the user's guess, or that of an ODE solver, or the first one that satisfies the conditions.

@@ -125,7 +125,7 @@ class CellsModel:
         return predicted if first.distance(predicted) < EXTRAPOLATION_LIMIT else first
 
     def _newton(self, start: State | Weights, tolerance: float) -> list[Weights] | None:
-        weights, _ = self.system.solve_all(start, _no_checkpoint)
+        weights, _ = self.system.solve_all(start)
         change, steps = np.inf, 1
         if self.linear:
             change = 0.0
@@ -134,7 +134,7 @@ class CellsModel:
         while change > tolerance and steps < NEWTON_STEPS and not self.monitor.exhausted:
             before = weights[0]
             try:
-                weights, _ = self.system.solve_all(before, _no_checkpoint)
+                weights, _ = self.system.solve_all(before)
             except np.linalg.LinAlgError:  # the equations have no linearisation at the last iterate
                 return None
             last, change, steps = change, before.distance(weights[0]), steps + 1
@@ -158,10 +158,6 @@ def _linear_in_fields(problem: Problem) -> bool:
         if any(slope.free_symbols & own for slope in slopes):
             return False
     return True
-
-
-def _no_checkpoint() -> None:
-    """Models are small: nothing interrupts them."""
 
 
 class CellsTimeModel:

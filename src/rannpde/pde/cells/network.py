@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.errors import FileError
+from rannpde.errors import FileError, reject
+from rannpde.network.export import full_coefficients
 from rannpde.network.features import FourierFeatures
 from rannpde.network.network import pack_features, unpack_features
+from rannpde.network.plain import PlainFunction
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
 from rannpde.pde.cells.interfaces.level_set import Interface
@@ -105,6 +107,18 @@ class CellNetwork:
                     derivative_weights(self.features, index, self.coefficients[number]) * scale
                 )
         return values
+
+    def plain(self, single: bool) -> PlainFunction:
+        """Return the same function in plain NumPy; an InputError where curved interfaces divide the cells."""
+        if self.interfaces:
+            reject("solution", "divided along interfaces", "one on boxes", "a formula decides which side a point is on")
+        lower, upper = np.moveaxis(self.boxes, 2, 0)
+        coefficients = np.array([full_coefficients(self.features, own) for own in self.coefficients])
+        return PlainFunction(
+            "fourier", single, boxes=self.boxes, centre=0.5 * (lower + upper), halfwidth=0.5 * (upper - lower),
+            layer=np.zeros(len(lower)), weights=self.features.weights[None], biases=self.features.phases[None],
+            coefficients=coefficients[:, None],
+        )  # fmt: skip
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return header and arrays for a file."""

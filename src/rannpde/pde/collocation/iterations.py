@@ -6,6 +6,7 @@ realisations although both satisfy the equations is not determined by them. Widt
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -46,17 +47,31 @@ class AdaptiveCollocation:
         self.tuning = method.tuning
         self.number, self.estimate = 1, np.inf
         newton, per_column = method.newton or GaussNewton(), method.points_per_column or self.tuning.points_per_column
-        self.settings = SolverSettings(newton, dict(method.weights), per_column, self.tuning, self._on_step)
+        self.settings = SolverSettings(
+            newton, dict(method.weights), per_column, self.tuning, self._on_step, self._on_trial
+        )
         source = BoxFeatures(problem, self.tuning, dict(method.subdomains), method.activation or "tanh", method.law)
         self.search = ScaleSearch(problem, source, self.settings)
         self.scales: Scales | None = None
         self.learner = FeatureLearner(problem.domain, self.tuning.learning)
         self.learned_law: LearnedLaw | None = None
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
+        self.kept: Trial | None = None
+        self.on_result: Callable[[Callable[[Status, str], CollocationResult]], None] = lambda make: None
 
     def _on_step(self, columns: int, step: int) -> Status | None:
         self.monitor.tell(self.number, step, width=columns, estimate=self.estimate)
-        return Status.BUDGET if self.monitor.exhausted else None
+        return self.monitor.ending if self.monitor.exhausted else None
+
+    def _on_trial(self, trial: Trial) -> None:
+        """Keep the best trial of the first iteration, which has no other result yet."""
+        if self.kept is None or trial.score < self.kept.score:
+            self.kept = trial
+            self.on_result(lambda status, detail: CollocationResult(trial, (), (), np.inf, status, detail))
+
+    def keep(self, loop: CollocationLoop) -> None:
+        """Keep the result of the iterations so far."""
+        self.on_result(loop.ended)
 
     def run(self) -> CollocationResult:
         method = self.method
@@ -264,12 +279,17 @@ def by_slabs(
         results.append(AdaptiveCollocation(part, one, tol / method.slabs, monitor, rng).run())
         if results[-1].status.by_caller:
             break
+    return _joined(results, method.slabs, tol)
+
+
+def _joined(results: Sequence[CollocationResult], slabs: int, tol: float) -> CollocationResult:
+    """One result of those of successive slabs."""
     worst = max(results, key=lambda one: (not one.status.converged, one.best.score))
     network = SubdomainNetwork(
         tuple(subdomain for one in results for subdomain in one.best.network.subdomains),
         tuple(c for one in results for c in one.best.network.coefficients),
     )
-    best = replace(worst.best, network=network, label=f"{method.slabs} slabs, worst is {worst.best.label}")
+    best = replace(worst.best, network=network, label=f"{slabs} slabs, worst is {worst.best.label}")
     estimate = sum(one.estimate for one in results)
     tried = tuple(trial for one in results for trial in one.tried)
     iterations = tuple(row for one in results for row in one.iterations)

@@ -134,25 +134,25 @@ class CollocationLoop:
         """Make one iteration; return whether the time limit or the keyboard ends the loop."""
         owner, number = self.owner, len(self.answers) + 1
         owner.number, begin = number, owner.monitor.elapsed
-        try:
-            answer, *others = iterate(width, state, number)
-            difference = self._distance(self.answers[-1], answer) if self.answers else np.inf
-            owner.estimate = difference
-            owner.monitor.tell(number, len(answer.descent.steps), width=width, estimate=difference)
-        except KeyboardInterrupt:
-            if not self.answers:
-                raise
-            self.status = Status.INTERRUPTED
-            return True
+        answer, *others = iterate(width, state, number)
+        difference = self._distance(self.answers[-1], answer) if self.answers else np.inf
+        owner.estimate = difference
         self.answers.append(answer)
         self.others += others
         self.iterations.append(CollocationIteration(width, answer.score, difference, owner.monitor.elapsed - begin))
+        owner.keep(self)
+        owner.monitor.tell(number, len(answer.descent.steps), width=width, estimate=difference)
         if owner.monitor.exhausted:
-            self.status = Status.BUDGET
+            self.status = owner.monitor.ending
         return self.status is not None
 
     def _distance(self, one: Trial, other: Trial) -> float:
         return distance(one.network, other.network, self.owner.points)
+
+    def ended(self, status: Status, detail: str) -> CollocationResult:
+        """Return the result of iterations that a limit or Ctrl-C ended."""
+        self.status = status
+        return self.result()
 
     def result(self) -> CollocationResult:
         """Return the result of the iterations so far."""

@@ -121,12 +121,11 @@ class Collocation:
         """Return the solution with a relative L² error of about ``tol``, or the best one so far, with its error
         estimate."""
         self._refuse_for(problem)
-        result = (
-            by_slabs(problem, self, tol, monitor, rng)
-            if self.slabs > 1
-            else AdaptiveCollocation(problem, self, tol, monitor, rng).run()
-        )
-        return self._solution(problem, result, tol, monitor, why)
+        if self.slabs > 1:
+            return self._solution(problem, by_slabs(problem, self, tol, monitor, rng), monitor, why)
+        adaptive = AdaptiveCollocation(problem, self, tol, monitor, rng)
+        adaptive.on_result = lambda make: monitor.keep(lambda *end: self._solution(problem, make(*end), monitor, why))
+        return self._solution(problem, adaptive.run(), monitor, why)
 
     def _refuse_for(self, problem: Problem) -> None:
         """Refuse settings that this problem could not use, or that name what it does not have."""
@@ -140,9 +139,7 @@ class Collocation:
             require(same, "features of dim", self.features.dim, f"{problem.domain.dim}, as the domain")
         check_weights(problem, self.weights)
 
-    def _solution(
-        self, problem: Problem, result: CollocationResult, tol: float, monitor: Monitor, why: str
-    ) -> Solution:
+    def _solution(self, problem: Problem, result: CollocationResult, monitor: Monitor, why: str) -> Solution:
         best = result.best
         losses = {name: total / count for name, (total, count) in best.losses.items()}
         measures: dict[str, float] = {}

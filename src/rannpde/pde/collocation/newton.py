@@ -10,9 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import Ended
 from rannpde.errors import InputError, positive_integer, require
 from rannpde.fitting.orthogonal import Factor, SolvedRows
-from rannpde.pde.monitor import Status
+from rannpde.pde.monitor import Status, status_of
 
 _ROUNDING = 100 * float(np.finfo(float).eps)
 """A residual below this fraction of its own summands |J| |c| is rounding."""
@@ -94,11 +95,17 @@ class GaussNewton:
             return Descent(vector, tuple(history), status, reason, seconds)
 
         for number in range(1, self.iterations + 1):
-            residual, jacobian = system.linearise(vector)
-            if not np.isfinite(jacobian).all():
+            try:
+                residual, jacobian = system.linearise(vector)
+                start = perf_counter()
+                factor = Factor.of(jacobian, -residual) if np.isfinite(jacobian).all() else None
+            except Ended as ending:
+                if not history:
+                    raise
+                status, reason = status_of(ending)
+                return ended(status, reason or str(status))
+            if factor is None:
                 return ended(Status.NEWTON, "the Jacobian is not finite at the last iterate")
-            start = perf_counter()
-            factor = Factor.of(jacobian, -residual)
             step = factor.solve(self.cutoff)
             seconds += perf_counter() - start
             accepted = self._search(system, vector, step, norm)

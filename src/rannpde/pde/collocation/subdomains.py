@@ -13,8 +13,10 @@ from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.domains.domain import Box, Domain, SpaceTime
 from rannpde.domains.region import Region
 from rannpde.errors import FileError, InputError, positive_integer, reject, require, suggestion
+from rannpde.network.export import full_coefficients, one_layer
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, FewCoordinates, WeightLaw, WholeFrequencies
+from rannpde.network.plain import PlainFunction
 from rannpde.network.storage import floats
 from rannpde.pde.collocation.layers import NonRidgeLayer, SubdomainLayer, pack_layer, unpack_layer
 from rannpde.pde.collocation.tuning import CollocationTuning
@@ -97,6 +99,29 @@ class SubdomainNetwork:
                             :, position * self.outputs : (position + 1) * self.outputs
                         ]
         return values
+
+    def plain(self, single: bool) -> PlainFunction:
+        """Return the same function in plain NumPy; an InputError for layers that are not ridges."""
+        layers = [one_layer(subdomain.features) for subdomain in self.subdomains]
+        kinds = {activation for activation, _, _ in layers}
+        require(len(kinds) == 1, "activations", sorted(kinds), "the same on all subdomains")
+        activation, width = layers[0][0], max(weights.shape[1] for _, weights, _ in layers)
+        copies = 2 if activation == "fourier" else 1
+        tables = []
+        for subdomain, own in zip(self.subdomains, self.coefficients, strict=True):
+            full = full_coefficients(subdomain.features, own)
+            parts = np.split(full[:-1], copies)
+            filled = [np.pad(part, ((0, width - len(part)), (0, 0))) for part in parts]
+            tables.append(np.concatenate([*filled, full[-1:]]))
+        missing = [width - weights.shape[1] for _, weights, _ in layers]
+        return PlainFunction(
+            activation, single, boxes=[subdomain.bounds for subdomain in self.subdomains],
+            centre=[subdomain.features.centre for subdomain in self.subdomains],  # type: ignore[union-attr]
+            halfwidth=[subdomain.features.halfwidth for subdomain in self.subdomains],  # type: ignore[union-attr]
+            layer=np.arange(len(layers)), coefficients=np.array(tables)[:, None],
+            weights=[np.pad(w, ((0, 0), (0, n))) for (_, w, _), n in zip(layers, missing, strict=True)],
+            biases=[np.pad(b, (0, n)) for (_, _, b), n in zip(layers, missing, strict=True)],
+        )  # fmt: skip
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return header and arrays for a file."""

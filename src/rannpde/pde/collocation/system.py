@@ -15,6 +15,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import FLOAT_BYTES, checkpoint, reserve
 from rannpde.pde.collocation.layers import FeatureJets, SubdomainLayer
 from rannpde.pde.collocation.subdomains import PointSampler, Subdomain, locate
 from rannpde.pde.functions import State
@@ -212,9 +213,11 @@ class CollocationSystem:
     def _filled(self, parts: Iterator[tuple[Array, list[Block]]]) -> tuple[Array, Array, list[Array]]:
         """Return all rows below each other: a vector, the matrix of the blocks, and the squared row lengths of each
         group."""
+        reserve(3 * FLOAT_BYTES * self.height * self.size, f"a least-squares matrix of {self.height} × {self.size}")
         vector, matrix = np.zeros(self.height), np.zeros((self.height, self.size), order="F")
         starts, top, energies = self.starts(), 0, []
         for rows, (values, blocks) in zip(self.rows, parts, strict=True):
+            checkpoint()
             bottom = top + len(rows)
             vector[top:bottom] = values
             for subdomain, name, block in blocks:

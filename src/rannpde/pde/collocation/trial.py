@@ -60,6 +60,8 @@ class SolverSettings:
     tuning: CollocationTuning = field(default_factory=CollocationTuning)
     on_step: Callable[[int, int], Status | None] | None = None
     """Called with (columns, steps) at every step; a Status that it returns ends the solve."""
+    on_trial: Callable[[Trial], None] = lambda trial: None
+    """Called with every trial."""
 
     def over(self, columns: int) -> bool:
         """Return whether the time limit is reached."""
@@ -85,7 +87,9 @@ def solve_trial(
     coefficients = tuple(np.stack([part[name] for name in system.fields], axis=1) for part in parts)
     network = SubdomainNetwork(subdomains, coefficients)
     held_out = held_out_residual(problem, network)
-    return Trial(network, descent, system.sums(descent.vector), held_out, perf_counter() - begin, label)
+    trial = Trial(network, descent, system.sums(descent.vector), held_out, perf_counter() - begin, label)
+    settings.on_trial(trial)
+    return trial
 
 
 def _iterate(system: CollocationSystem, state: State, settings: SolverSettings) -> tuple[CollocationSystem, Descent]:

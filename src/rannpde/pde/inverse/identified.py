@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Identified(Solution):
     """A solution with the estimates of the unknowns, at which it was computed.
 
@@ -93,9 +93,9 @@ class Identified(Solution):
 
         return plot_identified(self, path)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
-        header, arrays = super().pack()
+        header, arrays = super().pack(exact)
         own: dict[str, Any] = {
             "parameters": [list(vars(one).values()) for one in self.parameters.values()],
             "noise": dict(self.noise), "misfit": dict(self.misfit), "factor": self.factor, "notes": list(self.notes),

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import guarded
 from rannpde.errors import InputError
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
@@ -31,7 +32,7 @@ from rannpde.pde.inverse.rows import Noise, predicted
 from rannpde.pde.inverse.settings import IdentificationSettings
 from rannpde.pde.inverse.uncertainty import Uncertainty, bootstrap, profile
 from rannpde.pde.inverse.unknowns import Unknowns
-from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
 
@@ -58,8 +59,15 @@ def identify(
 ) -> Identified:
     """The unknowns of one problem, or of several that share them."""
     search = OuterIterations(problems, tol, forward, rng, monitor)
-    search.run()
-    return search.result(uncertainty)
+    try:
+        search.run()
+    except KeyboardInterrupt as stop:
+        if not search.fits:
+            if status_of(stop)[0] is Status.INTERRUPTED:
+                raise
+            raise InputError(f"{stop} before the unknowns were fitted once; allow more by memory=…") from None
+    with guarded(None):
+        return search.result(uncertainty)
 
 
 def response_at_guess(problem: Problem, tol: float, forward: Forward, rng: np.random.Generator) -> Sensitivity:
@@ -291,6 +299,8 @@ class OuterIterations:
             ends = (value - factor * std, value + factor * std)
             if len(fit.free) and np.abs(fit.free[:, k]).max() > 0.1 * np.abs(fit.free).max():
                 std, ends, note = inf, (-inf, inf), "not determined by the data"
+            elif not self._noise_left(fit):
+                std, ends, note = inf, (-inf, inf), "nothing is left to find the noise"
             elif not fit.converged:
                 std, ends, note = inf, (-inf, inf), "the search for it did not end"
             elif value in (lower[k], upper[k]):
@@ -308,6 +318,10 @@ class OuterIterations:
             ends = (max(ends[0], float(lower[k])), min(ends[1], float(upper[k]))) if np.isfinite(std) else ends
             parameters[name] = Parameter(name, value, std, ends, uncertainty.confidence, note)
         return parameters
+
+    def _noise_left(self, fit: RegressionResult) -> bool:
+        """Whether the values leave a degree of freedom to find a noise that is not given."""
+        return all(one.noise is not None for one in self.measured) or fit.count - fit.effective > 0.5
 
     def _functions(self, fit: RegressionResult, factor: float, difference: Array) -> dict[str, FunctionEstimate]:
         estimates = {}
@@ -328,6 +342,11 @@ class OuterIterations:
             return Status.BUDGET, str(Status.BUDGET)
         if len(fit.free) and free:
             return Status.UNDETERMINED, _valley(fit, self.unknowns, free)
+        if not self._noise_left(fit):
+            return Status.UNDETERMINED, (
+                f"{fit.count} measured values determine {fit.effective:.3g} numbers, and nothing is left to find their "
+                "noise; give the noise, or more values"
+            )
         if not fit.converged:
             return Status.NEWTON, f"the fit of the unknowns did not settle in {fit.steps} steps; give better guesses"
         if not worst.converged:
@@ -363,6 +382,13 @@ class OuterIterations:
         known = f"the data determine {fit.effective:.1f} of {self.unknowns.count} numbers"
         notes = [f"{len(self.fits)} outer iterations, {sum(f.steps for f in self.fits)} steps; {known}"]
         for k, one in enumerate(self.measured):
+            if (
+                one.noise is None
+                and np.mean(np.square(fit.rows.residuals[k] * fit.noise.scales[k]))
+                >= np.var(one.values / fit.noise.shapes[k])
+                > (np.finfo(float).eps * np.abs(one.values / fit.noise.shapes[k]).max()) ** 2
+            ):
+                notes.append(f"the noise found in {one.name!r} is as large as its values vary: they say little")
             given = one.noise is not None and one.noise.any()
             if given and abs(fit.misfit(k) - 1) > 4 / len(one.values) ** 0.5 + 0.05:
                 size = f"{fit.misfit(k):.2f} times the noise given"

@@ -8,7 +8,7 @@ compared with the data themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from time import perf_counter
@@ -64,6 +64,10 @@ class LinesResult:
     detail: str = ""
 
 
+ResultMaker = Callable[[Status, str], LinesResult]
+"""Makes a result from the status and the reason of an untimely end."""
+
+
 @dataclass(frozen=True)
 class IterationSettings:
     """The settings that all iterations of a solve share.
@@ -74,6 +78,7 @@ class IterationSettings:
         values (M, fields); one with attribute ``terminal`` ends the integration
     width : features of every iteration, or None to choose them from tol
     integrator : None for the one that suits the discretisation best
+    keep : called with how to make the result so far
     """
 
     tol: float
@@ -83,6 +88,7 @@ class IterationSettings:
     integrator: str | None = None
     events: Mapping[str, FieldEvent] = field(default_factory=dict)
     width: int | None = None
+    keep: Callable[[ResultMaker], None] = lambda make: None
 
     def tolerance_schedule(self) -> tuple[float, ...]:
         """Tolerances of the iterations: loose, medium, the one wanted; then ever smaller ones, so that errors in time
@@ -98,7 +104,7 @@ class IterationSettings:
 
         def notice(steps: int, time: float) -> Status | None:
             self.monitor.tell(number, steps, time=time, width=system.columns)
-            return Status.BUDGET if self.monitor.exhausted else None
+            return self.monitor.ending if self.monitor.exhausted else None
 
         events = {name: _on_states(event, system) for name, event in self.events.items()}
         return TimeIntegrator(
@@ -110,7 +116,6 @@ class IterationSettings:
             notice,
             first_step_factor=1.0 if tol >= self.tol else 1.0 / self.tuning.tolerance_factor,
             amplitude=amplitude,
-            exhausted=lambda: self.monitor.exhausted,
         )
 
 
@@ -203,28 +208,20 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
     status, detail = Status.DISAGREE, ""
     for number, tol in enumerate(kind.tolerances, start=1):
         begin = perf_counter()
-        try:
-            solution = kind.run(number, tol)
-            if not solution.segments[0].trajectory.steps:
-                if solution.trajectory.status is Status.INTERRUPTED:
-                    raise KeyboardInterrupt
-                if not solutions:
-                    raise InputError(
-                        f"no step in time leads away from the initial values: {solution.trajectory.detail}"
-                    )
-                status, detail = solution.trajectory.status or Status.INTEGRATOR, solution.trajectory.detail
-                break
-            before, samples = samples, SolutionSamples(solution)
-            change = np.inf if before is None else samples.difference(before)
-            record = _record(tol, solution, change, perf_counter() - begin)
-            settings.monitor.tell(number, record.steps, width=record.width, estimate=change)
-        except KeyboardInterrupt:
+        solution = kind.run(number, tol)
+        if not solution.segments[0].trajectory.steps:
             if not solutions:
-                raise
-            status = Status.INTERRUPTED
+                raise InputError(f"no step in time leads away from the initial values: {solution.trajectory.detail}")
+            status, detail = solution.trajectory.status or Status.INTEGRATOR, solution.trajectory.detail
             break
+        if not solutions:  # whatever comes next, there is something to give back
+            settings.keep(_result([solution], [_record(tol, solution, np.inf, perf_counter() - begin)], settings))
+        before, samples = samples, SolutionSamples(solution)
+        change = np.inf if before is None else samples.difference(before)
         solutions.append(solution)
-        iterations.append(record)
+        iterations.append(_record(tol, solution, change, perf_counter() - begin))
+        settings.keep(_result(solutions, iterations, settings))
+        settings.monitor.tell(number, iterations[-1].steps, width=iterations[-1].width, estimate=change)
         comparable = len(iterations) > 1 and iterations[-2].tolerance <= settings.tol
         ended = solution.trajectory.status
         if ended is not None and ended.by_caller:
@@ -247,19 +244,31 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
             )
             break
         if settings.monitor.exhausted:
-            status = Status.BUDGET
+            status = settings.monitor.ending
             break
-    best = _best(solutions)
-    last = iterations[-1] if best is solutions[-1] else iterations[-2]
-    estimate = settings.tuning.error_share * last.difference
-    if best is not solutions[-1]:
-        detail = f"{status} in iteration {len(iterations)}; the one before is the answer"
-    if best.whole and estimate <= settings.tol and not status.converged:  # the last iteration is accurate enough
-        status, detail = Status.CONVERGED, ""
-    return LinesResult(best, tuple(iterations), estimate, status, detail)
+    return _result(solutions, iterations, settings)(status, detail)
 
 
-def _best(solutions: list[SpaceTimeSolution]) -> SpaceTimeSolution:
+def _result(
+    solutions: Sequence[SpaceTimeSolution], iterations: Sequence[LinesIteration], settings: IterationSettings
+) -> ResultMaker:
+    """The result of iterations that end with a status and a reason."""
+    solutions, iterations = tuple(solutions), tuple(iterations)
+
+    def make(status: Status, detail: str) -> LinesResult:
+        best = _best(solutions)
+        last = iterations[-1] if best is solutions[-1] else iterations[-2]
+        estimate = settings.tuning.error_share * last.difference
+        if best is not solutions[-1]:
+            detail = f"{status} in iteration {len(iterations)}; the one before is the answer"
+        if best.whole and estimate <= settings.tol and not status.converged:  # the last iteration is accurate enough
+            status, detail = Status.CONVERGED, ""
+        return LinesResult(best, iterations, estimate, status, detail)
+
+    return make
+
+
+def _best(solutions: Sequence[SpaceTimeSolution]) -> SpaceTimeSolution:
     """The last solution, or the one before where the last was cut short."""
     cut = len(solutions) > 1 and solutions[-1].end < solutions[-2].end
     ended = solutions[-1].trajectory.status
@@ -293,23 +302,33 @@ def by_windows(evolution: Evolution, settings: IterationSettings, make: Discreti
     iterations: list[LinesIteration] = []
     estimate, status, detail = 0.0, Status.CONVERGED, ""
     before: SpaceTimeSolution | None = None
-    shared = replace(settings, tol=settings.tol / count)
+
+    def joined(window: LinesResult) -> LinesResult:
+        """The windows so far and one more."""
+        whole = SpaceTimeSolution(evolution, (*segments, *window.solution.segments))
+        done, total = (*iterations, *window.iterations), estimate + window.estimate
+        decides = not window.status.converged or status.converged
+        ending, why = (window.status, window.detail) if decides else (status, detail)
+        # disagreement within a window counts only if the sum of all estimates is too large
+        if whole.whole and total <= settings.tol and not ending.by_caller:
+            ending, why = Status.CONVERGED, ""
+        return LinesResult(whole, done, total, ending, why)
+
+    shared = replace(
+        settings, tol=settings.tol / count, keep=lambda make: settings.keep(lambda *end: joined(make(*end)))
+    )
+    result: LinesResult | None = None
     for start, end in pairwise(np.linspace(*evolution.domain.time, count + 1).tolist()):
         form = evolution_form(restrict_time(evolution.problem, (start, end), before))
         window = run_iterations(make(form, shared), shared)
-        before = window.solution
+        result, before = joined(window), window.solution
         segments += before.segments
         iterations += window.iterations
-        estimate += window.estimate
-        if not window.status.converged or status.converged:
-            status, detail = window.status, window.detail
+        estimate, status, detail = result.estimate, result.status, result.detail
         if not before.whole or window.status.by_caller:
             break
-    solution = SpaceTimeSolution(evolution, tuple(segments))
-    # disagreement within a window counts only if the sum of all estimates is too large
-    if solution.whole and estimate <= settings.tol and not status.by_caller:
-        status, detail = Status.CONVERGED, ""
-    return LinesResult(solution, tuple(iterations), estimate, status, detail)
+    assert result is not None
+    return result
 
 
 def solve_in_time(
@@ -322,8 +341,18 @@ def solve_in_time(
     for count in settings.tuning.window_counts if windows is None else ():
         if not _width_exhausted(best, settings):
             break
-        best = min(best, by_windows(evolution, settings, make, count), key=lambda one: one.estimate)
+        best = better(best, by_windows(evolution, keeping(best, settings), make, count))
     return best
+
+
+def better(one: LinesResult, other: LinesResult) -> LinesResult:
+    """The result that reaches the last time, and of two that do the one with the smaller estimate."""
+    return min(one, other, key=lambda result: (not result.solution.whole, result.estimate))
+
+
+def keeping(best: LinesResult, settings: IterationSettings) -> IterationSettings:
+    """Settings for another attempt, which replaces this result only by a better one."""
+    return replace(settings, keep=lambda make: settings.keep(lambda *end: better(best, make(*end))))
 
 
 def _width_exhausted(result: LinesResult, settings: IterationSettings) -> bool:

@@ -20,6 +20,7 @@ from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.fourier.modes import FourierBasis
 from rannpde.pde.lines.fourier.steps import TruncatedStep
 from rannpde.pde.lines.fourier.system import FourierSystem
+from rannpde.pde.lines.quantised import dequantise
 from rannpde.pde.lines.solution import SemiDiscreteSystem, SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tensor.basis import AXIS_ARRAYS, AxisBasis
 from rannpde.pde.lines.tensor.incompressible import flow_of
@@ -49,7 +50,8 @@ def unpack_solution(
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
         system = _unpack_system(about, own, problem)
         if isinstance(system, FourierSystem) and "tables" in own:
-            segments.append(TimeSegment(system, _unpack_trajectory(about, own, _truncated_steps(own, system))))
+            steps_of_modes = _truncated_steps(own, system, about.get("rounding_step"))
+            segments.append(TimeSegment(system, _unpack_trajectory(about, own, steps_of_modes)))
             continue
         steps = _legendre_steps(own)
         wanted, first = system.initial_state(), steps[0]
@@ -136,16 +138,20 @@ def _positive(value: Any) -> float:
     return float(value)
 
 
-def _truncated_steps(arrays: Mapping[str, Array], system: FourierSystem) -> tuple[TruncatedStep, ...]:
+def _truncated_steps(
+    arrays: Mapping[str, Array], system: FourierSystem, rounding: float | None
+) -> tuple[TruncatedStep, ...]:
     times, tables, modes = floats(arrays, "times", (None,)), arrays["tables"], system.modes
     highest, parts, count = floats(arrays, "highest", (None, None, modes.dim)), len(system.parts), len(times) - 1
     fits = len(highest) == count >= 1 and highest.shape[1] >= 2
     if not fits or not ((highest >= 0) & (highest <= np.array(modes.highest))).all():
         raise FileError("the modes of the file do not fit its steps")
-    if tables.ndim != 1 or not np.iscomplexobj(tables) or not np.isfinite(tables).all():
-        raise FileError("the coefficients of the file are not finite complex numbers")
     boxes = [[replace(modes, highest=tuple(map(int, one))) for one in step] for step in highest]
     sizes = [parts * box.count for step in boxes for box in step]
+    if rounding is not None:
+        tables = dequantise(tables, float(rounding), sum(sizes))
+    if tables.ndim != 1 or not np.iscomplexobj(tables) or not np.isfinite(tables).all():
+        raise FileError("the coefficients of the file are not finite complex numbers")
     if sum(sizes) != len(tables):
         raise FileError("the coefficients of the file do not fit its modes")
     each = iter(np.split(tables, np.cumsum(sizes)[:-1]))

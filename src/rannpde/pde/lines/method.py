@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,8 @@ from rannpde.pde.lines.adaptive import (
     IterationSettings,
     LinesIteration,
     LinesResult,
+    better,
+    keeping,
     solve_in_time,
 )
 from rannpde.pde.lines.comparison import check_points, fourier_applies
@@ -162,6 +164,9 @@ class Lines:
         evolution = evolution_form(problem) if flow is None else flow.evolution
         time_scale = Clock.of(evolution, self.tuning.steps.scales_per_step)
         settings = IterationSettings(tol, self.tuning, monitor, time_scale, self.integrator, self.events, self.width)
+        settings = replace(
+            settings, keep=lambda make: monitor.keep(lambda *end: self._solution(problem, make(*end), monitor, why))
+        )
         # the matrices of one space dimension are too small for threads: two were measured to take twice as long as one
         with one_thread(evolution.domain.space.dim == 1):
             kind = self._kind(evolution)
@@ -181,7 +186,7 @@ class Lines:
             in_modes = result.solution.segments[0].system.basis_kind == "fourier"
             if evolution.parities is not None and in_modes and result.status in UNRESOLVED:
                 kind = between_walls(evolution)
-                result = min(result, solve_in_time(evolution, settings, make, 1), key=lambda one: one.estimate)
+                result = better(result, solve_in_time(evolution, keeping(result, settings), make, 1))
         return self._solution(problem, result, monitor, why)
 
     def model(self, request: ModelRequest) -> ForwardModel | None:

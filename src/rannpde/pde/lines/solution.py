@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.polynomial import legendre
 
 from rannpde.arrays import Array, MultiIndex, block_rows
+from rannpde.errors import reject, require
+from rannpde.network.plain import PlainFunction
+from rannpde.pde.lines.quantised import LARGE_TABLE, quantise, rounding_step
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.time.dynamics import Dynamics
 from rannpde.pde.time.trajectory import Trajectory
+
+SERIES_DEGREE, SERIES_ROUNDING, SERIES_ERROR = 15, 2e-15, 1e-11
+"""Degree of the polynomials that stand for a step in exported functions; relative size of coefficients left out, which
+are rounding; largest relative difference from the function itself, which boundary values that vary fast would leave."""
 
 
 class SemiDiscreteSystem(Dynamics, Protocol):
@@ -89,14 +98,22 @@ class TimeSegment:
     system: SemiDiscreteSystem
     trajectory: Trajectory
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file."""
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file; ``error`` is the relative one that large tables of modes may be rounded by."""
         about, arrays = self.system.pack()
         own = self.trajectory
         status = None if own.status is None else own.status.name
         events = {name: list(times) for name, times in own.events.items()}
         about |= {"status": status, "detail": own.detail, "end": own.end, "events": events}
-        return about, arrays | own.steps[0].stacked(own.steps)
+        states = own.steps[0].stacked(own.steps)
+        if error is not None and "tables" in states and states["tables"].nbytes > LARGE_TABLE:
+            count = max(sum(table[0].size for table in step.tables) for step in own.steps)  # type: ignore[attr-defined]
+            step = rounding_step(error, min(self.system.scales.values()), count)
+            packed = quantise(states["tables"], step)
+            if packed is not None:
+                states["tables"] = packed
+                about["rounding_step"] = step
+        return about, arrays | states
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +176,28 @@ class SpaceTimeSolution:
                 values[index][rows] = part
         return values
 
+    def on_grid(self, times: Array, points: Array) -> Array:
+        """(s, M, fields): the fields at all points (M, d) of space for all times (s,).
+
+        A basis that can be evaluated once for all times says so by a method ``on_grid`` of its own.
+        """
+        count = len(points)
+        values = np.full((len(times), count, len(self.evolution.orders)), np.nan)
+        start = -np.inf
+        for segment in self.segments:
+            rows = np.flatnonzero((times > start) & (times <= segment.trajectory.end))
+            start, whole = segment.trajectory.end, getattr(segment.system, "on_grid", None)
+            if not len(rows):
+                continue
+            if whole is None:
+                pairs = np.column_stack([np.repeat(times[rows], count), np.tile(points, (len(rows), 1))])
+                values[rows] = self(pairs).reshape(len(rows), count, -1)
+                continue
+            states = segment.trajectory(times[rows])
+            for k, name in enumerate(self.evolution.orders):
+                values[rows, :, k] = whole(Component(name, 0), times[rows], states, points)
+        return values
+
     def _blocks(self, points: Array) -> Iterator[tuple[TimeSegment, Array]]:
         """Rows of the points on each segment, sorted by time, in blocks of bounded memory."""
         start = -np.inf
@@ -170,15 +209,63 @@ class SpaceTimeSolution:
                 yield segment, rows[first : first + size]
             start = segment.trajectory.end
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays for a file; the problem itself is stored as text."""
+    def plain(self, single: bool) -> PlainFunction:
+        """The same function in plain NumPy: features in space, a polynomial in time for each step.
+
+        An InputError for bases that are not random features, and where boundary values are no polynomials in time.
+        """
+        layers, numbers, boxes, centres, halves, tables = [], [], [], [], [], []
+        local, inverse = _time_nodes()
+        for number, segment in enumerate(self.segments):
+            layer = getattr(segment.system, "plain_layer", None)
+            if layer is None:
+                reject("solution", segment.system.label, "in random features", "solve with method='cells' to export it")
+            layers.append(layer())
+            _, _, _, centre, halfwidth = layers[-1]
+            space = np.asarray(self.evolution.domain.space.bounds, dtype=float)
+            for start, end in pairwise(segment.trajectory.times):
+                times = 0.5 * (start + end) + 0.5 * (end - start) * local
+                values = segment.system.feature_coefficients(times, segment.trajectory(times))  # type: ignore[attr-defined]
+                tables.append(np.einsum("dm,jfm->djf", inverse, values))
+                numbers.append(number)
+                boxes.append(np.concatenate([[[start, end]], space]))
+                centres.append(np.append(0.5 * (start + end), centre))
+                halves.append(np.append(0.5 * (end - start), halfwidth))
+        width = max(weights.shape[1] for _, weights, *_ in layers)
+        sizes = np.array([np.abs(table).max(axis=(1, 2)) / np.abs(table).max() for table in tables]).max(axis=0)
+        degree = max(int(np.flatnonzero(sizes > SERIES_ROUNDING).max()), 1)
+        full = [np.pad(t[: degree + 1, :-1], ((0, 0), (0, width + 1 - t.shape[1]), (0, 0))) for t in tables]
+        found = PlainFunction(
+            layers[0][0], single, boxes=boxes, centre=centres, halfwidth=halves, layer=numbers,
+            weights=[np.pad(w, ((1, 0), (0, width - w.shape[1]))) for _, w, *_ in layers],
+            biases=[np.pad(b, (0, width - len(b))) for _, _, b, *_ in layers],
+            coefficients=[np.concatenate([f, t[: degree + 1, -1:]], axis=1) for f, t in zip(full, tables, strict=True)],
+        )  # fmt: skip
+        times = np.array([one for segment in self.segments for one in segment.trajectory.times])
+        inside = self.evolution.domain.space.sample(2 * len(times), rng=0)
+        points = np.column_stack([np.concatenate([times[:-1] + f * np.diff(times) for f in (0.3, 0.9)]), inside[2:]])
+        exact = self(points)
+        close = np.abs(np.reshape(found(points), exact.shape) - exact).max() <= SERIES_ERROR * np.abs(exact).max()
+        require(
+            bool(close), "solution", "one whose boundary values vary fast in time", "polynomial in time on its steps"
+        )
+        return found
+
+    def pack(self, error: float | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file, with that relative error at most; the problem itself is stored as text."""
         header: dict[str, Any] = {"function": "evolved", "segments": []}
         arrays: dict[str, Array] = {}
         for number, segment in enumerate(self.segments):
-            about, own = segment.pack()
+            about, own = segment.pack(error)
             header["segments"].append(about)
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
         return header, arrays
+
+
+def _time_nodes() -> tuple[Array, Array]:
+    """Nodes (m,) in (-1, 1), and the matrix (m, m) from values there to coefficients of a Legendre series."""
+    local = legendre.leggauss(SERIES_DEGREE + 1)[0]
+    return local, np.linalg.inv(legendre.legvander(local, SERIES_DEGREE))
 
 
 def by_component(

@@ -38,6 +38,8 @@ class LinesTuning:
     features_per_length, features_per_digit : features per length scale, and for each digit more: 8 + 2 digits in 1-D
         (Burgers: 32 for twelve digits) and (4 + digits)²/12 per square of a length scale in 2-D (heat)
     least_width, most_width : least and largest number of features; a larger dense basis costs minutes
+    basis_share : of the time that is left, which the factorisation of a basis may take: an integration in time with it
+        takes some ten times as long
     rough_ratio, rough_lengths : where 1/ℓ of data grows by more than the first when the grid is twice as fine (2 at a
         jump, 1.4 at a kink, 1.0 for a bump of ten grid points), it is no length scale; there the data are resolved
         down to this fraction of the domain only, and the error is in the estimate
@@ -109,6 +111,7 @@ class LinesTuning:
     features_per_digit: tuple[float, float] = (2.0, 1.0)
     least_width: tuple[int, int] = (60, 350)
     most_width: tuple[int, int] = (1500, 1200)
+    basis_share: float = 0.1
     rough_ratio: float = 1.25
     rough_lengths: tuple[float, float] = (1000.0, 50.0)
     width_excess: float = 2.0

@@ -11,7 +11,7 @@ from rannpde.errors import InputError
 from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.outputs.settings import OutputSettings
-from rannpde.pde.selection import METHODS
+from rannpde.pde.selection import METHODS, guarded_solution
 from rannpde.pde.solution import Solution
 
 COMPANION_SEED = 28_657
@@ -38,7 +38,8 @@ def solve_companion(solution: Solution, settings: OutputSettings) -> Solution | 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             plain = replace(problem, outputs={}) if problem.outputs else problem
-            found = method.solve(plain, tol, np.random.default_rng(COMPANION_SEED), monitor, "a second discretisation")
+            rng = np.random.default_rng(COMPANION_SEED)
+            found = guarded_solution(lambda own: method.solve(plain, tol, rng, own, "a second discretisation"), monitor)
     except InputError:
         return None
-    return None if found.status in FAILED else found
+    return None if found is None or found.status in FAILED else found

@@ -84,7 +84,7 @@ def unpack_points(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Poi
     return PointTable(points=points, **numbers, **slopes, **own)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathsSolution(Solution):
     """Values of a parabolic problem at points of R^d, each with its interval.
 
@@ -113,11 +113,11 @@ class PathsSolution(Solution):
         lower, upper = self._single(self.table.bounds)
         return float(lower), float(upper)
 
-    def __call__(self, points: Array) -> Array:
+    def __call__(self, *points: Any, **coordinates: Any) -> Array:
         """Values (M,): of a network on a region at points (M, d) or (M, 1 + d), of a table at its own points."""
-        if isinstance(self.function, RegionNetwork):
-            return self.function(points)[:, 0]
-        return self.derivative(points, None)
+        if isinstance(self.function, RegionNetwork) and len(points) == 1 and not coordinates:
+            return self.function(points[0])[:, 0]
+        return super().__call__(*points, **coordinates)
 
     @property
     def points(self) -> Array:

@@ -40,6 +40,7 @@ def check_problem(problem: Problem) -> None:
     _check_domain(problem.domain)
     _check_names(problem)
     _check_determined(problem)
+    _check_inequalities(problem)
     for term in problem.terms:
         _check_finite(term, problem)
     _check_start(problem)
@@ -132,6 +133,26 @@ def _check_determined(problem: Problem) -> None:
         raise InputError(
             f"the equations do not determine the field {free[0]!r}; every field needs an equation of its own"
         )
+
+
+def _check_inequalities(problem: Problem) -> None:
+    """Bounds that are not finite, or above each other."""
+    if not problem.inequalities:
+        return
+    points = problem.domain.sample(SAMPLE, rng=0)
+    for one in problem.inequalities:
+        if not np.isfinite(one.at(points)).all():
+            raise InputError(f"condition {one.name!r}: the bound of {one.field!r} is not finite inside the domain")
+    for one, other in combinations(problem.inequalities, 2):
+        if one.field == other.field:
+            low, high = (one, other) if one.lower else (other, one)
+            if low.lower == high.lower:
+                raise InputError(
+                    f"conditions {one.name!r} and {other.name!r} bound {one.field!r} from the same side; "
+                    "state one of them, with max or min"
+                )
+            if (low.at(points) > high.at(points)).any():
+                raise InputError(f"conditions {low.name!r} and {high.name!r} leave no room for {one.field!r}")
 
 
 def _check_start(problem: Problem) -> None:

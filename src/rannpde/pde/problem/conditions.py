@@ -19,6 +19,7 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide, Side
+from rannpde.domains.boundary.slits import slit_lips
 from rannpde.domains.domain import Ball, Box, Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_array, finite_points, positive_number, reject, require, suggestion
 from rannpde.io import PathLike, read_csv
@@ -38,8 +39,9 @@ class On:
     """An equation on a part of the domain: ``On("t=0", "u = sin(x)")``, ``On(("x=0", "x=1"), "u = 0")``.
 
     where : a side such as ``x=0`` or ``hole``, a slice inside such as ``t=0.5``, ``boundary`` for all sides in space,
-        ``boundary except x=0, hole``, one of these with an inequality, ``y=0 where x < 0``, several of
-        these, or a function of points (M, n) that is true on a part of the boundary:
+        ``boundary except x=0, hole``, one of these with an inequality, ``y=0 where x < 0``, both lips of a cut of no
+        width, ``slit (0, 0) to (1, 0)``, or one of them, ``slit (0, 0) to (1, 0), left``, several of these, or a
+        function of points (M, n) that is true on a part of the boundary:
         ``On(lambda points: points[:, 0] < 1e-9, "u = 0")``
     equation : text or SymPy, or a list of them; ``dn(u)`` is the derivative along the outward normal
     weight : factor of its rows, beside the balance that the solver finds
@@ -245,6 +247,8 @@ def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], n
 def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
     if text.strip() in domain.sides:
         return [domain.sides[text.strip()]]
+    if re.match(r"\s*slit\b", text):
+        return list(slit_lips(text, domain, lambda word: number(word, parameters)))
     part = re.match(r"(?P<side>.*\S)\s+where\s+(?P<test>\S.*)$", text, re.DOTALL)
     if part:
         return _restricted(part["side"].strip(), part["test"].strip(), domain, parameters)
@@ -319,10 +323,12 @@ def _all_but(rest: str | None, domain: Domain, parameters: Mapping[str, float]) 
 
 def _flat_piece(text: str, domain: Domain, coordinate: str, at: float, slack: float) -> Side:
     """The side of a shape that is no box, which its name calls by a coordinate and a value, within rounding."""
-    for name, side in domain.sides.items():
-        own, equals, value = name.partition("=")
-        if equals and own == coordinate and abs(float(value) - at) <= max(slack, 1e-6 * abs(at)):
-            return side
+    named = [(name.partition("="), side) for name, side in domain.sides.items()]
+    flat = [(float(value), side) for (own, equals, value), side in named if equals and own == coordinate]
+    near = [side for value, side in flat if abs(value - at) <= slack]
+    near += [side for value, side in flat if f"{value + 0.0:g}" == f"{at + 0.0:g}"]  # names have six digits
+    if near:
+        return near[0]
     known = [*domain.sides, "boundary"]
     kind = "a ball" if isinstance(domain, Ball) else "this shape"
     raise InputError(f"the side {text!r} does not exist in {kind}; {suggestion(text, known)}")

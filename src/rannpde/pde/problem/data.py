@@ -192,6 +192,10 @@ class Variation:
             cls(problem, tuple(parts), tuple(sides)) if problem.domain.dim in GRID_CELLS and (parts or sides) else None
         )
 
+    def __getstate__(self) -> dict[str, object]:
+        # the analysis is megabytes, and is made again where it is needed
+        return {name: one for name, one in vars(self).items() if name != "_analysis"}
+
     @property
     def domain(self) -> Domain:
         return self.problem.domain

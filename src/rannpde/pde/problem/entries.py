@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rannpde.errors import InputError, require, suggestion
+from rannpde.errors import InputError, reject, require, suggestion
 from rannpde.pde.problem.conditions import naming
 from rannpde.pde.statement.build import number
 
@@ -57,6 +57,16 @@ def array(key: str, value: Any) -> Any:
     if not isinstance(value, list):
         return real(key, value)
     return [array(key, entry) for entry in value]
+
+
+def phasor(key: str, value: Any) -> Any:
+    """The same, or a complex number written as text, "1j" or "0.5-2j", which TOML has no form for."""
+    if not isinstance(value, str):
+        return array(key, value)
+    try:
+        return complex(value.replace(" ", ""))
+    except ValueError:
+        reject(key, value, 'a number, or a complex one such as "1j"')
 
 
 def truth(key: str, value: Any) -> bool:

@@ -130,7 +130,7 @@ def _nodes(key: str, region: Any, problem: Problem) -> tuple[Array, Array]:
     """Points (M, n) and shares (M,), sum 1."""
     dim = problem.domain.dim
     if isinstance(region, str):
-        (region,) = places(region, problem.domain, problem.parameters)
+        (region,) = places(region, problem.domain, problem.numbers)
     if isinstance(region, Region):
         if isinstance(region, Domain):
             require(region.dim == dim, key, region, f"in the {dim} coordinates of the problem")

@@ -13,10 +13,12 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require, suggestion
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.checks import ConditionWarning, check_problem
+from rannpde.pde.problem.components import in_components
 from rannpde.pde.problem.conditions import (
     Data,
     Pairing,
@@ -28,22 +30,26 @@ from rannpde.pde.problem.conditions import (
     stated_conditions,
 )
 from rannpde.pde.problem.data import Variation
+from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue, split_parameters
 from rannpde.pde.problem.evolution import Evolution
 from rannpde.pde.problem.forms import in_time
+from rannpde.pde.problem.inequalities import Inequality, inequalities, is_inequality
 from rannpde.pde.problem.measurements import Measurement, measurement
 from rannpde.pde.problem.output import Output, stated_outputs
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
+from rannpde.pde.problem.ranges import Range, stated_parameters
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.quasilinear import QuasilinearSystem, quasilinear_system
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vector import evaluate_vector
 from rannpde.pde.statement.vector_reading import read_vector
-from rannpde.pde.statement.vocabulary import Vocabulary, plain_parameters
+from rannpde.pde.statement.vocabulary import Vocabulary
 
 Bounds = tuple[float | None, float | None]
 
@@ -54,18 +60,26 @@ class Problem:
 
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
     domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
-    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"
-    parameters : name → number; functions : name → callable of coordinate arrays
-    fields : the unknown functions; found from their derivatives unless given
+    conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"; an
+        obstacle is stated as {"interior": "u >= psi"} (docs/nonlinear.md)
+    parameters : name → number, or a Range of them for the solutions at all of its values (docs/families.md)
+    functions : name → callable of coordinate arrays
+    fields : the unknown functions; found from their derivatives unless given. ``{"u": 2, "p": 1}`` states a vector u
+        with the components u1 and u2: equations then use grad, div, sym, tr, I, … (docs/solving.md, vectors)
+    definitions : name → expression of other names, such as ``{"eps": "sym(grad(u))"}``
+    complex : whether all fields are complex; u is then u_re + i*u_im, with i the imaginary unit
     bounds : field → (lower, upper), None for no bound, which the solvers respect
     exact : field → formula or callable of points (M, n), for errors and pictures only
     incomplete : allow missing initial or boundary conditions
     unknown : name → Unknown (a number) or UnknownFunction, to be identified from Data (docs/inverse.md)
+    eigenvalue : name of the number for which the homogeneous problem has solutions other than zero, for ``rp.eigen``
+        (docs/spectrum.md); parameters may then be complex, such as ``{"i": 1j}``
     outputs : name → Output, the numbers that are wanted, with their errors (docs/answers.md)
 
     limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
+    groups : name of a vector or complex field → the names of its components, or of its real and imaginary part
     variation : where its data vary, if that can be known
     parabolic : the form that paths need, of a problem whose space is rp.Euclidean(d) (docs/many_dimensions.md)
     elliptic : the system in divergence form that a weak formulation integrates by parts, or why there is none
@@ -79,7 +93,7 @@ class Problem:
     equations: Any
     domain: Domain
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
@@ -87,7 +101,11 @@ class Problem:
     name: str = ""
     incomplete: bool = False
     unknown: Mapping[str, AnyUnknown] = field(default_factory=dict)
+    eigenvalue: str = ""
     outputs: Mapping[str, Output] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    complex: bool = False
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
@@ -110,12 +128,27 @@ class Problem:
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
         require(isinstance(self.name, str), "name", self.name, "text")
+        require(isinstance(self.eigenvalue, str), "eigenvalue", self.eigenvalue, "the name of a number, such as 'lam'")
+        if self.eigenvalue:
+            check_eigenvalue(self)
         if vector_space(self.domain) is not None:
+            require(not self.ranges, "parameters", sorted(self.ranges), "numbers in R^d, not ranges")
             self._state_in_space()
             return
-        object.__setattr__(self, "parameters", plain_parameters(self.parameters))
+        numbers, phasors = split_parameters(self.parameters) if self.eigenvalue else (self.parameters, {})
+        object.__setattr__(self, "parameters", {**stated_parameters(numbers), **phasors})
         check_unknown(self.unknown, tuple(self.domain.names))
+        if self.unknown and self.ranges:
+            raise InputError(
+                f"{', '.join(self.ranges)} has a range and {', '.join(self.unknown)} is unknown; identify through the "
+                "family instead: family.posterior(…)"
+            )
         named = _named(self.equations)
+        if (isinstance(self.fields, Mapping) or self.definitions or self.complex) and not self.groups:
+            lowered = in_components(self, named)
+            for key, one in lowered.items():
+                object.__setattr__(self, key, one)
+            named = lowered["equations"]
         object.__setattr__(self, "equations", named)
         fields = (self.fields,) if isinstance(self.fields, str) else self.fields
         require(isinstance(fields, (tuple, list)), "fields", fields, "a tuple of names")
@@ -130,8 +163,13 @@ class Problem:
                 f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
             )
         object.__setattr__(self, "fields", fields)
+        for name, parts in self.groups.items():
+            require(set(parts) <= set(fields), f"groups[{name!r}]", parts, "names of fields")
         if self.unknown:
             self._take_from(self.at({}))
+            return
+        if self.eigenvalue:  # counted and checked with a number in the place of the eigenvalue
+            self._take_over(self.at_eigenvalue(GENERIC_EIGENVALUE))
             return
         check_problem(self)
         # statements are compiled here, once
@@ -167,9 +205,23 @@ class Problem:
         """Output name → compiled expression."""
         return {name: read_output(output.expression, self.vocabulary) for name, output in self.outputs.items()}
 
+    def _repr_latex_(self) -> str:
+        """What a notebook shows: equations, domain and conditions as mathematics."""
+        from rannpde.plotting.notebook import problem_latex  # loads when a notebook asks for it
+
+        return problem_latex(self)
+
     def _in_divergence_form(self) -> DivergenceSystem | NoDivergenceForm:
         try:
             return divergence_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
+        except NoDivergenceForm as reason:
+            return reason
+
+    @cached_property
+    def quasilinear(self) -> QuasilinearSystem | NoDivergenceForm:
+        """The system of a non-linear problem in divergence form, or why there is none."""
+        try:
+            return quasilinear_system(self.expressions, self.vocabulary, np.asarray(self.domain.bounds, dtype=float))
         except NoDivergenceForm as reason:
             return reason
 
@@ -186,10 +238,13 @@ class Problem:
         object.__setattr__(self, "variation", None)
         object.__setattr__(self, "obstacles", ("space is all of R^d",))
 
-    def _take_from(self, forward: Problem) -> None:
-        """Check that all unknowns occur; everything else was checked with the guesses in their place."""
+    def _take_over(self, forward: Problem) -> None:
         for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
             object.__setattr__(self, key, getattr(forward, key))
+
+    def _take_from(self, forward: Problem) -> None:
+        """Check that all unknowns occur; everything else was checked with the guesses in their place."""
+        self._take_over(forward)
         said = {jet.field for term in (*self.terms, *self.pins) for jet in term.expression.jets}
         said |= {jet.field for one in self.measurements for jet in one.expression.jets}
         for name in self.exact:
@@ -227,10 +282,37 @@ class Problem:
             object.__setattr__(problem, "variation", self.at(numbers).variation if numbers else self.variation)
         return problem
 
+    def at_eigenvalue(self, value: float) -> Problem:
+        """Return the problem with a number in the place of the eigenvalue, and 1 in that of complex parameters."""
+        numbers = {name: 1.0 if isinstance(one, complex) else one for name, one in self.parameters.items()}
+        return replace(self, parameters={**numbers, self.eigenvalue: float(value)}, eigenvalue="")
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """The parameters that have a range: the problem is a family where there are any."""
+        return {name: value for name, value in self.parameters.items() if isinstance(value, Range)}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Parameter → number, the middle of its range where it has one."""
+        return {name: value.middle if isinstance(value, Range) else value for name, value in self.parameters.items()}
+
+    def with_parameters(self, values: Mapping[str, float]) -> Problem:
+        """The same problem with these values of some parameters."""
+        for name in values:
+            choose("parameter", name, self.parameters)
+        with warnings.catch_warnings():  # corner values were checked when the problem was stated
+            warnings.simplefilter("ignore", ConditionWarning)
+            return replace(self, parameters={**self.parameters, **values})
+
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None
         depends = {name: one.of for name, one in self.unknown.items()}
-        return Vocabulary(tuple(self.domain.names), time, fields, self.parameters, self.functions, depends)
+        numbers = self.numbers
+        if self.eigenvalue:  # it stays a symbol, and so do complex numbers
+            depends |= {self.eigenvalue: ()} | {name: () for name, one in numbers.items() if isinstance(one, complex)}
+            numbers = {name: one for name, one in numbers.items() if not isinstance(one, complex)}
+        return Vocabulary(tuple(self.domain.names), time, fields, numbers, self.functions, depends)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -257,6 +339,17 @@ class Problem:
         return tuple(term for term in self._stated if set(term.expression.fields) & set(self.fields))
 
     @cached_property
+    def slits(self) -> tuple[Lip, ...]:
+        """The lips of slits on which conditions hold, each once."""
+        lips = (term.region for term in self.constraints)
+        return tuple({lip.name: lip for lip in lips if isinstance(lip, Lip)}.values())
+
+    @cached_property
+    def inequalities(self) -> tuple[Inequality, ...]:
+        """Bounds of fields inside the domain, where equations hold with a reaction (docs/nonlinear.md)."""
+        return inequalities(self.conditions, self.vocabulary) if self.parabolic is None else ()
+
+    @cached_property
     def pins(self) -> tuple[Term, ...]:
         """Conditions on unknown functions alone: prior knowledge about them."""
         return tuple(term for term in self._stated if not set(term.expression.fields) & set(self.fields))
@@ -265,7 +358,8 @@ class Problem:
     def _stated(self) -> tuple[Term, ...]:
         terms: list[Term] = []
         for name, condition in self.conditions.items():
-            if not (isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))):
+            known = isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))
+            if not (known or is_inequality(condition)):
                 terms += condition_terms(name, condition, self.domain, self.vocabulary)
         return tuple(terms)
 
@@ -365,6 +459,9 @@ class Problem:
             told += [f"{name}: {value.tolist()}" for name, value in self.parabolic.words.parameters.items()]
             return hashlib.sha256("\n".join(told).encode()).hexdigest()
         said = [repr(self.domain), *(f"{term.name}: {term.kind} {term.expression.formula}" for term in self.terms)]
+        said += [
+            f"{one.name}: {one.field} {'>=' if one.lower else '<='} {one.bound.formula}" for one in self.inequalities
+        ]
         said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 

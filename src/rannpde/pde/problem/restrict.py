@@ -54,7 +54,7 @@ def _shortened(
     if not isinstance(condition, On) or callable(condition.where):
         return condition
     names = []
-    for side in places(condition.where, problem.domain, problem.parameters):
+    for side in places(condition.where, problem.domain, problem.numbers):
         if not isinstance(side, FlatSide):
             names.append(side.name)
         elif side.axis > 0 or (interval[0] <= side.value <= interval[1] and not (drop_initial and side.outward == -1)):

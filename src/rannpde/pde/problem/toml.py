@@ -7,7 +7,7 @@
     x = [-1, 1]                                     # x = [[0, 1], [0, 1]] is x1, x2; other shapes: docs/geometry.md
                                                     # x = { euclidean = 100 } is a vector: docs/many_dimensions.md
     [parameters]
-    nu = 0.01
+    nu = 0.01                                       # or all values of a range: { range = [0.01, 0.1], scale = "log" }
     [conditions]
     "t=0" = "u = -sin(pi*x)"                        # a place and its equation, or a list of them
     y = "periodic"                                  # a coordinate
@@ -24,8 +24,13 @@
     [unknown.nu]                                    # a number to be identified; with of = ["x"] a function
     guess = 0.1
     bounds = [0, "None"]
+    [fields]                                        # vectors: u has the components u1, u2; or a list of names
+    u = 2
+    [definitions]
+    eps = "sym(grad(u))"
     [bounds]
     u = [0, "None"]                                 # TOML has no null
+    eigenvalue = "lam"                              # at the top: for rannpde eigen; parameters may be "1j" then
     [outputs]
     mass = "u"                                      # an integral; u(0.5, 0.5) is a value, u(0.5, 0.5) = 1 a first time
     flux = { expression = "dn(u)", on = "x=1" }     # also kind, t, at: docs/answers.md
@@ -50,10 +55,11 @@ import numpy as np
 from rannpde.errors import InputError, choose, is_real, reject, require
 from rannpde.io import PathLike, read_csv, read_toml
 from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
-from rannpde.pde.problem.entries import array, each, formula, known, real, table_of, text, texts, truth
+from rannpde.pde.problem.entries import array, each, formula, known, phasor, real, table_of, text, texts, truth
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.output import output_from_table, output_table
 from rannpde.pde.problem.problem import Bounds, Problem
+from rannpde.pde.problem.ranges import Range
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
 from rannpde.pde.problem.unknown import AnyUnknown, Unknown, UnknownFunction
 from rannpde.pde.statement.build import number
@@ -69,7 +75,7 @@ WHOLE_LIMIT = 2**63
 """Whole numbers beyond 64 bits are no quantities."""
 _KEYS = (
     "name", "equations", "domain", "parameters", "conditions", "fields", "bounds", "exact", "incomplete", "unknown",
-    "outputs",
+    "eigenvalue", "outputs", "definitions", "complex", "groups",
 )  # fmt: skip
 _KINDS = {
     "on": ("on", "equation", "weight"),
@@ -79,17 +85,17 @@ _KINDS = {
 }
 
 
-def read_problem(path: PathLike) -> tuple[Problem, SettingsTable]:
-    """The problem in a TOML file, and its table ``solve`` as it stands there, for the solver to judge.
+def read_problem(path: PathLike, settings: str = "solve") -> tuple[Problem, SettingsTable]:
+    """The problem in a TOML file, and its table ``solve`` (or ``eigen``) as it stands there, for the solver to judge.
 
     An InputError says what is wrong and, where it can be found, in which line and column.
     """
     table = read_toml(path)
     with in_file(path):
         _check_plain(table)
-        settings = table_of("solve", table.pop("solve", {}))
+        tables = {name: table_of(name, table.pop(name, {})) for name in ("solve", "eigen")}
         _read_measured(table, Path(path).parent)
-        return from_table(table), settings
+        return from_table(table), tables[settings]
 
 
 def _read_measured(table: dict[str, Any], folder: Path) -> None:
@@ -121,20 +127,25 @@ def from_table(table: Mapping[str, Any]) -> Problem:
     for key in ("equations", "domain"):
         if key not in table:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
-    parameters = each("parameters", table, array)
-    numbers = {name: value for name, value in parameters.items() if not isinstance(value, list)}
+    eigenvalue = text("eigenvalue", table.get("eigenvalue", ""))
+    parameters = each("parameters", table, phasor if eigenvalue else _parameter)
+    numbers = {name: value for name, value in parameters.items() if not isinstance(value, (list, complex, Range))}
     return Problem(
         _equations(table["equations"]),
         domain_from_table(table["domain"], numbers),
         each("conditions", table, _condition),
         parameters=parameters,
-        fields=tuple(texts("fields", table.get("fields", []))),
+        fields=_fields(table.get("fields", [])),
         bounds=each("bounds", table, _bound),
         exact=each("exact", table, formula),
         name=text("name", table.get("name", "")),
         incomplete=truth("incomplete", table.get("incomplete", False)),
         unknown=each("unknown", table, _unknown),
+        eigenvalue=eigenvalue,
         outputs=each("outputs", table, output_from_table),
+        definitions=each("definitions", table, text),
+        complex=truth("complex", table.get("complex", False)),
+        groups={name: tuple(parts) for name, parts in each("groups", table, texts).items()},
     )
 
 
@@ -155,9 +166,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "name": problem.name,
         "equations": dict(problem.equations),
         "domain": domain,
-        "parameters": {
-            name: value if is_real(value) else np.asarray(value).tolist() for name, value in problem.parameters.items()
-        },
+        "parameters": {name: _parameter_table(value) for name, value in problem.parameters.items()},
         "conditions": {name: _condition_table(condition) for name, condition in problem.conditions.items()},
         "fields": list(problem.fields),
         "bounds": {name: ["None" if x is None else float(x) for x in pair] for name, pair in problem.bounds.items()},
@@ -165,7 +174,9 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
         "incomplete": bool(problem.incomplete),
         "unknown": {name: _unknown_table(one) for name, one in problem.unknown.items()},
         "outputs": outputs,
-    }
+        "complex": bool(problem.complex),
+        "groups": {name: list(parts) for name, parts in problem.groups.items()},
+    } | ({"eigenvalue": problem.eigenvalue} if problem.eigenvalue else {})
 
 
 def examples() -> dict[str, str]:
@@ -214,6 +225,13 @@ def _equations(value: Any) -> str | list[str] | dict[str, str]:
     return value if isinstance(value, str) else texts("equations", value)
 
 
+def _fields(value: Any) -> Any:
+    """Names of fields; or a table of the number of components of each, fields = { u = 2 }."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return tuple(texts("fields", value))
+
+
 def _condition(key: str, value: Any) -> Condition | str | list[str]:
     if isinstance(value, (str, list)):  # in short: the key is the place
         return value if isinstance(value, str) else texts(key, value)
@@ -236,6 +254,27 @@ def _condition(key: str, value: Any) -> Condition | str | list[str]:
         equation = entry["equation"]
         stated = texts("equation", equation) if isinstance(equation, list) else text("equation", equation)
         return On(sides, stated, weight)
+
+
+def _parameter(key: str, value: Any) -> Any:
+    """A number, numbers of a vector or a matrix, or a range of numbers."""
+    if not isinstance(value, Mapping):
+        return array(key, value)
+    entry = known(key, value, ("range", "scale"))
+    require("range" in entry, key, sorted(entry), "given with range = [lower, upper]")
+    pair = entry["range"]
+    require(isinstance(pair, (list, tuple)) and len(pair) == 2, f"{key}.range", pair, "[lower, upper]")
+    with naming(key):
+        lower, upper = (number(end, {}) for end in pair)
+        return Range(lower, upper, text("scale", entry.get("scale", "linear")))
+
+
+def _parameter_table(value: Any) -> Any:
+    if isinstance(value, Range):
+        return {"range": [value.lower, value.upper], "scale": value.scale}
+    if isinstance(value, complex):
+        return str(value)
+    return value if is_real(value) else np.asarray(value).tolist()
 
 
 def _data(entry: Mapping[str, Any], weight: float) -> Data:

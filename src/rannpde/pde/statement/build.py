@@ -40,6 +40,7 @@ from rannpde.pde.statement.arithmetic import (
 )
 from rannpde.pde.statement.expression import constant, evaluate
 from rannpde.pde.statement.kinks import choose_where
+from rannpde.pde.statement.special import OF_AN_ORDER
 from rannpde.pde.statement.vocabulary import (
     CONSTANTS,
     FUNCTIONS,
@@ -152,6 +153,12 @@ class _Builder(Arithmetic):
             return self.differentiate(node, words.bare[split[0]], split[1])
         if word[:1] == "n" and word[1:] in words.space:  # unless it is a name of the user's
             return normal_symbol(word[1:])
+        if split is not None and split[0] == "n" and len(split[1]) == 1 and split[1][0] in words.space:
+            return normal_symbol(split[1][0])  # a component of the outward normal, on boundaries
+        stem, _, letters = word.rpartition("_")
+        if stem in words.jet_names and letters:
+            known = ", ".join(words.coordinates)
+            fail(self.text, node.column, f"{letters!r} in {word} is no coordinate; the coordinates are {known}")
         if word in words.functions or word in FUNCTIONS or word in OPERATORS:
             fail(self.text, node.column, f"{word} is a function; write {word}(…)")
         return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, words.known())}")
@@ -193,11 +200,15 @@ class _Builder(Arithmetic):
         )
 
     def function(self, node: Call) -> sympy.Expr:
-        several = node.name in ("max", "min")
-        if several != (len(node.arguments) > 1):
+        several, ordered = node.name in ("max", "min"), node.name in OF_AN_ORDER
+        if ordered and len(node.arguments) != 2:
+            fail(self.text, node.column, f"{node.name} takes its order and its argument, as in {node.name}(0, x)")
+        if not ordered and several != (len(node.arguments) > 1):
             fail(self.text, node.column, f"{node.name} takes {'two or more arguments' if several else 'one argument'}")
         arguments = [self.scalar(argument) for argument in node.arguments]
         numbers = [constant(argument) for argument in arguments]
+        if ordered and numbers[0] is None:
+            fail(self.text, node.arguments[0].column, f"the order of {node.name} must be a number")
         function = FUNCTIONS[node.name]
         if None in numbers:
             return self.bounded(node, function(*arguments))

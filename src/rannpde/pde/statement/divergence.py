@@ -101,6 +101,10 @@ class DivergenceSystem:
             load[:, k] += sign * rest.value(known, still)
         return EllipticCoefficients(diffusion, advection, reaction, load)
 
+    def nominal(self, expression: Expression, count: int) -> dict[Jet, Array]:
+        """The state (M,) of each jet at which conditions are linearised: any will do, they are linear."""
+        return {jet: np.zeros(count) for jet in expression.jets}
+
     def _partials(self, expression: Expression, known: Mapping[sympy.Symbol, Array]) -> list[Array]:
         return evaluate(expression.partials, known, expression.functions)
 

@@ -25,6 +25,7 @@ from sympy.core.function import AppliedUndef
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError, reject
 from rannpde.pde.statement.kinks import KINKED, Absolute, Delta, Exponential, Larger, Sign, Smaller, Step, Where
+from rannpde.pde.statement.special import SPECIAL_VALUES
 
 
 @dataclass(frozen=True)
@@ -148,30 +149,34 @@ def differentiate(formula: sympy.Expr, variable: sympy.Symbol) -> sympy.Expr:
 
 INFINITE = (sympy.zoo, sympy.nan, sympy.oo, -sympy.oo)
 
-_UFUNCS: dict[Any, Callable[..., Any]] = {
-    getattr(sympy, name): getattr(np, name)
-    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sign")
-} | {
-    sympy.asin: np.arcsin,
-    sympy.acos: np.arccos,
-    sympy.atan: np.arctan,
-    sympy.asinh: np.arcsinh,
-    sympy.erf: erf,
-    Exponential: np.exp,
-    Absolute: np.abs,
-    Sign: np.sign,
-    Step: lambda z: np.heaviside(z, 0.5),
-    Delta: lambda z, order: np.zeros_like(z),  # reached by linearisations and guesses only, where it is zero a.e.
-    Larger: np.maximum,
-    Smaller: np.minimum,
-    Where: lambda z, a, b: np.where(z > 0, a, b),
-    # SymPy's own, which others put into formulas
-    sympy.Abs: np.abs,
-    sympy.Heaviside: lambda z, middle=0.5: np.heaviside(z, middle),
-    sympy.DiracDelta: lambda z, order=0: np.zeros_like(z),
-    sympy.Max: lambda *z: np.maximum.reduce(np.broadcast_arrays(*z)),
-    sympy.Min: lambda *z: np.minimum.reduce(np.broadcast_arrays(*z)),
-}
+_UFUNCS: dict[Any, Callable[..., Any]] = (
+    {
+        getattr(sympy, name): getattr(np, name)
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sign")
+    }
+    | {
+        sympy.asin: np.arcsin,
+        sympy.acos: np.arccos,
+        sympy.atan: np.arctan,
+        sympy.asinh: np.arcsinh,
+        sympy.erf: erf,
+        Exponential: np.exp,
+        Absolute: np.abs,
+        Sign: np.sign,
+        Step: lambda z: np.heaviside(z, 0.5),
+        Delta: lambda z, order: np.zeros_like(z),  # reached by linearisations and guesses only, where it is zero a.e.
+        Larger: np.maximum,
+        Smaller: np.minimum,
+        Where: lambda z, a, b: np.where(z > 0, a, b),
+        # SymPy's own, which others put into formulas
+        sympy.Abs: np.abs,
+        sympy.Heaviside: lambda z, middle=0.5: np.heaviside(z, middle),
+        sympy.DiracDelta: lambda z, order=0: np.zeros_like(z),
+        sympy.Max: lambda *z: np.maximum.reduce(np.broadcast_arrays(*z)),
+        sympy.Min: lambda *z: np.minimum.reduce(np.broadcast_arrays(*z)),
+    }
+    | SPECIAL_VALUES
+)
 
 
 def evaluate(

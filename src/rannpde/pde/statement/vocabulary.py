@@ -13,10 +13,12 @@ import sympy
 
 from rannpde.errors import InputError, reject, require
 from rannpde.pde.statement.kinks import Absolute, Exponential, Sign, largest, smallest
+from rannpde.pde.statement.special import SPECIAL_FUNCTIONS
 
 _SMOOTH = "sin cos tan asin acos atan sinh cosh tanh asinh exp log sqrt erf"
 FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {name: getattr(sympy, name) for name in _SMOOTH.split()}
 FUNCTIONS |= {"exp": Exponential, "abs": Absolute, "sign": Sign, "max": largest, "min": smallest}
+FUNCTIONS |= SPECIAL_FUNCTIONS
 OPERATORS = ("d", "grad", "div", "laplace", "dot", "dn", "where")
 CONSTANTS = {"pi": sympy.pi}
 WORD_LIMIT = 40

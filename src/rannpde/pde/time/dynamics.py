@@ -80,7 +80,3 @@ class SplitDynamics(Protocol):
     def clean(self, tables: Array) -> Array:
         """Tables (components, …) without the rounding that belongs to no real function."""
         ...
-
-
-class BudgetExhausted(Exception):
-    """The time allowed ended in the middle of a step."""

@@ -14,7 +14,7 @@ estimated from the decay of its Legendre coefficients, is held below the toleran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,10 @@ from numpy.polynomial import legendre
 from scipy.integrate import DenseOutput, OdeSolver
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.time.control import FactorCache, StepControl, step_factor
 from rannpde.pde.time.dense_output import LegendreStep
-from rannpde.pde.time.dynamics import BudgetExhausted, LinearPart, SplitDynamics
+from rannpde.pde.time.dynamics import LinearPart, SplitDynamics
 from rannpde.pde.time.tableau import truncation_estimate
 
 
@@ -75,7 +76,6 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
         super().__init__(fun, t0, y0, t_bound, vectorized, support_complex=True)
         self.dynamics, self.tol, self.shape = dynamics, tol, dynamics.table_shape
         self.control, self.max_step = control or StepControl(), max_step
-        self.exhausted: Callable[[], bool] = lambda: False
         self.t: float
         self.y: Array
         self.y_old: Array | None = None
@@ -92,8 +92,7 @@ class ExponentialRungeKutta(OdeSolver):  # type: ignore[misc, unused-ignore]  # 
         self.first = self._rest(self.t, self.y)
 
     def _rest(self, time: float, state: Array) -> Array:
-        if self.exhausted():
-            raise BudgetExhausted
+        checkpoint()
         self.nfev += 1
         return self.remainder(time, state.ravel()).reshape(-1, *self.shape)
 

@@ -11,10 +11,11 @@ from scipy.integrate import BDF, DOP853, OdeSolver, Radau
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
-from rannpde.pde.monitor import Status
+from rannpde.checkpoints import checkpoint
+from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.time.control import StepControl
 from rannpde.pde.time.dense_output import DenseStep, LegendreStep
-from rannpde.pde.time.dynamics import BudgetExhausted, DenseJacobian, Dynamics, JacobianOperator
+from rannpde.pde.time.dynamics import DenseJacobian, Dynamics, JacobianOperator
 from rannpde.pde.time.exponential import ExponentialRungeKutta
 from rannpde.pde.time.radau import RadauCollocation
 from rannpde.pde.time.tableau import stages_for
@@ -37,7 +38,6 @@ class TimeIntegrator:
     longest_step : time → the longest step that may begin there, so that short features of the data are not passed over
     first_step_factor : of the first step; another sequence of steps makes another error in time
     amplitude : time → the share of its largest size that the solution has reached by then, to which ``tol`` is relative
-    exhausted : whether the time allowed is used up, asked in the middle of steps too
     store : what is stored of a step
     most_evaluations : of the rates; an integration that would need more at its pace is given up
     """
@@ -50,7 +50,6 @@ class TimeIntegrator:
     notice: Callable[[int, float], Status | None] | None = None
     first_step_factor: float = 1.0
     amplitude: Callable[[float], float] | None = None
-    exhausted: Callable[[], bool] = lambda: False
     store: Callable[[LegendreStep], DenseStep] = lambda step: step
     most_evaluations: float = np.inf
 
@@ -77,8 +76,7 @@ class TimeIntegrator:
                 solver.max_step = self.longest_step(solver.t)
                 if self.amplitude is not None and own:
                     solver.tol = allowed * self.amplitude(solver.t)
-                if steps and own:  # one step must be complete, to give something back
-                    solver.exhausted = self.exhausted
+                checkpoint()
                 message = solver.step()
                 if solver.status == "failed":
                     status, detail = Status.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
@@ -92,10 +90,11 @@ class TimeIntegrator:
                     status, detail = self._trouble(system, solver, len(steps))
                 if status is None and solver.status == "running" and stop is not None and stop(solver.y):
                     break
-        except BudgetExhausted:
-            status, detail = Status.BUDGET, f"{Status.BUDGET} at t = {times[-1]:.6g}"
-        except KeyboardInterrupt:
-            status, detail = Status.INTERRUPTED, f"interrupted at t = {times[-1]:.6g}"
+        except KeyboardInterrupt as stop:
+            if not steps:
+                raise
+            status, detail = status_of(stop)
+            detail = detail or f"{status} at t = {times[-1]:.6g}"
         return Trajectory(tuple(times), tuple(steps), status, detail, {k: tuple(v) for k, v in roots.items()})
 
     def _solver(self, system: Dynamics, time: tuple[float, float], state: Array, first_step: float | None) -> OdeSolver:

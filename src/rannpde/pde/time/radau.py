@@ -22,9 +22,10 @@ from numpy.polynomial import legendre
 from scipy.integrate import DenseOutput, OdeSolver
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.time.control import FactorCache, StepControl, step_factor
 from rannpde.pde.time.dense_output import LegendreStep
-from rannpde.pde.time.dynamics import BudgetExhausted, Dynamics, JacobianOperator
+from rannpde.pde.time.dynamics import Dynamics, JacobianOperator
 from rannpde.pde.time.tableau import radau_tableau, truncation_estimate
 
 SAME_STEP = (0.9, 1.15)
@@ -56,7 +57,6 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
         super().__init__(fun, t0, y0, t_bound, vectorized, support_complex=True)
         self.dynamics, self.tol, self.tableau = dynamics, tol, radau_tableau(stages)
         self.control, self.max_step = control or StepControl(), max_step
-        self.exhausted: Callable[[], bool] = lambda: False
         self.t: float
         self.y: Array
         self.y_old: Array | None = None
@@ -140,8 +140,7 @@ class RadauCollocation(OdeSolver):  # type: ignore[misc, unused-ignore]  # SciPy
             self.control.newton_share * self.tol,
         )
         for iteration in range(most):
-            if self.exhausted():
-                raise BudgetExhausted
+            checkpoint()
             F = self.dynamics.rates(times, self.y[:, None] + Z)
             self.nfev += len(times)
             if not np.isfinite(F).all():

@@ -36,7 +36,29 @@ class FeatureLaw(Protocol):
 
     def tube(self) -> tuple[Array, Array]: ...
 
-    def refined(self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool) -> Any: ...
+    def refined(
+        self,
+        resolution: Any,
+        errors: Mapping[int, float],
+        target: float,
+        slow: bool,
+        weights: Sequence[tuple[FeatureFamily, Array]],
+    ) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TrefftzState:
+    """What one iteration leaves: the network, its record, and what the next one needs of it.
+
+    scale : the root mean square of the solution; errors : group of features → its part of the estimate
+    values : at the points inside (M, fields), each field over its own size
+    """
+
+    network: TrefftzNetwork
+    record: TrefftzIteration
+    scale: float
+    errors: Mapping[int, float]
+    values: Array
 
 
 @dataclass(frozen=True)
@@ -89,9 +111,10 @@ class AdaptiveTrefftz:
         """Until the estimate is below the tolerance, or nothing helps any more."""
         resolution = self.law.first()
         inside = self.problem.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
-        best: tuple[TrefftzNetwork, TrefftzIteration, float] | None = None
+        best: TrefftzState | None = None
+        before: TrefftzState | None = None
         done: list[TrefftzIteration] = []
-        status, detail, vain, before = Status.STALLED, "more features do not lower the boundary error", 0, np.inf
+        status, detail, idle, least = Status.STALLED, "more features do not lower the boundary error", 0, np.inf
         try:
             for number in range(1, self.tuning.iterations + 1):
                 families = self.law.families(resolution, rng)
@@ -99,39 +122,46 @@ class AdaptiveTrefftz:
                 if columns > self.tuning.columns and best is not None:
                     detail = f"the next iteration would take {columns} features, more than {self.tuning.columns}"
                     break
-                network, now, scale, errors = self._solved(families, resolution, inside, rng)
+                state = self._solved(families, resolution, inside, rng, before)
+                now = state.record
                 done.append(now)
+                if best is None or now.estimate < best.record.estimate:
+                    best = state
                 self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
-                if best is None or now.estimate < best[1].estimate:
-                    best = network, now, scale
                 if now.estimate * self.tuning.safety <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
-                if now.stability > RESONANT or now.stability * np.finfo(float).eps > self.tol:
+                if self._undetermined(now):
                     break
-                vain = vain + 1 if now.estimate > 0.5 * before else 0
-                slow = now.estimate > 0.1 * before or not np.isfinite(before)
-                before = min(before, now.estimate)
-                if vain >= self.tuning.patience:
+                idle = idle + 1 if now.estimate > 0.5 * least else 0
+                slow = now.estimate > 0.1 * least or not np.isfinite(least)
+                least = min(least, now.estimate)
+                if idle >= self.tuning.patience:
                     break
                 if self.monitor.exhausted or self._too_late(done):
                     status, detail = Status.BUDGET, ""
                     break
-                resolution = self.law.refined(
-                    resolution, errors, 0.3 * self.tol / np.sqrt(len(errors)), slow and number > 1
-                )
+                ends = np.cumsum([family.columns for family in families])[:-1]
+                weights = list(zip(families, np.split(state.network.weights / state.scale, ends), strict=True))
+                target = 0.3 * self.tol / np.sqrt(len(state.errors))
+                resolution = self.law.refined(resolution, state.errors, target, slow and number > 1, weights)
+                before = state
         except KeyboardInterrupt:
             if best is None:
                 raise
             status, detail = Status.INTERRUPTED, ""
         assert best is not None
-        if best[1].stability > RESONANT or best[1].stability * np.finfo(float).eps > self.tol:
+        if self._undetermined(best.record):
             status = Status.UNDETERMINED
             detail = (
-                f"a unit of boundary error may be {best[1].stability:.1e} inside: the problem is at a resonance, or "
-                "its conditions leave something free"
+                f"a unit of boundary error may be {best.record.stability:.1e} inside: the problem is at a resonance, "
+                "or its conditions leave something free"
             )
-        return TrefftzResult(best[0], best[1], tuple(done), status, detail, best[2])
+        return TrefftzResult(best.network, best.record, tuple(done), status, detail, best.scale)
+
+    def _undetermined(self, now: TrefftzIteration) -> bool:
+        """Whether rounding of the data alone may be as large as the tolerance inside."""
+        return now.stability > min(RESONANT, self.tol / float(np.finfo(float).eps))
 
     def failed(self, reason: str) -> TrefftzResult:
         """What comes back where no particular solution is known: zero, and the reason."""
@@ -146,8 +176,13 @@ class AdaptiveTrefftz:
         return self.monitor.elapsed + done[-1].seconds * self.tuning.growth**2 > self.monitor.budget.seconds
 
     def _solved(
-        self, families: list[FeatureFamily], resolution: Any, inside: Array, rng: np.random.Generator
-    ) -> tuple[TrefftzNetwork, TrefftzIteration, float, dict[int, float]]:
+        self,
+        families: list[FeatureFamily],
+        resolution: Any,
+        inside: Array,
+        rng: np.random.Generator,
+        before: TrefftzState | None,
+    ) -> TrefftzState:
         start = self.monitor.elapsed
         words = self.problem.vocabulary
         parts = tuple(one.part for one in self.particular)
@@ -157,12 +192,13 @@ class AdaptiveTrefftz:
         network = TrefftzNetwork(tuple(families), found.coefficients, parts, self.form)
         still = (0,) * self.problem.domain.dim
         near, shares = self.law.tube()
-        seen, sizes = [], np.zeros(len(self.problem.fields))
+        seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
             columns = feature_values(families, points, still) * np.sqrt(share)[:, None, None]
             values = columns @ found.coefficients + nothing.derivative(points, still) * np.sqrt(share)[:, None]
             sizes = np.maximum(sizes, np.linalg.norm(values, axis=0))
             seen.append(columns)
+            sampled.append(values)
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
         relative = np.concatenate(seen) * (scale / field_sizes(sizes))[None, :, None]
         stability = found.stability(relative.transpose(1, 0, 2).reshape(-1, relative.shape[2]))
@@ -174,13 +210,28 @@ class AdaptiveTrefftz:
         residual = np.abs(again.matrix @ found.coefficients - again.rhs)
         residual[~np.isfinite(residual)] = np.inf
         weighted = residual * again.weights
-        boundary = float(np.linalg.norm(weighted))
-        source = sum(one.defect * one.gain for one in self.particular) * (1 + stability)
-        estimate = (stability * boundary + source) / scale if np.isfinite(boundary) else np.inf
+        boundary = float(np.linalg.norm(weighted)) / scale
+        source = sum(one.defect * one.gain for one in self.particular) * (1 + stability) / scale
+        values = np.concatenate(sampled) / field_sizes(sizes)
+        amplification = min(stability, self._amplification(before, values, boundary))
+        estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
         groups = np.concatenate([place.groups for place in fresh])
-        errors = {int(g): stability / scale * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
-        now = TrefftzIteration(
-            len(found.coefficients), found.rank, len(rows.rhs), boundary / scale, float(residual.max()) / scale,
+        factor = amplification / scale
+        errors = {int(g): factor * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
+        record = TrefftzIteration(
+            len(found.coefficients), found.rank, len(rows.rhs), boundary, float(residual.max()) / scale,
             absolute, estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return network, now, scale, errors
+        return TrefftzState(network, record, scale, errors, values)
+
+    def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
+        """How much the boundary error of the iteration before was amplified inside: measured, for systems.
+
+        The stability constant is a worst case over all features, which for a pressure is that of the roughest one. The
+        change from the solution before, which was much worse, is the error that its boundary error made. Rougher
+        errors of derivatives grow with the number of features, hence the factor of their growth.
+        """
+        if before is None or len(self.problem.fields) == 1 or not before.record.boundary > 10 * boundary:
+            return np.inf
+        change = float(np.linalg.norm(values - before.values, axis=0).max())
+        return self.tuning.growth * change / before.record.boundary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log
@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.shapes.base import Domain
+from rannpde.pde.trefftz.analytic import AnalyticFamily, LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.families import (
     AngleFamily,
     CanonicalFamily,
@@ -18,10 +19,11 @@ from rannpde.pde.trefftz.families import (
     FeatureFamily,
     MultipoleFamily,
     SourceFamily,
+    degree_needed,
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, cell_lengths, clustered
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.potentials import PotentialFamily, PotentialModel
+from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
@@ -68,6 +70,24 @@ class PlaneLaw:
     def layered(self) -> bool:
         """Whether the solution lives in layers that are thin against the domain."""
         return self.form.kappa < 0 and self.reach > self.tuning.layers
+
+    @property
+    def harmonic(self) -> bool:
+        """Whether features are parts of analytic functions: Laplace's operator, in some coordinates."""
+        return self.form.kappa == 0 and not self.form.moves
+
+    def _around(self, degree: int) -> Array:
+        """Points (M, 2) of the outer boundary, canonical, that resolve polynomials of a degree."""
+        outer = [piece for piece in self.boundary.pieces if piece.loop == 0]
+        total = sum(piece.length for piece in outer)
+        found = []
+        for piece in outer:
+            count = ceil(self.tuning.oversampling * (degree + 8) * piece.length / total) + 8
+            units = (np.arange(count) + 0.5) / count
+            if max(piece.corners) >= 0:  # polynomials vary fastest at corners, as Chebyshev's do at the ends
+                units = 0.5 * (1 - np.cos(np.pi * units))
+            found.append(self.form.to(piece.place(units)))
+        return np.concatenate(found)
 
     @cached_property
     def outline(self) -> Array:
@@ -129,7 +149,11 @@ class PlaneLaw:
         found = self._scalar(resolution, rng)
         if self.model is None:
             return found
-        return [PotentialFamily(one, self.model) for one in found if isinstance(one, CanonicalFamily)]
+        return [
+            GoursatFamily(one, self.model) if isinstance(one, AnalyticFamily) else PotentialFamily(one, self.model)
+            for one in found
+            if isinstance(one, CanonicalFamily)
+        ]
 
     def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         found: list[FeatureFamily] = []
@@ -139,7 +163,11 @@ class PlaneLaw:
             if self.domain.contains(self.form.back(middle[None, :]))[0]:
                 continue  # a hole that bends around its own centroid is served by sources alone
             own = degree if self.round_hole(number) else 0
-            found.append(MultipoleFamily(self.form, middle, inner, own, False, self._most(middle, False)))
+            if self.harmonic:
+                found.append(LogarithmFamily(self.form, middle[None, :], np.array([inner])))
+                found += [LaurentFamily(self.form, middle, inner, own)] if own else []
+            else:
+                found.append(MultipoleFamily(self.form, middle, inner, own, False, self._most(middle, False)))
         found += self.at_corners(resolution, rng)
         found += self.along(resolution, rng)
         return found
@@ -166,6 +194,8 @@ class PlaneLaw:
             directions = np.stack([np.cos(turn), np.sin(turn)], axis=1)
             return [self._exponentials(1j * self.form.wave_number * directions)]
         centre = self.boundary.centre
+        if self.harmonic:
+            return [PolynomialFamily.orthonormal(self.form, centre, self.boundary.radius, degree, self._around(degree))]
         family: CanonicalFamily = MultipoleFamily(
             self.form, centre, self.boundary.radius, degree, True, self._most(centre, True)
         )
@@ -191,8 +221,10 @@ class PlaneLaw:
                 lengths.append(away)
         if not places:
             return []
-        dipoles = np.eye(2)
-        found: list[FeatureFamily] = [SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), dipoles)]
+        everywhere = self.form, np.concatenate(places), np.concatenate(lengths)
+        found: list[FeatureFamily] = [
+            PoleFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.eye(2))
+        ]
         if not self.layered:
             points, outward = np.array([c.point for c in angles]), np.array([c.outward for c in angles])
             found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
@@ -220,7 +252,8 @@ class PlaneLaw:
             places.append(own[kept])
             lengths.append(np.full(int(kept.sum()), away))
         if places and sum(map(len, places)):
-            found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 2))))
+            everywhere = self.form, np.concatenate(places), np.concatenate(lengths)
+            found.append(LogarithmFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.zeros((1, 2))))
         return found
 
     def _layers(self, slope: Array, length: float, count: int) -> ExponentialFamily:
@@ -299,12 +332,20 @@ class PlaneLaw:
         return found[kept], np.concatenate(shares)[kept]
 
     def refined(
-        self, resolution: PlaneResolution, errors: Mapping[int, float], target: float, slow: bool
+        self,
+        resolution: PlaneResolution,
+        errors: Mapping[int, float],
+        target: float,
+        slow: bool,
+        weights: Sequence[tuple[FeatureFamily, Array]],
     ) -> PlaneResolution:
         """More features for the groups whose error is above the target, as many as their decay so far asks for.
 
         errors : group → its part of the estimate; slow : whether more regular functions help little
+        weights : the families with their output weights (N,) over the size of the solution, whose decay tells how many
+            multipoles a hole needs
         """
+        wanted = self._degrees(resolution, weights, target)
         first = len(self.boundary.corners)
         corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
         for number in range(first):
@@ -319,7 +360,8 @@ class PlaneLaw:
             grow = self._growth(error, target, 1)
             grow = min(grow, 1.4) if self.layered else grow
             if piece.loop and self.round_hole(piece.loop - 1):
-                holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(grow * resolution.holes[piece.loop - 1]))
+                most = min(wanted.get(piece.loop - 1, np.inf), grow * resolution.holes[piece.loop - 1])
+                holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(most))
             else:
                 smooth = max(smooth, grow)
             if sources[k] or slow:
@@ -329,6 +371,20 @@ class PlaneLaw:
         waves = ceil(self.reach) if self.form.kappa > 0 else 0
         regular = waves + ceil((resolution.regular - waves) * smooth)
         return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
+
+    def _degrees(
+        self, resolution: PlaneResolution, weights: Sequence[tuple[FeatureFamily, Array]], target: float
+    ) -> dict[int, float]:
+        """Hole → the degree at which its multipoles have fallen below the target, where their decay is known."""
+        found = {}
+        for family, own in weights:
+            if isinstance(family, GoursatFamily):
+                family = family.base
+            if isinstance(family, LaurentFamily):
+                middles = [np.linalg.norm(hole[0] - family.centre) for hole in self.boundary.holes]
+                sizes = np.abs(own).reshape(-1, family.functions).max(axis=0)
+                found[int(np.argmin(middles))] = degree_needed(sizes, target)
+        return found
 
     def _growth(self, error: float, target: float, power: int) -> float:
         """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""

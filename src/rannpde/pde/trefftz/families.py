@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
-from math import ceil, comb, factorial
+from math import ceil, comb, factorial, log
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.errors import choose
 from rannpde.pde.trefftz.cylinder import bessel_i, bessel_j, bessel_k, bessel_y
 from rannpde.pde.trefftz.operator import CanonicalForm
 
@@ -224,12 +225,12 @@ class MultipoleFamily(CanonicalFamily):
         raise_sign, lower_sign = (1.0, 1.0) if screened else (-1.0, 1.0)
         if screened and not self.regular:
             raise_sign = lower_sign = -1.0
-        ladder = _ladder(index)
+        steps = ladder(index)
         top = int(self.degree) + sum(index)
         known = self._orders(top, k * r)
         odd = -1.0 if not screened else 1.0  # C_{-n} is (-1)^n C_n of J and Y, and C_n of I and K
         total = np.zeros((len(z), len(orders)), dtype=complex)
-        for up, down, weight in ladder:
+        for up, down, weight in steps:
             shifted = orders + up - down
             values = known[np.abs(shifted)] * (odd ** np.where(shifted < 0, shifted, 0))[:, None]
             factor = weight * k ** (up + down) * raise_sign**up * lower_sign**down
@@ -261,7 +262,7 @@ class MultipoleFamily(CanonicalFamily):
 
 
 @lru_cache(maxsize=256)
-def _ladder(index: MultiIndex) -> tuple[tuple[int, int, complex], ...]:
+def ladder(index: MultiIndex) -> tuple[tuple[int, int, complex], ...]:
     """∂_x^a ∂_y^b in powers of D± = ∂_x ± i ∂_y: (power of D+, power of D-, weight)."""
     a, b = index
     found: dict[tuple[int, int], complex] = {}
@@ -313,16 +314,31 @@ def _angle(z: Array, out: complex, index: MultiIndex) -> Array:
     return np.asarray((1j ** index[1] * (-1) ** (total - 1) * factorial(total - 1) / away**total).imag)
 
 
+def degree_needed(sizes: Array, target: float) -> float:
+    """The degree at which coefficients (N,) fall below the target, if they go on as from N/2 to N: chopping.
+
+    >>> degree_needed(0.5 ** np.arange(1, 21), 2.0**-10), round(degree_needed(0.5 ** np.arange(1, 21), 2.0**-30), 9)
+    (20, 30.0)
+    """
+    count = len(sizes)
+    envelope = np.maximum.accumulate(sizes[::-1])[::-1]
+    last = max(count - 3, count // 2)  # single coefficients may vanish by symmetry
+    if envelope[last] <= target or count < 4:
+        return count
+    rate = log(max(envelope[last], 1e-300) / max(envelope[count // 2], 1e-300)) / max(last - count // 2, 1)
+    return last + 1 + log(target / envelope[last]) / rate if rate < 0 else np.inf
+
+
 FAMILIES: dict[str, type[Any]] = {
     one.kind: one for one in (ExponentialFamily, SourceFamily, MultipoleFamily, AngleFamily)
 }
 
 
-def unpack_family(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm | None) -> FeatureFamily:
-    """The inverse of ``FeatureFamily.pack``."""
-    from rannpde.errors import choose
-
-    kind = choose("family", header["kind"], FAMILIES)
+def unpack_family(
+    header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm | None, kinds: Mapping[str, type[Any]]
+) -> FeatureFamily:
+    """The inverse of ``FeatureFamily.pack``; kinds : by their names."""
+    kind = choose("family", header["kind"], kinds)
     scalars = {"radius": float, "degree": int, "regular": bool, "offset": float}
     given: dict[str, Any] = {}
     for one in fields(kind):

@@ -13,7 +13,7 @@ from rannpde.network.storage import floats
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import ParticularPart, unpack_part
-from rannpde.pde.trefftz.potentials import unpack_potentials
+from rannpde.pde.trefftz.potentials import unpack_trefftz_family
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Tr
     def under(prefix: str) -> dict[str, Array]:
         return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
 
-    families = tuple(unpack_potentials(own, under(f"family{k}."), form) for k, own in enumerate(header["families"]))
+    families = tuple(unpack_trefftz_family(own, under(f"family{k}."), form) for k, own in enumerate(header["families"]))
     parts = tuple(unpack_part(str(kind), under(f"part{k}.")) for k, kind in enumerate(header["parts"]))
     weights = floats(arrays, "weights", (sum(family.columns for family in families),))
     return TrefftzNetwork(families, weights, parts, form)

@@ -1,4 +1,4 @@
-"""Stokes flow, plane elasticity and plates by harmonic potentials (Papkovich and Neuber, Goursat).
+"""Stokes flow, plane elasticity and plates by harmonic potentials (Papkovich and Neuber) and analytic ones (Goursat).
 
 With harmonic B = (B₁, B₂) and B₀ the fields
 
@@ -7,6 +7,12 @@ With harmonic B = (B₁, B₂) and B₀ the fields
 satisfy a Δu + b ∇ div u = 0 for α = 2 (1 + a/b), and for α = 2 the equations of Stokes, a Δu + s ∇p = 0 and div u =
 0, with p = (2a/s) div B. A plate, ΔΔu = 0, takes B₀, x B₁ and y B₂ themselves. So every harmonic feature h gives three
 features of these systems, each about an origin o of its own, where it is large.
+
+Where h is a part of an analytic function, B₁ + i B₂ = φ and B₀ = Re χ with χ' = ψ suffice, which is Goursat's formula
+
+    u₁ + i u₂ = (α - 1) φ - (z - o) conj(φ') - conj(ψ),      p = (2a/s) 2 Re φ',      plate: Re(conj(z - o) φ + ψ).
+
+Every analytic function gives four features then, where its two parts would give six, of which two are redundant.
 """
 
 from __future__ import annotations
@@ -18,15 +24,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.trefftz.analytic import ANALYTIC, AnalyticFamily, LogarithmFamily, complex_numbers
 from rannpde.pde.trefftz.families import (
+    FAMILIES,
     AngleFamily,
     CanonicalFamily,
     FeatureFamily,
-    MultipoleFamily,
-    SourceFamily,
     unpack_family,
 )
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, biharmonic, laplacian
+from rannpde.pde.trefftz.solid import SolidFamily
 
 SAME = 1e-12
 """Relative difference up to which two coefficients are the same."""
@@ -60,15 +67,8 @@ class PotentialFamily(FeatureFamily):
     @property
     def origins(self) -> Array:
         """About which point (N, 2) each harmonic feature is multiplied by coordinates."""
-        base = self.base
-        if isinstance(base, SourceFamily):
-            places = np.repeat(base.sources, len(base.moments), axis=0)
-        elif isinstance(base, MultipoleFamily):
-            places = np.tile(base.centre, (base.columns, 1))
-        else:
-            assert isinstance(base, AngleFamily)
-            places = base.corners
-        return base.form.back(places)
+        assert isinstance(self.base, AngleFamily | LogarithmFamily)
+        return self.base.form.back(self.base.corners if isinstance(self.base, AngleFamily) else self.base.centres)
 
     def values(self, points: Array, index: MultiIndex) -> Array:
         known: dict[MultiIndex, Array] = {}
@@ -111,15 +111,69 @@ class PotentialFamily(FeatureFamily):
         return {"kind": self.kind, "base": header, "model": model}, arrays
 
 
-def unpack_potentials(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
-    """A family of a file, also one of potentials."""
-    if header["kind"] != PotentialFamily.kind:
-        return unpack_family(header, arrays, form)
+@dataclass(frozen=True, eq=False)
+class GoursatFamily(FeatureFamily):
+    """Four features of a system for each function f of an analytic family: φ = f, φ = i f, ψ = f, ψ = i f."""
+
+    kind: ClassVar[str] = "goursat"
+    base: AnalyticFamily
+    model: PotentialModel
+
+    @property
+    def columns(self) -> int:
+        return 4 * self.base.functions
+
+    def values(self, points: Array, index: MultiIndex) -> Array:
+        z = complex_numbers(self.base.form.to(points))
+        a, b = index
+        n = a + b
+        away = z[:, None] - self.base.origins
+        if self.model.system == "plate":
+            f = self.base.powers(z, n)
+            own = 1j**b * f[n]
+            moved = away.conj() * own
+            if n:  # ∂₁ conj(z) = 1 and ∂₂ conj(z) = -i; i^(b-1) (-i) = -i^b
+                moved = moved + (a - b) * 1j**b * f[n - 1]
+            columns = [moved.real, -moved.imag, own.real, -own.imag]
+            return np.concatenate(columns, axis=1)[:, None, :]
+        f = self.base.powers(z, n + 1)
+        own, mirrored = 1j**b * f[n], ((-1j) ** b) * f[n].conj()
+        bent = away * (-1j) ** b * f[n + 1].conj()
+        if n:  # ∂₁ z = 1 and ∂₂ z = i; (-i)^(b-1) i = -(-i)^b
+            bent = bent + (a - b) * (-1j) ** b * f[n].conj()
+        velocity = [(self.model.alpha - 1) * own - bent, 1j * ((self.model.alpha - 1) * own + bent), -mirrored,
+                    1j * mirrored]  # fmt: skip
+        whole = np.concatenate(velocity, axis=1)
+        total = np.zeros((len(points), 2 if self.model.system == "elastic" else 3, self.columns))
+        total[:, self.model.fields[0]], total[:, self.model.fields[1]] = whole.real, whole.imag
+        if self.model.system == "stokes":
+            slope = 2 * self.model.pressure * 1j**b * f[n + 1]
+            total[:, self.model.fields[2], : 2 * self.base.functions] = np.concatenate(
+                [slope.real, -slope.imag], axis=1
+            )
+        return total
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        header, arrays = self.base.pack()
+        model = [self.model.system, list(self.model.fields), self.model.alpha, self.model.pressure]
+        return {"kind": self.kind, "base": header, "model": model}, arrays
+
+
+ALL_FAMILIES = FAMILIES | ANALYTIC | {SolidFamily.kind: SolidFamily}
+SYSTEM_FAMILIES: dict[str, type[PotentialFamily] | type[GoursatFamily]] = {
+    PotentialFamily.kind: PotentialFamily,
+    GoursatFamily.kind: GoursatFamily,
+}
+
+
+def unpack_trefftz_family(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
+    """The family that a file holds, of whatever kind."""
+    kind = SYSTEM_FAMILIES.get(header["kind"])
+    if kind is None:
+        return unpack_family(header, arrays, form, ALL_FAMILIES)
     system, fields, alpha, pressure = header["model"]
-    base = unpack_family(header["base"], arrays, form)
-    assert isinstance(base, CanonicalFamily)
-    model = PotentialModel(str(system), tuple(map(int, fields)), float(alpha), float(pressure))
-    return PotentialFamily(base, model)
+    base: Any = unpack_family(header["base"], arrays, form, ALL_FAMILIES)
+    return kind(base, PotentialModel(str(system), tuple(map(int, fields)), float(alpha), float(pressure)))
 
 
 def potential_model(equations: tuple[LinearEquation, ...], fields: tuple[str, ...]) -> PotentialModel | None:

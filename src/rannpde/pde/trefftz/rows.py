@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular, svdvals
+from scipy.linalg import get_lapack_funcs, qr, solve_triangular, svdvals
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.residual import Term
@@ -15,6 +15,9 @@ from rannpde.pde.trefftz.families import FeatureFamily
 
 SAFE = 1e-9
 """Relative diagonal of the triangular factor below which directions are too noisy to tell how stable a problem is."""
+
+PANEL = 64
+"""Columns that LAPACK's factorisation treats at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +108,45 @@ class LeastSquares:
         return float(svdvals(turned)[0])
 
 
+@dataclass(frozen=True, eq=False)
+class Householder:
+    """An orthogonal factorisation whose reflections are applied but never formed, which would cost as much again.
+
+    reflections (M, N), factors (N,): as LAPACK stores them
+    """
+
+    reflections: Array
+    factors: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> Householder:
+        """The factorisation of a matrix (M, N), M ≥ N."""
+        (geqrf,) = get_lapack_funcs(("geqrf",), (matrix,))
+        reflections, factors, _, _ = geqrf(matrix, lwork=PANEL * matrix.shape[1])
+        return cls(reflections, factors)
+
+    @classmethod
+    def pivoted(cls, matrix: Array) -> tuple[Householder, Array]:
+        """The same with columns in the order (N,) in which they add most."""
+        (reflections, factors), _, order = qr(matrix, mode="raw", pivoting=True, check_finite=False)
+        return cls(reflections, factors), order
+
+    @property
+    def triangle(self) -> Array:
+        """The triangular factor (min(M, N), N)."""
+        return np.triu(self.reflections[: self.reflections.shape[1]])
+
+    def applied(self, vector: Array) -> Array:
+        """The adjoint of the orthogonal factor times a vector (M,): its first N numbers."""
+        (ormqr,) = get_lapack_funcs(
+            ("unmqr" if np.iscomplexobj(self.reflections) else "ormqr",), (self.reflections, vector)
+        )
+        trans = "C" if np.iscomplexobj(self.reflections) else "T"
+        vector = vector.astype(self.reflections.dtype)
+        turned = ormqr("L", trans, self.reflections, self.factors, vector[:, None], PANEL)[0]
+        return np.asarray(turned[: self.reflections.shape[1], 0])
+
+
 def least_squares(rows: TrefftzRows, cutoff: float) -> LeastSquares:
     """By orthogonal factorisation with pivoting; what is below the cutoff × rounding is left out; one refinement."""
     weighted = rows.matrix * rows.weights[:, None]
@@ -112,8 +154,9 @@ def least_squares(rows: TrefftzRows, cutoff: float) -> LeastSquares:
     sizes = np.linalg.norm(weighted, axis=0)
     sizes[~(sizes > 1e-280)] = np.inf  # what vanishes on the boundary is no feature
     weighted = weighted / sizes
-    first, square = qr(weighted, mode="economic", check_finite=False, overwrite_a=False)
-    turn, triangle, order = qr(square, mode="economic", pivoting=True, check_finite=False)
+    first = Householder.of(weighted)
+    second, order = Householder.pivoted(first.triangle)
+    triangle = second.triangle
     diagonal = np.abs(np.diag(triangle))
     rank = (
         int((diagonal > cutoff * np.finfo(float).eps * diagonal[0]).sum()) if len(diagonal) and diagonal[0] > 0 else 0
@@ -121,7 +164,7 @@ def least_squares(rows: TrefftzRows, cutoff: float) -> LeastSquares:
     coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
     left = rhs
     for _ in range(2):
-        image = turn[:, :rank].conj().T @ (first.conj().T @ left)
+        image = second.applied(first.applied(left))[:rank]
         step = np.zeros(len(sizes), dtype=weighted.dtype)
         step[order[:rank]] = solve_triangular(triangle[:rank, :rank], image, check_finite=False)
         coefficients = coefficients + step

@@ -183,7 +183,7 @@ def scatter(
             break
         slow = wave.boundary_error > 0.1 * before
         before = wave.boundary_error
-        resolution = law.refined(resolution, errors, 0.2 * tol, slow)
+        resolution = law.refined(resolution, errors, 0.2 * tol, slow, ())
     assert best is not None
     return best
 

@@ -1,4 +1,6 @@
-"""Features in space: plane waves or harmonic exponentials of random directions, and sources along the boundary."""
+"""Features in space: solid harmonics for Laplace's operator, plane waves or exponentials of random directions for
+others, and sources along the boundary.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,14 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
-from rannpde.domains.domain import Domain
+from rannpde.domains.boundary.solids import tree_leaves
+from rannpde.domains.domain import Ball, Domain
 from rannpde.domains.streams import unit_stream
 from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily, SourceFamily
+from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily, SourceFamily, degree_needed
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.solid import SolidFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SOURCE_OFFSET = 4.0
@@ -27,9 +31,15 @@ SURFACE_SAMPLES = 3000
 
 @dataclass(frozen=True)
 class SpaceResolution:
-    """Directions of exponentials, and sources along each side."""
+    """How many features every group has.
+
+    regular : degree of the solid harmonics about the middle, or the number of directions of exponentials
+    holes : degree of the multipoles about the middle of each spherical hole
+    sources : sources along each side
+    """
 
     regular: int
+    holes: tuple[int, ...]
     sources: tuple[int, ...]
 
 
@@ -61,20 +71,65 @@ class SpaceLaw:
         assert isinstance(term.region, Side)
         return term.region
 
+    @property
+    def harmonic(self) -> bool:
+        """Whether features are solid harmonics: Laplace's operator, in some coordinates."""
+        return self.form.kappa == 0 and not self.form.moves
+
+    @cached_property
+    def holes(self) -> tuple[tuple[Array, float], ...]:
+        """Centres and radii, canonical, of spherical holes, about which multipoles converge exponentially."""
+        scale = float(np.linalg.norm(self.form.matrix, 2))
+        if not self.harmonic or not np.allclose(self.form.matrix, scale * np.eye(3), rtol=0, atol=1e-12 * scale):
+            return ()
+        found, inside = [], self.form.to(self.domain.sample(64, rng=1))
+        for leaf in tree_leaves(self.domain.tree):
+            if isinstance(leaf.solid, Ball):
+                centre, radius = self.form.to(np.array([leaf.solid.centre]))[0], scale * leaf.solid.radius
+                away = np.linalg.norm(np.concatenate([self.outline, inside]) - centre, axis=1)
+                if away.min() > (1 - 1e-9) * radius and away[-len(inside) :].max() > radius:  # it lies outside
+                    found.append((centre, radius))
+        return tuple(found)
+
+    @cached_property
+    def nearest(self) -> tuple[int, ...]:
+        """For every side the number of the hole that it bounds, -1 for others."""
+        found = []
+        for term in self.terms:
+            here = self.form.to(self._side(term).sample(16, rng=1))
+            fits = [np.ptp(np.linalg.norm(here - centre, axis=1)) < 1e-9 * radius for centre, radius in self.holes]
+            found.append(fits.index(True) if True in fits else -1)
+        return tuple(found)
+
+    @cached_property
+    def centre(self) -> Array:
+        """The middle of the bounding box, canonical."""
+        return (self.outline.min(axis=0) + self.outline.max(axis=0)) / 2
+
     def first(self) -> SpaceResolution:
         digits = -np.log10(self.tol)
+        if self.harmonic:
+            degree = ceil(digits) + 4
+            return SpaceResolution(degree, (degree - 2,) * len(self.holes), (0,) * len(self.terms))
         waves = self.reach if self.form.kappa > 0 else 0.0
         total = sum(term.measure for term in self.terms)
         sources = [ceil(60 * digits * term.measure / total) + 10 for term in self.terms]
-        return SpaceResolution(ceil(0.5 * (waves * 1.1 + digits + 2) ** 2), tuple(sources))
+        return SpaceResolution(ceil(0.5 * (waves * 1.1 + digits + 2) ** 2), (), tuple(sources))
 
     def families(self, resolution: SpaceResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """A realisation of the law."""
         found: list[FeatureFamily] = []
-        if self.form.kappa >= 0 or self.reach < self.tuning.layers:
+        if self.harmonic:
+            reach = float(np.linalg.norm(self.outline - self.centre, axis=1).max())
+            found.append(SolidFamily(self.form, self.centre, reach, resolution.regular, True))
+            for (centre, radius), degree in zip(self.holes, resolution.holes, strict=True):
+                found.append(SolidFamily(self.form, centre, radius, degree, False))
+        elif self.form.kappa >= 0 or self.reach < self.tuning.layers:
             found.append(self._exponentials(resolution.regular, rng))
         places, lengths = [], []
         for term, count in zip(self.terms, resolution.sources, strict=True):
+            if not count:
+                continue
             side = self._side(term)
             points = side.sample(count, rng=rng, method="sobol")
             normals = side.normals(points) @ np.linalg.inv(self.form.matrix)
@@ -92,7 +147,8 @@ class SpaceLaw:
             kept = ~near & (own > 0.1 * away)
             places.append(place[kept])
             lengths.append(own[kept])
-        found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 3))))
+        if places:
+            found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 3))))
         return found
 
     def _exponentials(self, count: int, rng: np.random.Generator) -> ExponentialFamily:
@@ -115,10 +171,14 @@ class SpaceLaw:
     def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
         found, total = [], sum(term.measure for term in self.terms)
-        regular = 2 * resolution.regular
+        outer = sum(t.measure for t, hole in zip(self.terms, self.nearest, strict=True) if hole < 0) or total
+        regular = (resolution.regular + 1) ** 2 if self.harmonic else 2 * resolution.regular
         for number, (term, count) in enumerate(zip(self.terms, resolution.sources, strict=True)):
-            share = term.measure / total
-            wanted = ceil(factor * (self.tuning.oversampling - 0.5) * (count + regular * share)) + 20
+            share, hole = term.measure / total, self.nearest[number]
+            own = regular * (term.measure / outer if hole < 0 else share)
+            if hole >= 0:
+                own = max(own, (resolution.holes[hole] + 1) ** 2)
+            wanted = ceil(factor * (self.tuning.oversampling - 0.5) * (count + own)) + 20
             points = self._side(term).sample(wanted, rng=int(1e6 * shift), method="sobol")
             scale = np.full(wanted, min(self.radius, 1 / max(self.form.wave_number, 1e-300)))
             scale *= float(np.abs(np.linalg.inv(self.form.matrix)).max())
@@ -131,14 +191,37 @@ class SpaceLaw:
         return np.empty((0, 3)), np.empty(0)
 
     def refined(
-        self, resolution: SpaceResolution, errors: Mapping[int, float], target: float, slow: bool
+        self,
+        resolution: SpaceResolution,
+        errors: Mapping[int, float],
+        target: float,
+        slow: bool,
+        weights: Sequence[tuple[FeatureFamily, Array]],
     ) -> SpaceResolution:
-        """More sources along the sides whose error is above the target."""
-        sources = list(resolution.sources)
-        for number in range(len(sources)):
-            if errors.get(number, 0.0) > target:
-                sources[number] = ceil(1.7 * sources[number])
-        return SpaceResolution(ceil(resolution.regular * 1.2), tuple(sources))
+        """More features for the sides whose error is above the target: multipoles by their decay, or sources."""
+        sources, holes, smooth = list(resolution.sources), list(resolution.holes), 1.2
+        needed = self._degrees(weights, target)
+        for number, hole in enumerate(self.nearest):
+            if errors.get(number, 0.0) <= target:
+                continue
+            if hole >= 0:
+                holes[hole] = max(holes[hole], min(ceil(1.5 * resolution.holes[hole]), needed.get(hole, holes[hole])))
+            elif self.harmonic and not slow:
+                smooth = 1.5
+            else:
+                sources[number] = max(ceil(1.7 * sources[number]), 40)
+        return SpaceResolution(ceil(resolution.regular * smooth), tuple(holes), tuple(sources))
+
+    def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], target: float) -> dict[int, int]:
+        """Hole → the degree at which its multipoles have fallen below the target."""
+        found: dict[int, int] = {}
+        for family, own in weights:
+            if isinstance(family, SolidFamily) and not family.regular:
+                sizes = np.zeros(int(family.degree) + 1)
+                np.maximum.at(sizes, family.orders, np.abs(own))
+                needed = degree_needed(sizes, target)
+                found[len(found)] = ceil(min(needed, 10.0 * len(sizes)))
+        return found
 
 
 def space_law(

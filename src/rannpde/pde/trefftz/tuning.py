@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class TrefftzTuning:
     """What was found by trying; users need none of it.
 
-    columns : features at most; factorisations beyond take longer than other methods
+    columns : features at most; factorisations beyond take longer than the solves of other methods
     oversampling : rows per feature; below 2 least squares may oscillate between the points
     growth : factor at most of the features of a group from one iteration to the next
     cutoff : relative diagonal of the triangular factor below which a direction is left out, in units of rounding
@@ -23,7 +23,7 @@ class TrefftzTuning:
     safety : factor of the estimate that is to be below ``tol``
     """
 
-    columns: int = 1600
+    columns: int = 2400
     oversampling: float = 3.0
     growth: float = 2.2
     closest: float = 1e-12

@@ -20,7 +20,7 @@ from scipy.sparse.linalg import splu
 
 from rannpde.arrays import Array
 from rannpde.pde.weak.kernel import FreeMotions
-from rannpde.pde.weak.local import CellBatch, LocalMatrices
+from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +48,21 @@ class HybridSystem:
         total = len(self.mesh.axis) * block
         rows, columns, entries = [], [], []
         right = np.zeros(total)
-        kept: list[tuple[CellBatch, Array, Array]] = []
+        kept: list[tuple[CellBatch, Array, Array, Array]] = []
         for batch in self.local.batches():
-            square, upper, lower, corner, load = self.local.matrices(batch)
+            found = self.local.condensed(batch)
             if motions is not None and len(motions) and 0 in batch.cells:
-                self._hold(square[int(np.flatnonzero(batch.cells == 0)[0])], motions)
-            found = np.linalg.solve(square, np.concatenate([upper, load[:, :, None]], axis=2))
-            response, own = found[:, :, :-1], found[:, :, -1]
-            kept.append((batch, response, own))
+                row = int(np.flatnonzero(batch.cells == 0)[0])
+                found = self._held(found, row, motions)
+            response, own = eliminated(found)
+            kept.append((batch, found.same, response, own))
             if batch.faces:
-                schur = corner - np.matmul(lower, response)
+                schur = found.corner - np.matmul(found.lower, response)
                 places = self._places(batch, block)
-                np.add.at(right, places, -np.matmul(lower, own[:, :, None])[:, :, 0])
+                np.add.at(right, places, -by_kind(found.lower, found.same, own))
                 rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
                 columns.append(np.tile(places, (1, places.shape[1])).ravel())
-                entries.append(schur.ravel())
+                entries.append(schur[found.same].ravel())
             self.local.pause()
         traces = np.zeros(total)
         if total:
@@ -71,29 +71,37 @@ class HybridSystem:
             traces = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1,
                           options={"SymmetricMode": True}).solve(right)  # fmt: skip
         weights = np.zeros((self.mesh.count, fields, self.local.size))
-        for batch, response, own in kept:
+        for batch, same, response, own in kept:
             inside = own
             if batch.faces:
-                around = traces[self._places(batch, block)]
-                inside = own - np.matmul(response, around[:, :, None])[:, :, 0]
+                inside = own - by_kind(response, same, traces[self._places(batch, block)])
             weights[batch.cells] = inside.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(len(self.mesh.axis), fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
         return HybridSolution(weights, shaped, self._jumps(weights, shaped))
 
-    def _hold(self, square: Array, motions: FreeMotions) -> None:
-        """Hold the free motions in the first cell: a balanced load leaves no reaction there."""
+    def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
+        """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
         values, weights, points = self._cell_table(0)
         moments = np.einsum("m,rmf,ma->rfa", weights, motions.at(points), values).reshape(len(motions), -1)
         size = float(np.einsum("ra,ra->", moments, moments)) / len(motions)
-        square += float(np.trace(square)) / len(square) / max(size, 1e-300) * moments.T @ moments
+        kind = found.same[row]
+        square = found.square[kind]
+        square = square + float(np.trace(square)) / len(square) / max(size, 1e-300) * moments.T @ moments
+        same = found.same.copy()
+        same[row] = len(found.first)
+        upper, lower, corner = (np.concatenate([one, one[[kind]]]) for one in (found.upper, found.lower, found.corner))
+        return DistinctMatrices(
+            np.append(found.first, row), same, np.concatenate([found.square, square[None]]), upper, lower, corner,
+            found.load,
+        )  # fmt: skip
 
     def _cell_table(self, cell: int) -> tuple[Array, Array, Array]:
         """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d)."""
         part, (grid, shares) = self.mesh.parts.get(cell), self.layer.grid
         if part is not None:
-            return self.local.part_tables[cell][:, 0], part.weights, part.points
+            return self.local.functions.part_table(cell)[:, 0], part.weights, part.points
         half = self.mesh.halfwidths[cell]
         points = self.mesh.boxes[cell].mean(axis=1) + half * grid
         return self.layer.reference[0], float(half.prod()) * shares, points
@@ -127,10 +135,10 @@ class HybridSystem:
     def _jumps(self, weights: Array, traces: Array) -> Array:
         """∫_∂K η |u - û|² of each cell (C,)."""
         found = np.zeros(self.mesh.count)
+        jets = self.local.functions.jets(weights)
         for batch in self.local.batches():
             flat = batch.pairs.ravel()
-            values, slopes = self.local.tables(self.local.cell[flat], self.local.points[flat])
-            inside = np.einsum("pqa,pfa->pqf", values, weights[self.local.cell[flat]], optimize=True)
+            inside, slopes = self.local.functions.at(jets, self.local.cell[flat], self.local.points[flat])
             flux, penalty, _ = self.local.pair_coefficients(flat)
             gap = np.zeros_like(inside)
             inner = np.flatnonzero(flat < self.local.interior)
@@ -145,8 +153,7 @@ class HybridSystem:
             )
             energy = np.einsum("pq,pqk,pqkl,pql->p", self.local.weights[flat], gap, penalty, gap, optimize=True)
             if len(outer):  # what natural conditions lack, over the penalty: of the same unit
-                own = weights[self.local.cell[flat[outer]]]
-                normal = np.einsum("pqkfj,jpqa,pfa->pqk", flux[outer], slopes[:, outer], own, optimize=True)
+                normal = np.einsum("pqkfj,pqfj->pqk", flux[outer], slopes[outer], optimize=True)
                 lack = (
                     normal
                     + np.einsum("pqkl,pql->pqk", self.local.robin[patch], inside[outer])
@@ -157,3 +164,29 @@ class HybridSystem:
                 energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)
             np.add.at(found, self.local.cell[flat], energy)
         return found
+
+
+def eliminated(found: DistinctMatrices) -> tuple[Array, Array]:
+    """What traces do to cells, (U, n, T) of the kinds, and what loads do to them, (B, n)."""
+    n, order = found.load.shape[1], np.argsort(found.same, kind="stable")
+    counts = np.bincount(found.same, minlength=len(found.first))
+    most, traces = int(counts.max()), found.upper.shape[2]
+    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    right = np.zeros((len(found.first), n, traces + most))
+    right[:, :, :traces] = found.upper
+    right[found.same[order], :, traces + place] = found.load[order]
+    solved = np.linalg.solve(found.square, right)
+    own = np.empty_like(found.load)
+    own[order] = solved[found.same[order], :, traces + place]
+    return solved[:, :, :traces], own
+
+
+def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
+    """matrices[same[b]] @ vectors[b] for all b, without copies of the matrices of each kind."""
+    if len(matrices) == len(same):
+        return np.asarray(np.matmul(matrices[same], vectors[:, :, None])[:, :, 0])
+    found = np.empty((len(same), matrices.shape[1]))
+    for kind, matrix in enumerate(matrices):
+        mine = np.flatnonzero(same == kind)
+        found[mine] = vectors[mine] @ matrix.T
+    return found

@@ -25,6 +25,7 @@ from math import comb, pi, sqrt
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
+from scipy import sparse
 from scipy.special import spherical_jn
 
 from rannpde.arrays import Array, MultiIndex
@@ -98,18 +99,23 @@ class HiddenLayer:
         return np.concatenate([product.real / sqrt(width), product.imag / sqrt(width), constant], axis=1)
 
     @cached_property
-    def _derivatives(self) -> list[Array]:
-        """∂ along each axis as matrices (R, R) of Legendre coefficients."""
-        size = self.highest + 1
-        line = np.zeros((size, size))
-        for n in range(size):
-            below = np.arange(n - 1, -1, -2)
-            line[below, n] = 2 * np.sqrt((below + 0.5) * (n + 0.5))
+    def _derivatives(self) -> list[sparse.csr_matrix]:
+        """∂ along each axis as sparse matrices (R, R) of Legendre coefficients."""
+        numbers = np.full((self.highest + 1,) * self.dim, -1)
+        numbers[tuple(self.modes.T)] = np.arange(len(self.modes))
         found = []
         for axis in range(self.dim):
-            rest = np.delete(self.modes, axis, axis=1)
-            same = (rest[:, None] == rest[None]).all(axis=2)
-            found.append(np.where(same, line[self.modes[:, axis, None], self.modes[None, :, axis]], 0.0))
+            rows, columns, entries = [], [], []
+            own = self.modes[:, axis]
+            for step in range(1, self.highest + 1, 2):  # P_n' = Σ (2m + 1) P_m over m = n - 1, n - 3, …
+                mine = np.flatnonzero(own >= step)
+                lower = self.modes[mine].copy()
+                lower[:, axis] -= step
+                rows.append(numbers[tuple(lower.T)])
+                columns.append(mine)
+                entries.append(2 * np.sqrt((lower[:, axis] + 0.5) * (own[mine] + 0.5)))
+            place = (np.concatenate(rows), np.concatenate(columns))
+            found.append(sparse.csr_matrix((np.concatenate(entries), place), (len(own), len(own))))
         return found
 
     @cached_property
@@ -131,16 +137,16 @@ class HiddenLayer:
         return int(self._whole[0].shape[1])
 
     @cached_property
-    def _jet(self) -> Array:
+    def jet(self) -> Array:
         """Legendre coefficients (R, (1 + d) k) of the functions and of their derivatives along each axis."""
         own = self._whole[0]
         return np.concatenate([own, *(matrix @ own for matrix in self._derivatives)], axis=1)
 
     def tables(self, scaled: Array) -> Array:
         """The functions of a whole box and their derivatives at points (M, d) of [-1, 1]^d: (M, 1 + d, k)."""
-        return np.asarray((self._legendre(scaled) @ self._jet).reshape(len(scaled), 1 + self.dim, -1))
+        return np.asarray((self.legendre(scaled) @ self.jet).reshape(len(scaled), 1 + self.dim, -1))
 
-    def _legendre(self, scaled: Array) -> Array:
+    def legendre(self, scaled: Array) -> Array:
         """All products of Legendre polynomials at points (M, d), (M, R)."""
         scale = np.sqrt(np.arange(self.highest + 1) + 0.5)
         product = np.ones((len(scaled), len(self.modes)))
@@ -150,15 +156,23 @@ class HiddenLayer:
 
     def derivative_tables(self, scaled: Array, indices: Sequence[MultiIndex]) -> Array:
         """∂^index of the functions of a whole box at points (M, d) of [-1, 1]^d: (M, indices, k)."""
-        columns = []
-        for index in indices:
-            own = self._whole[0]
-            for axis, order in enumerate(index):
-                for _ in range(order):
-                    own = self._derivatives[axis] @ own
-            columns.append(own)
-        found = self._legendre(scaled) @ np.concatenate(columns, axis=1)
+        columns = [self._derived(self._whole[0], index) for index in indices]
+        found = self.legendre(scaled) @ np.concatenate(columns, axis=1)
         return np.asarray(found.reshape(len(scaled), len(columns), -1))
+
+    def derivative_coefficients(self, weights: Array, indices: Sequence[MultiIndex]) -> Array:
+        """Legendre coefficients (C, indices, R, F) of ∂^index of fields of weights (C, F, k) on [-1, 1]^d."""
+        count, fields = weights.shape[:2]
+        own = self._whole[0] @ weights.reshape(count * fields, self.size).T  # (R, C F)
+        found = np.stack([self._derived(own, index) for index in indices])
+        return np.asarray(found.reshape(len(indices), len(own), count, fields).transpose(2, 0, 1, 3))
+
+    def _derived(self, columns: Array, index: MultiIndex) -> Array:
+        """∂^index of Legendre coefficients (R, n)."""
+        for axis, order in enumerate(index):
+            for _ in range(order):
+                columns = self._derivatives[axis] @ columns
+        return columns
 
     @cached_property
     def reference(self) -> tuple[Array, Array]:
@@ -185,25 +199,29 @@ class HiddenLayer:
         return np.asarray(rows[:kept].T / values[:kept])
 
     @cached_property
+    def derivative_span(self) -> Array:
+        """Legendre coefficients (R, n) of an orthonormal basis of the span of all derivatives of the functions."""
+        slopes = self.jet[:, self.size :]
+        left, values, _ = np.linalg.svd(slopes, full_matrices=False)
+        return np.asarray(left[:, values > self.settings.derivative_cutoff * values[0]])
+
+    @cached_property
     def side_constant(self) -> float:
         """The largest ∫_side g² / ∫_cell g² on [-1, 1]^d over all sides and all g in the span of the derivatives."""
         face, weights = gauss_cube(self.nodes, self.dim - 1)
-        inside, volume = self.tables(self.grid[0])[:, 1:], self.grid[1]
         sides = [np.insert(face, axis, end, axis=1) for axis in range(self.dim) for end in (-1.0, 1.0)]
-        return max(self.trace_constant(inside, volume, self.tables(side)[:, 1:], weights) for side in sides)
+        beside = [self.legendre(side) @ self.derivative_span * np.sqrt(weights)[:, None] for side in sides]
+        return max(_largest_square(one) for one in beside)
 
     def trace_constant(self, inside: Array, volume: Array, border: Array, lengths: Array) -> float:
-        """The largest ∫_border g² / ∫_cell g² over the span of the derivatives.
+        """The largest ∫_border g² / ∫_cell g² over the span of functions g.
 
-        inside (Q, d, k) : derivatives at points of the cell with weights volume (Q,); border (M, d, k), lengths (M,)
+        inside (Q, n) : values at points of the cell with weights volume (Q,); border (M, n), lengths (M,)
         """
-        columns = inside.reshape(len(inside), -1) * np.sqrt(volume)[:, None]
+        columns = inside * np.sqrt(volume)[:, None]
         values, vectors = np.linalg.eigh(columns.T @ columns)
         kept = values > self.settings.derivative_cutoff**2 * values[-1]
-        beside = (
-            border.reshape(len(border), -1) * np.sqrt(lengths)[:, None] @ (vectors[:, kept] / np.sqrt(values[kept]))
-        )
-        return float(np.linalg.eigvalsh(beside @ beside.T if len(beside) < beside.shape[1] else beside.T @ beside)[-1])
+        return _largest_square(border * np.sqrt(lengths)[:, None] @ (vectors[:, kept] / np.sqrt(values[kept])))
 
     # ------------------------------------------------------------------------------------------------------ traces
 
@@ -216,6 +234,12 @@ class HiddenLayer:
     def face_functions(self) -> Array:
         """Orthonormal polynomials on [-1, 1]^(d-1) at the nodes of a face, (q, m)."""
         return legendre_products(self.face_grid[0], self.degree)
+
+
+def _largest_square(matrix: Array) -> float:
+    """The square of the largest singular value."""
+    small = matrix @ matrix.T if len(matrix) < matrix.shape[1] else matrix.T @ matrix
+    return float(np.linalg.eigvalsh(small)[-1])
 
 
 @lru_cache(maxsize=64)

@@ -48,11 +48,13 @@ def sampled(
     found = np.einsum("qik,cfk->icqf", table, solution.weights[whole], optimize=True)
     found *= factors[:, whole, None, None]
     values = [found.reshape(len(indices), -1, local.fields)]
+    cut = list(mesh.parts)
+    whole_weights = local.functions.whole_weights(solution.weights)[cut] if cut else solution.weights[:0]
+    spectra = dict(zip(cut, layer.derivative_coefficients(whole_weights, indices), strict=True))
     for cell, part in mesh.parts.items():
         some = slice(None, None, THINNED)
         scaled = mesh.scaled(np.array([cell]), part.points[None, some])[0]
-        own = local.combinations[cell] @ solution.weights[cell].T
-        one = np.einsum("qik,kf->iqf", layer.derivative_tables(scaled, indices), own)
+        one = np.einsum("qr,irf->iqf", layer.legendre(scaled), spectra[cell], optimize=True)
         values.append(one * factors[:, cell, None, None])
         points.append(part.points[some])
         weights.append(part.weights[some] * part.weights.sum() / part.weights[some].sum())
@@ -67,9 +69,7 @@ def decay(local: LocalMatrices, solution: HybridSolution) -> Array:
 
     By least squares over the upper half of the degrees, of each cell (C,).
     """
-    whole = solution.weights.copy()
-    for cell, combination in local.combinations.items():
-        whole[cell] = whole[cell] @ combination.T
+    whole = local.functions.whole_weights(solution.weights)
     sizes = local.layer.sizes_by_degree(whole)  # (C, F, degrees)
     degrees = np.arange(local.layer.degree // 2, local.layer.degree + 1)
     floor = 1e-13 * np.maximum(sizes.max(axis=(0, 2), keepdims=True), 1e-300)
@@ -82,7 +82,5 @@ def decay(local: LocalMatrices, solution: HybridSolution) -> Array:
 
 def output_weights(local: LocalMatrices, solution: HybridSolution) -> Array:
     """Output weights of all cells, (C, columns, F), as ``CellNetwork`` has them."""
-    whole = solution.weights.transpose(0, 2, 1).copy()
-    for cell, combination in local.combinations.items():
-        whole[cell] = combination @ whole[cell]
+    whole = local.functions.whole_weights(solution.weights).transpose(0, 2, 1)
     return np.asarray(local.layer.outputs @ whole)

@@ -25,6 +25,7 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
+from rannpde.pde.weak.quasilinear_form import NominalSystem, QuasilinearForm, nominal_system, quasilinear_form
 
 COEFFICIENT_SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
@@ -54,12 +55,14 @@ class WeakForm:
 
     twist (K, F, d, d) : what was added to the diffusion, antisymmetric in the last two, so that conditions are natural
     symmetric : whether the bilinear form is symmetric
+    quasilinear : the non-linear form of which this is the linearisation at a nominal state; None of a linear problem
     """
 
     problem: Problem
-    system: DivergenceSystem
+    system: DivergenceSystem | NominalSystem
     twist: Array
     symmetric: bool
+    quasilinear: QuasilinearForm | None = None
 
     @property
     def fields(self) -> int:
@@ -105,8 +108,7 @@ class WeakForm:
         count, fields, dim = len(points), self.fields, points.shape[1]
         words, expression = self.problem.vocabulary, term.expression
         known = dict(zip(words.symbols, points.T, strict=True)) | dict(zip(words.normals, normals.T, strict=True))
-        still = {jet: np.zeros(count) for jet in expression.jets}
-        value, partials = expression.linearised(known, still)
+        value, partials = expression.linearised(known, self.system.nominal(expression, count))
         plain, slopes = np.zeros((count, fields)), np.zeros((count, fields, dim))
         for jet, partial in zip(expression.jets, partials, strict=True):
             f = self.system.fields.index(jet.field)
@@ -121,7 +123,12 @@ class WeakForm:
         """For the report: which fluxes were integrated by parts, and how each condition enters."""
         kind = "symmetric" if self.symmetric else "not symmetric"
         natural = [t.name for t in self.terms if any(jet.order for jet in t.expression.jets)]
+        if self.quasilinear is not None:
+            kind = "not linear, with an energy" if self.symmetric else "not linear"
         lines = [f"weak form, {kind}; natural conditions: {', '.join(dict.fromkeys(natural)) or 'none'}"]
+        if self.problem.inequalities:
+            stated = ", ".join(dict.fromkeys(one.name for one in self.problem.inequalities))
+            lines.append(f"inequalities by active sets: {stated}")
         if self.twist.any():
             lines.append("mixed derivatives are split such that these conditions are normal fluxes")
         return lines
@@ -135,7 +142,7 @@ def natural_combination(diffusion: Array, slopes: Array, normals: Array) -> Arra
 
 
 def weak_formulation(problem: Problem) -> WeakForm:
-    """The weak form of a linear stationary problem; NoDivergenceForm, with the reason, where it has none.
+    """The weak form of a stationary problem; NoDivergenceForm, with the reason, where it has none.
 
     >>> from rannpde.domains import Box
     >>> sides = {"x=0": ("u = 0", "v = 0"), "x=1": ("3*u_x + v_y = 0", "u_y + v_x = 0")}
@@ -146,14 +153,13 @@ def weak_formulation(problem: Problem) -> WeakForm:
     (True, [[0.0, 1.0], [1.0, 0.0]])
     """
     bounds = np.asarray(problem.domain.bounds, dtype=float)
-    system = problem.elliptic
+    linear = problem.linear and not problem.inequalities
+    system = problem.elliptic if linear else _nominal(problem)
     if isinstance(system, NoDivergenceForm):
         raise NoDivergenceForm(*system.args)
     for term in problem.constraints:
         if term.kind != "boundary" or not isinstance(term.region, Side):
             raise NoDivergenceForm(f"condition {term.name!r} is no condition on the boundary")
-        if not term.expression.linear:
-            raise NoDivergenceForm(f"condition {term.name!r} is not linear")
         if any(jet.order > 1 for jet in term.expression.jets):
             raise NoDivergenceForm(f"condition {term.name!r} has second derivatives")
     points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
@@ -172,7 +178,17 @@ def weak_formulation(problem: Problem) -> WeakForm:
     still = np.abs(coefficients.advection).max() <= AGREE * scale / np.diff(bounds, axis=1).max()
     swapped = coefficients.reaction - coefficients.reaction.transpose(0, 2, 1)
     even = np.abs(swapped).max() <= AGREE * max(float(np.abs(coefficients.reaction).max()), 1e-300)
-    return WeakForm(problem, system, twist, bool(mirrored and still and even))
+    symmetric = bool(mirrored and still and even)
+    if isinstance(system, DivergenceSystem):
+        return WeakForm(problem, system, twist, symmetric)
+    quasilinear = quasilinear_form(problem, system.quasilinear, twist)
+    return WeakForm(problem, system, twist, quasilinear.variational, quasilinear)
+
+
+def _nominal(problem: Problem) -> NominalSystem | NoDivergenceForm:
+    """A non-linear problem at a nominal state."""
+    found = problem.quasilinear
+    return found if isinstance(found, NoDivergenceForm) else nominal_system(found)
 
 
 def _across(diffusion: Array) -> Array:
@@ -208,7 +224,7 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
         if left.max() > AGREE * scale:
             worst = names[int(left.argmax())]
             raise NoDivergenceForm(f"condition {worst!r} is no combination of the normal fluxes of the equations")
-        free = null_space(matrix, rcond=1e-10)
+        free = null_space(np.linalg.qr(matrix, mode="r"), rcond=1e-10)
     if free.shape[1]:
         skew = np.stack([_uneven(one[None]) for one in np.tensordot(free.T, directions, axes=1)], axis=1)
         start = _uneven(diffusion[:1] + np.tensordot(found, directions, axes=1))

@@ -91,6 +91,14 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
             inner.add((float(point[0]), float(point[1])))
     for crossing in interfaces.corners:
         add(np.array(crossing), _crossing_exponent(form, np.array(crossing), BESIDE * size))
+    for lip in form.problem.slits:
+        for end, share in ((lip.start, BESIDE), (lip.end, 1 - BESIDE)):
+            beside = np.repeat(lip.at(np.array([share])), 2, axis=0)
+            inside = bool(domain.level(np.array([end]))[0] < -1e-9 * size)
+            normals = np.stack([lip.normal, -lip.normal])
+            changes = inside and _changes(form, finder, beside, normals)
+            add(np.array(end), 0.5 * (0.5 if changes else 1.0) if inside else 1.0)
+            inner.add(next(key for key in found if np.allclose(key, end, atol=1e-9 * size)))
     return tuple(SingularPoint(point, exponent, point in inner) for point, exponent in found.items())
 
 

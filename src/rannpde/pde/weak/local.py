@@ -10,12 +10,14 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
+from rannpde.pde.weak.functions import CellFunctions
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.pde.weak.volume import VolumeCoefficients, VolumeIntegrals
 
 MEMORY = 2**27
 """Bytes of the matrices of one batch of cells."""
-UNEVEN = 1e-14
-"""Relative change of coefficients within a cell below which they are constant there."""
+ALIKE = 11
+"""Digits to which the geometry and the coefficients of two cells agree that have the same matrices."""
 INSIDE = 1e-12
 """How far face points are moved into a cell, as a share of the way to its middle, to see its side of a jump."""
 
@@ -29,55 +31,42 @@ class CellBatch:
     faces: int
 
 
+@dataclass(frozen=True, eq=False)
+class DistinctMatrices:
+    """Matrices of a batch of cells, those of alike cells once.
+
+    first (U,) : a cell of each kind, as a row of the batch; same (B,) : the kind of each cell; square (U, n, n), upper
+    (U, n, T), lower (U, T, n), corner (U, T, T) : of the kinds; load (B, n) : of the cells
+    """
+
+    first: Array
+    same: Array
+    square: Array
+    upper: Array
+    lower: Array
+    corner: Array
+    load: Array
+
+
 class LocalMatrices:
     """Functions, faces and matrices of the cells of a mesh."""
 
-    def __init__(self, form: WeakForm, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        form: WeakForm,
+        mesh: WeakMesh,
+        layer: HiddenLayer,
+        pause: Callable[[], None],
+        functions: CellFunctions | None = None,
+    ) -> None:
         self.form, self.mesh, self.layer, self.pause = form, mesh, layer, pause
         self.fields = form.fields
-        self._prepare_functions()
+        self.functions = functions or CellFunctions(mesh, layer, pause)
+        self.size, self.combinations = self.functions.size, self.functions.combinations
+        self.volume = VolumeIntegrals(form, self.functions)
         self._prepare_pairs()
 
     # ------------------------------------------------------------------------------------------------- preparation
-
-    def _prepare_functions(self) -> None:
-        """Combinations of the functions of whole boxes for all cut cells, padded where these have fewer; penalties."""
-        mesh, layer = self.mesh, self.layer
-        self.size = layer.size
-        self.penalty = 2 * mesh.boxes.shape[1] * layer.side_constant / mesh.halfwidths  # (C, d), by the axis of a face
-        self.combinations: dict[int, Array] = {}
-        self.part_tables: dict[int, Array] = {}
-        self.used = np.full(mesh.count, self.size)
-        borders = self._borders() if mesh.parts else {}
-        for cell, part in mesh.parts.items():
-            one, scale = np.array([cell]), np.concatenate([[1.0], 1 / mesh.halfwidths[cell]])[None, :, None]
-            table = layer.tables(mesh.scaled(one, part.points[None])[0])
-            own = layer.orthonormal(table, part.weights)
-            padded = np.zeros((self.size, self.size))
-            padded[:, : own.shape[1]] = own
-            self.combinations[cell], self.used[cell] = padded, own.shape[1]
-            self.part_tables[cell] = table @ padded * scale
-            points, lengths = borders[cell]
-            border = layer.tables(mesh.scaled(one, points[None])[0])[:, 1:] @ own * scale[:, 1:]
-            inside = self.part_tables[cell][:, 1:, : own.shape[1]]
-            self.penalty[cell] = layer.trace_constant(inside, part.weights, border, lengths)
-            self.pause()
-
-    def _borders(self) -> dict[int, tuple[Array, Array]]:
-        """Points and weights of faces and patches around each cut cell."""
-        mesh = self.mesh
-        points, weights = mesh.face_points(self.layer.nodes)
-        found = {}
-        for cell in mesh.parts:
-            faces = np.flatnonzero((mesh.beside == cell).any(axis=1))
-            own = np.flatnonzero(mesh.patches.cell == cell)
-            dim = points.shape[2]
-            around = [points[faces].reshape(-1, dim), mesh.patches.points[own].reshape(-1, dim)]
-            found[cell] = (
-                np.concatenate(around),
-                np.concatenate([weights[faces].ravel(), mesh.patches.weights[own].ravel()]),
-            )
-        return found
 
     def _prepare_pairs(self) -> None:
         """Cells beside faces, then patches: cell, points, weights, normals, axis of each pair."""
@@ -147,67 +136,6 @@ class LocalMatrices:
 
     # ---------------------------------------------------------------------------------------------------- matrices
 
-    def _volume(self, cells: Array) -> tuple[Array, Array]:
-        """∫ A∇u·∇v + (b·∇u + c u) v as (B, F, k, F, k), and ∫ load·v as (B, F, k), over cells (B,)."""
-        parts = self.mesh.parts
-        if not parts:
-            return self._whole(cells)
-        matrix = np.zeros((len(cells), self.fields, self.size, self.fields, self.size))
-        load = np.zeros((len(cells), self.fields, self.size))
-        cut = np.array([cell in parts for cell in cells])
-        if not cut.all():
-            found, right = self._whole(cells[~cut])
-            matrix[~cut], load[~cut] = found, right
-        for row in np.flatnonzero(cut):
-            part = parts[int(cells[row])]
-            table = self.part_tables[int(cells[row])][None]
-            values, slopes = table[:, :, 0], np.moveaxis(table[:, :, 1:], 2, 0)
-            one = self.form.at(part.points)
-            matrix[row], load[row] = _integrated(
-                one.diffusion[None], one.advection[None], one.reaction[None], one.load[None],
-                part.weights[None], values, slopes,
-            )  # fmt: skip
-        return matrix, load
-
-    def _whole(self, cells: Array) -> tuple[Array, Array]:
-        """The same for whole boxes, which share their functions."""
-        mesh, layer = self.mesh, self.layer
-        (grid, weights), (values, slopes) = layer.grid, layer.reference
-        half = mesh.halfwidths[cells]
-        points = mesh.boxes[cells].mean(axis=2)[:, None] + half[:, None] * grid
-        dim = grid.shape[1]
-        found = self.form.at(points.reshape(-1, dim))
-        shape = (len(cells), len(grid))
-        diffusion, advection, reaction, load = (
-            array.reshape(*shape, *array.shape[1:])
-            for array in (found.diffusion, found.advection, found.reaction, found.load)
-        )
-        scale = half.prod(axis=1)
-        right = np.matmul(values.T * weights, load).transpose(0, 2, 1) * scale[:, None, None]
-        even = all(_even(array) for array in (diffusion, advection, reaction))
-        if not even:
-            found_matrix = _integrated(
-                diffusion / (half[:, None, None, None, :, None] * half[:, None, None, None, None, :]),
-                advection / half[:, None, None, None, :], reaction, load,
-                scale[:, None] * weights, values[None], slopes[:, None],
-            )[0]  # fmt: skip
-            return found_matrix, right
-        stiff = np.matmul((slopes * weights[:, None]).transpose(0, 2, 1)[:, None], slopes[None])  # (d, d, k, k)
-        drift = np.matmul(values.T * weights, slopes)  # (d, k, k)
-        mass = (values.T * weights) @ values
-        factor = (
-            scale[:, None, None, None, None]
-            * diffusion[:, 0]
-            / (half[:, None, None, :, None] * half[:, None, None, None, :])
-        )
-        matrix = np.einsum("bpfij,ijkl->bpkfl", factor, stiff, optimize=True)
-        if advection.any():
-            matrix += np.einsum("bpfj,jkl->bpkfl", (scale[:, None, None, None] * advection[:, 0]) / half[:, None, None],
-                                drift, optimize=True)  # fmt: skip
-        if reaction.any():
-            matrix += np.einsum("bpf,kl->bpkfl", scale[:, None, None] * reaction[:, 0], mass, optimize=True)
-        return matrix, right
-
     def pair_coefficients(self, pairs: Array) -> tuple[Array, Array, Array]:
         """n·A (P, q, K, F, d), penalty (P, q, K, K) and b·n (P, q, K) of pairs (P,), seen from their cells."""
         cells, points, normals = self.cell[pairs], self.points[pairs], self.normals[pairs]
@@ -222,18 +150,52 @@ class LocalMatrices:
         flux = np.einsum("pqi,pqkfij->pqkfj", normals, diffusion, optimize=True)
         across = np.einsum("pqkfj,pqj->pqkf", flux, normals, optimize=True)
         across = 0.5 * (across + np.swapaxes(across, 2, 3))
-        constant = np.einsum("pqj,pj->pq", np.abs(normals), self.penalty[cells], optimize=True)
+        constant = np.einsum("pqj,pj->pq", np.abs(normals), self.functions.penalty[cells], optimize=True)
         penalty = self.layer.settings.coercivity * constant[:, :, None, None] * across
         advection = found.advection.reshape(*shape, *found.advection.shape[1:])
         drift = np.einsum("pqkkj,pqj->pqk", advection, normals, optimize=True)
         return flux, penalty, drift
 
     def matrices(self, batch: CellBatch) -> tuple[Array, Array, Array, Array, Array]:
-        """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace."""
+        """Matrices of the cells of a batch: cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace, and
+        loads (B, n)."""
+        found = self.volume.coefficients(batch.cells)
+        return *self._matrices(batch, self.volume.matrices(found, np.arange(len(batch.cells)))), self._loads(
+            batch, found
+        )
+
+    def condensed(self, batch: CellBatch) -> DistinctMatrices:
+        """The same, with the matrices of cells that are alike only once."""
+        found = self.volume.coefficients(batch.cells)
+        first, same = self._alike(batch, found)
+        some = CellBatch(batch.cells[first], batch.pairs[first], batch.faces)
+        return DistinctMatrices(
+            first, same, *self._matrices(some, self.volume.matrices(found, first)), self._loads(batch, found)
+        )
+
+    def _alike(self, batch: CellBatch, found: VolumeCoefficients) -> tuple[Array, Array]:
+        """The first row (U,) of each kind of cell, and the kind (B,) of each cell.
+
+        Cells are alike if faces and patches lie alike in their own coordinates, with the same coefficients in these.
+        """
+        cells, b = batch.cells, len(batch.cells)
+        keys = [self.volume.kinds(found)]
+        for column in batch.pairs.T:
+            scaled = self.mesh.scaled(cells, self.points[column][:, [0, -1]])
+            keys.append(scaled.reshape(b, -1))
+        for column in batch.pairs.T[batch.faces :] - self.interior:
+            held = self.robin[column] * self.weights[self.interior :][column][:, :, None, None]
+            keys += [self.projection[column].reshape(b, -1), held.reshape(b, -1)]
+        whole = np.concatenate(keys, axis=1)
+        size = np.maximum(np.abs(whole).max(axis=0), 1e-300)
+        _, first, same = np.unique(np.round(whole / size, ALIKE) + 0.0, axis=0, return_index=True, return_inverse=True)
+        return first, same.ravel()
+
+    def _matrices(self, batch: CellBatch, matrix: Array) -> tuple[Array, Array, Array, Array]:
+        """All but the loads; matrix (B, F, k, F, k) : the volume integrals, to which those over faces are added."""
         cells, pairs, t = batch.cells, batch.pairs, batch.faces
         b, s, fields = len(cells), pairs.shape[1], self.fields
         flat = pairs.ravel()
-        matrix, load = self._volume(cells)
         values, slopes = self.tables(self.cell[flat], self.points[flat])
         flux, penalty, drift = self.pair_coefficients(flat)
         weights = self.weights[flat]
@@ -263,7 +225,6 @@ class LocalMatrices:
                 if total[:, :, f, g].any():
                     heavy = tall * total[:, :, f, g].reshape(b, s * count, 1)
                     matrix[:, f, :, g, :] += np.matmul(heavy.transpose(0, 2, 1), values.reshape(b, s * count, k))
-        self._boundary_load(load, batch, outer, patch, values, normal, penalty, prescribed, inflow, weights)
         # cell–trace
         trace = self.layer.face_functions
         m = trace.shape[1]
@@ -291,57 +252,26 @@ class LocalMatrices:
         index = np.arange(t)
         whole[:, index, :, index, :] = corner.reshape(b, t, fields * m, fields * m).transpose(1, 0, 2, 3)
         square = matrix.reshape(b, n, n)
-        missing = np.arange(k) >= self.used[cells][:, None]  # padded columns
+        missing = np.arange(k) >= self.functions.used[cells][:, None]  # padded columns
         if missing.any():
             row, column = np.nonzero(np.tile(missing, (1, fields)))
             square[row, column, column] = 1.0
-        return (square, upper.reshape(b, n, size), lower.reshape(b, size, n), whole.reshape(b, size, size),
-                load.reshape(b, n))  # fmt: skip
+        return square, upper.reshape(b, n, size), lower.reshape(b, size, n), whole.reshape(b, size, size)
 
-    def _boundary_load(
-        self, load: Array, batch: CellBatch, outer: Array, patch: Array, values: Array, normal: Array, penalty: Array,
-        prescribed: Array, inflow: Array, weights: Array,
-    ) -> None:  # fmt: skip
-        """Add what boundary data give to the load (B, F, k)."""
-        if not len(outer):
-            return
-        given, w = self.values[patch], weights[outer]
-        pushed = np.einsum("pqkl,pqlm,pqm->pqk", prescribed[outer], penalty[outer], given, optimize=True)
-        pushed += inflow[outer] * given + self.natural[patch]
-        right = np.einsum("pq,pqk,pqa->pka", w, pushed, values[outer], optimize=True)
-        right -= np.einsum("pq,pqk,pqkfa->pfa", w, given, normal[outer], optimize=True)
-        np.add.at(load, outer // batch.pairs.shape[1], right)
-
-
-def _even(array: Array) -> bool:
-    """Whether coefficients (B, Q, …) are constant in every cell."""
-    size = float(np.abs(array).max(initial=0.0))
-    return bool((np.abs(array - array[:, :1]) <= UNEVEN * size).all())
-
-
-def _integrated(
-    diffusion: Array, advection: Array, reaction: Array, load: Array, weights: Array, values: Array, slopes: Array
-) -> tuple[Array, Array]:
-    """Volume integrals with coefficients at points: matrix (B, F, k, F, k), load (B, F, k).
-
-    diffusion (B, Q, K, F, d, d) and so on; weights (B, Q); values (B or 1, Q, k), slopes (d, B or 1, Q, k)
-    """
-    fields, dim, k = load.shape[2], slopes.shape[0], values.shape[-1]
-    count = len(weights)
-    matrix = np.zeros((count, fields, k, fields, k))
-    tested = [np.swapaxes(one, -1, -2) for one in slopes]
-    plain = np.swapaxes(values, -1, -2)
-    for p in range(fields):
-        for f in range(fields):
-            for i in range(dim):
-                flux = np.zeros((count, *values.shape[1:]))
-                for j in range(dim):
-                    if diffusion[:, :, p, f, i, j].any():
-                        flux += (weights * diffusion[:, :, p, f, i, j])[:, :, None] * slopes[j]
-                matrix[:, p, :, f, :] += np.matmul(tested[i], flux)
-            lower = (weights * reaction[:, :, p, f])[:, :, None] * values
-            for j in range(dim):
-                lower = lower + (weights * advection[:, :, p, f, j])[:, :, None] * slopes[j]
-            matrix[:, p, :, f, :] += np.matmul(plain, lower)
-    right = np.matmul(plain, weights[:, :, None] * load).transpose(0, 2, 1)
-    return matrix, right
+    def _loads(self, batch: CellBatch, found: VolumeCoefficients) -> Array:
+        """Loads (B, n) of the volume and of boundary data."""
+        load = self.volume.loads(found)
+        outer = batch.pairs[:, batch.faces :]
+        if outer.size:
+            flat = outer.ravel()
+            patch = flat - self.interior
+            values, slopes = self.tables(self.cell[flat], self.points[flat])
+            flux, penalty, drift = self.pair_coefficients(flat)
+            given, prescribed, w = self.values[patch], self.projection[patch], self.weights[flat]
+            pushed = np.einsum("pqkl,pqlm,pqm->pqk", prescribed, penalty, given, optimize=True)
+            pushed += np.maximum(-drift, 0.0) * given + self.natural[patch]
+            right = np.matmul((w[:, :, None] * pushed).transpose(0, 2, 1), values)
+            across = np.einsum("pq,pqk,pqkfj->jpqf", w, given, flux, optimize=True)
+            right -= sum(np.matmul(one.transpose(0, 2, 1), slope) for one, slope in zip(across, slopes, strict=True))
+            load += right.reshape(len(batch.cells), outer.shape[1], *load.shape[1:]).sum(axis=1)
+        return load.reshape(len(batch.cells), -1)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide, Side
+from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain
-from rannpde.domains.operations.cutcells import THIN, BoxClipper
+from rannpde.domains.operations.cutcells import BoxClipper
+from rannpde.domains.operations.cutrules import THIN
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
@@ -273,3 +275,29 @@ def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -
     parts = np.array(found)
     inside = clipper.domain.level(parts.mean(axis=2)) < -slack
     return np.array(found_axes)[inside], parts[inside], np.array(owners)[inside]
+
+
+def open_slits(mesh: WeakMesh, lips: Sequence[Lip], finder: ConditionFinder, nodes: int) -> WeakMesh:
+    """The mesh without the faces that lie on slits along the axes: each is a patch of both of its cells instead."""
+    middles = mesh.spans.mean(axis=2)
+    opened = np.zeros(len(mesh.axis), dtype=bool)
+    for lip in lips:
+        opened |= (mesh.axis == lip.axis) & lip.contains(middles)
+    if not opened.any():
+        return mesh
+    points, weights = (array[opened] for array in mesh.face_points(nodes))
+    normals = np.zeros(points.shape)
+    normals[np.arange(len(points)), :, mesh.axis[opened]] = 1.0
+    owners = mesh.beside[opened]
+    middles = np.concatenate([middles[opened]] * 2)
+    outward = np.concatenate([normals[:, 0], -normals[:, 0]])
+    old = mesh.patches
+    patches = BoundaryPatches(
+        np.concatenate([old.cell, owners[:, 0], owners[:, 1]]), np.concatenate([old.points, points, points]),
+        np.concatenate([old.weights, weights, weights]), np.concatenate([old.normals, normals, -normals]),
+        np.concatenate([old.group, finder.groups(middles, outward)]),
+    )  # fmt: skip
+    return replace(
+        mesh, beside=mesh.beside[~opened], axis=mesh.axis[~opened], spans=mesh.spans[~opened], patches=patches,
+        conditions=finder.conditions,
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
@@ -30,9 +31,9 @@ LOSS_POINTS = 2000
 class WeakCells:
     """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
 
-    For linear stationary equations of second order in divergence form, Σ ∂_i F_i + f = 0, scalar or systems, in two and
-    three coordinates. Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity
-    (docs/weak.md).
+    For stationary equations of second order in divergence form, Σ ∂_i F_i(x, u, ∇u) + f(x, u, ∇u) = 0, scalar or
+    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md).
+    Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity (docs/weak.md).
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
     settings : the numbers behind all this
@@ -69,6 +70,10 @@ class WeakCells:
             found.append("fields have bounds")
         if problem.periodic or problem.pairings:
             found.append("fields are periodic")
+        if problem.inequalities and len(problem.fields) > 1:
+            found.append("a field of a system is bounded by an inequality")
+        if not problem.linear and problem.free_constants:
+            found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
         if found:
             return tuple(found)
         shape = shape_obstacle(problem)
@@ -83,7 +88,7 @@ class WeakCells:
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
         form = weak_formulation(problem)
-        if problem.jumping:
+        if problem.jumping or problem.inequalities:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         if any(one.exponent < 1 for one in rough.points):
@@ -108,19 +113,22 @@ class WeakCells:
         iterations: list[WeakIteration] = []
         discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
+        def over() -> bool:
+            return monitor.exhausted or discretisation.failure is not None
+
         def tell(state: WeakState, estimate: float) -> None:
             iterations.append(
                 WeakIteration(
                     state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
-                    float(estimate), monitor.elapsed,
+                    float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
-            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate)
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(problem.domain.dim < 3):
             try:
-                outcome = loop.run(discretisation, discretisation.first(), tol, lambda: monitor.exhausted, tell)
+                outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
@@ -140,7 +148,8 @@ class WeakCells:
         ended: Status | None = None,
     ) -> Solution:
         state, problem = outcome.state, form.problem
-        status, detail = self._verdict(discretisation, outcome)
+        bound = energy_bound(state.local, state.solution)
+        status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.network
         sample = problem.domain.sample(LOSS_POINTS, rng=11)
@@ -157,13 +166,19 @@ class WeakCells:
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=WeakHistory(tuple(iterations), tuple(form.described())), method=Choice(self.name, label, why),
+            history=WeakHistory(tuple(iterations), tuple(form.described()), bound.relative if bound else None),
+            method=Choice(self.name, label, why),
             seconds=monitor.elapsed,
         )  # fmt: skip
 
-    def _verdict(self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState]) -> tuple[Status, str]:
+    def _verdict(
+        self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState], bound: EnergyBound | None
+    ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
+        left = min(left, bound.relative) if bound else left
+        if discretisation.failure is not None:
+            return Status.NEWTON, str(discretisation.failure)
         if len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
             return Status.UNDETERMINED, (
@@ -173,7 +188,11 @@ class WeakCells:
         if outcome.reason is StopReason.REACHED:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
-            return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
+            agreed = "two solutions of different resolution agree to the tolerance"
+            told = ""
+            if bound:
+                told = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
+            return Status.CONVERGED, agreed + told
         if outcome.reason is StopReason.TIME:
             return Status.BUDGET, ""
         return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
@@ -181,7 +200,8 @@ class WeakCells:
 
 @dataclass(frozen=True)
 class WeakIteration:
-    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far."""
+    """One iteration of the adaptive loop: cells, degree, unknowns, relative indicator, estimate, seconds so far, and
+    steps of Newton's method, 0 for a linear problem."""
 
     cells: int
     degree: int
@@ -189,9 +209,11 @@ class WeakIteration:
     indicator: float
     estimate: float
     seconds: float
+    steps: int = 0
 
     def __str__(self) -> str:
         known = f", estimate {self.estimate:.1e}" if np.isfinite(self.estimate) else ""
+        known = f", {self.steps} steps of Newton's method{known}" if self.steps else known
         return (
             f"{self.cells} cells of degree {self.degree}, {self.unknowns} unknowns, "
             f"indicator {self.indicator:.1e}, {self.seconds:.2f} s{known}"
@@ -204,20 +226,30 @@ class WeakHistory:
 
     iterations: tuple[WeakIteration, ...]
     form: tuple[str, ...] = ()
+    bound: float | None = None
+    """Guaranteed bound of the energy norm of the error, over that of the solution; None where there is none."""
 
     advice = "more time, or a weaker tolerance, may help"
 
     def lines(self) -> list[str]:
         """For the report."""
         told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        if self.bound is not None:
+            told.append(
+                f"energy norm of the error at most {self.bound:.1e} of that of the solution (equilibrated flux)"
+            )
         return [*self.form, *told]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
-        return {"iterations": rows, "form": list(self.form)}
+        return {"iterations": rows, "form": list(self.form), "bound": self.bound}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
         rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
-        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])))
+        bound = table.get("bound")
+        return cls(
+            tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])),
+            None if bound is None else float(bound),
+        )  # fmt: skip

@@ -29,6 +29,16 @@ class WeakSettings:
     more_levels : halvings towards a singular point whose cells are marked, least and most
     trust, least_gain : the error of the later of two solutions is their difference times ``trust`` times the gain of
         the indicators, but at least ``least_gain`` (independent errors of a size differ by √2 of it), at most all
+    newton_share, newton_floor : the next step of Newton's method over the tolerance, relative to the solution, at which
+        it ends; a size of a step that is rounding where they do not shrink any more
+    newton_rate : slowest rate at which steps shrink in the end, since the tangent leaves out derivatives beside jumps
+    most_newton, least_step : steps of one iteration at most: many are no longer Newton's method; shortest share of one
+    sure_step : size of a step, over that of the solution, below which it is taken without a line search
+    coarse_degree, coarse_step, coarse_factor : of the meshes on which Newton's method begins: degree, last step, and
+        how much finer the next one resolves singular points
+    least_load, few_steps : smallest step of the share of the load; iterations after which a longer one is tried
+    obstacle_degree, obstacle_cells : of the first mesh with an obstacle, beside whose free boundary solutions are no
+        smoother than parabolas; cells along the shortest side
     residual_limit : energy of the indicators over that of the solution above which nothing is called solved
     """
 
@@ -52,4 +62,17 @@ class WeakSettings:
     more_levels: tuple[int, int] = (2, 8)
     trust: float = 2.0
     least_gain: float = 0.7
+    newton_share: float = 0.01
+    newton_floor: float = 1e-8
+    newton_rate: float = 0.05
+    most_newton: int = 40
+    least_step: float = 1 / 256
+    sure_step: float = 0.03
+    coarse_degree: int = 4
+    coarse_step: float = 1e-3
+    coarse_factor: float = 0.1
+    least_load: float = 1 / 64
+    few_steps: int = 6
+    obstacle_degree: int = 4
+    obstacle_cells: int = 6
     residual_limit: float = 0.5

@@ -8,7 +8,8 @@ about their difference, and the later one is better by the factor by which the i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log2, log10
 
 import numpy as np
@@ -17,6 +18,7 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import is_box
 from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.errors import InputError
+from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
@@ -36,8 +38,12 @@ from rannpde.pde.weak.grading import (
 )
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
 from rannpde.pde.weak.local import LocalMatrices
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, open_slits, shape_mesh
+from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
+from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
+from rannpde.pde.weak.quasilinear_form import QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.tangent import TangentSystem
 
 CHECK_POINTS = 4000
 """Fresh points at which two solutions are compared."""
@@ -49,6 +55,8 @@ def shape_obstacle(problem: Problem) -> str:
         return "the domain is a shape in space that is no box"
     if problem.kinked and interfaces_of(problem).curved:
         return "coefficients jump along curves"
+    if any(lip.axis is None for lip in problem.slits):
+        return "a slit runs along no axis"
     return ""
 
 
@@ -100,31 +108,49 @@ class WeakDiscretisation:
         self.finder = ConditionFinder(form.terms, form.fields)
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
-        self.check_points = self.problem.domain.sample(CHECK_POINTS, rng=20_071)
         self.first_degree = degree or self._degree()
         self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
         self.curved = self.clipper is not None and self.clipper.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
         self.known = np.inf
+        self.newton_steps = 0
+        self.failure: NewtonFailure | None = None
+        self.reaction: ReactionForm | None = None
+
+    @cached_property
+    def check_points(self) -> Array:
+        """Points (M, d) at which two solutions are compared."""
+        return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
     def _degree(self) -> int:
+        if self.problem.inequalities:
+            return self.settings.obstacle_degree
         start, per_digit = self.settings.degree
         return min(round(start - per_digit * log10(self.tol)), self.settings.most_degree[self.dim - 1])
 
     def first(self) -> WeakResolution:
         """Where the loop begins."""
-        bounds = np.asarray(self.problem.domain.bounds, dtype=float)
-        places = [(axis, place) for axis, place, _ in self.interfaces.flat]
-        if self.clipper is not None:
-            places += self.clipper.flat_places()
-        tree = graded_tree(bounds, places, self.points, self.tol, self.settings.first_cells[self.dim - 1])
-        tree = self._round_curves(tree)
+        tree = self._tree(self.tol)
         data, degree = self.problem.variation, self.first_degree
         if data is not None:
             most = self.settings.most_cells[self.dim - 1] // 4
             tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
         return WeakResolution(tree, degree)
+
+    def _tree(self, tol: float) -> CellNode:
+        """Cells that follow interfaces, curves and singular points as far as a tolerance needs."""
+        bounds = np.asarray(self.problem.domain.bounds, dtype=float)
+        places = [(axis, place) for axis, place, _ in self.interfaces.flat]
+        places += [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
+        if self.clipper is not None:
+            places += self.clipper.flat_places()
+        tree = graded_tree(bounds, places, self.points, tol, self._cells_across())
+        return self._round_curves(tree)
+
+    def _cells_across(self) -> int:
+        """Cells along the shortest side of a first mesh."""
+        return self.settings.obstacle_cells if self.problem.inequalities else self.settings.first_cells[self.dim - 1]
 
     def _round_curves(self, tree: CellNode) -> CellNode:
         """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
@@ -140,8 +166,10 @@ class WeakDiscretisation:
     def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
         """The cells of a tree that the domain holds."""
         if self.clipper is not None:
-            return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
-        return box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+            mesh = shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        else:
+            mesh = box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
+        return open_slits(mesh, self.problem.slits, self.finder, layer.nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
         """One linear solve with functions of its own."""
@@ -150,15 +178,71 @@ class WeakDiscretisation:
         local = LocalMatrices(self.form, mesh, layer, self.pause)
         if self.last is None:
             self.motions = self._free(local)
-        found = HybridSystem(local).solve(self.motions)
-        homes = np.zeros(len(resolution.tree.leaves), dtype=int)
-        homes[mesh.leaves] = np.arange(mesh.count)
-        network = CellNetwork(resolution.tree, layer.features, mesh.boxes, output_weights(local, found), homes)
+        found = HybridSystem(local).solve(self.motions) if self.form.quasilinear is None else self._newton(local)
+        network = self._network(resolution.tree, local, found)
         residual, energy = self._residual(local, found)
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
         self.last = WeakState(network, mesh, local, found, values, found.jumps + residual, energy, unknowns)
         return self.last
+
+    def _network(self, tree: CellNode, local: LocalMatrices, found: HybridSolution) -> CellNetwork:
+        homes = np.zeros(len(tree.leaves), dtype=int)
+        homes[local.mesh.leaves] = np.arange(local.mesh.count)
+        return CellNetwork(tree, local.layer.features, local.mesh.boxes, output_weights(local, found), homes)
+
+    def _newton(self, local: LocalMatrices) -> HybridSolution:
+        """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
+        form = self.form.quasilinear
+        assert form is not None
+        if self.problem.inequalities:
+            return self._touched(form, local)
+        newton = WeakNewton(form, self.settings.newton_share * self.tol, self.settings)
+        try:
+            known = self._coarse(newton, local) if self.last is None else self.last.network
+            state, self.newton_steps = newton.solve(local, known)
+        except NewtonFailure as failure:
+            self.failure = failure
+            if self.last is not None:
+                raise OutOfBudget from None
+            state, self.newton_steps = failure.state, failure.steps
+        return HybridSolution(state.weights, state.traces, TangentSystem(local, form).jumps(state))
+
+    def _touched(self, form: QuasilinearForm, local: LocalMatrices) -> HybridSolution:
+        """The same with obstacles."""
+        self.reaction = with_reactions(form, local)
+        known, tol = None if self.last is None else self.last.network, self.settings.newton_share * self.tol
+        try:
+            state, self.newton_steps = touching_state(self.reaction, local, known, tol, self.settings)
+        except NewtonFailure as failure:
+            self.failure = failure
+            if self.last is not None:
+                raise OutOfBudget from None
+            state, self.newton_steps = failure.state, failure.steps
+        return HybridSolution(state.weights, state.traces, TangentSystem(local, self.reaction).jumps(state))
+
+    def _coarse(self, newton: WeakNewton, local: LocalMatrices) -> CellNetwork | None:
+        """A start for the first mesh, by meshes of few functions that approach singular points step by step."""
+        degree = min(self.settings.coarse_degree, local.layer.degree)
+        layer = HiddenLayer.sample(self.dim, degree, self.settings, np.random.default_rng(0), self.curved)
+        rough = replace(newton, tol=max(newton.tol, self.settings.coarse_step))
+        known: CellNetwork | None = None
+        count, tol = 0, 1.0
+        while tol >= self.tol:
+            tree = self._tree(tol)
+            tol *= self.settings.coarse_factor
+            if len(tree.leaves) == count:
+                continue
+            count = len(tree.leaves)
+            coarse = LocalMatrices(self.form, self.mesh(tree, layer), layer, self.pause)
+            try:
+                state, _ = rough.solve(coarse, known)
+            except NewtonFailure:
+                break
+            known = self._network(
+                tree, coarse, HybridSolution(state.weights, state.traces, np.zeros(coarse.mesh.count))
+            )
+        return known
 
     def _free(self, local: LocalMatrices) -> FreeMotions:
         """Motions that nothing holds; an InputError where the data would set them going."""
@@ -179,20 +263,31 @@ class WeakDiscretisation:
         mesh, fields = local.mesh, self.form.system.fields
         axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
         terms = {term.name: term for term in self.problem.interior}
-        indices = sorted({jet.index for term in terms.values() for jet in term.expression.jets} | set(axes))
+        indices = sorted(
+            {jet.index for term in terms.values() for jet in term.expression.jets} | {*axes, (0,) * self.dim}
+        )
         points, weights, owners, tables = sampled(local, found, indices)
-        coefficients = self.form.at(points)
-        own = np.einsum("mkkii->mk", coefficients.diffusion) / self.dim
+        slopes = np.stack([tables[axis] for axis in axes], axis=2)
+        diffusion = self._diffusion(points, tables[(0,) * self.dim], slopes)
+        own = np.abs(np.einsum("mkkii->mk", diffusion)) / self.dim
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
         squares = np.zeros(len(points))
         for k, name in enumerate(self.form.system.names):
             expression = terms[name].expression
             jets = {jet: tables[jet.index][:, fields.index(jet.field)] for jet in expression.jets}
-            squares += expression.value(known, jets) ** 2 / np.maximum(own[:, k], 1e-300)
+            left = expression.value(known, jets)
+            if self.reaction is not None:
+                left = left + self.reaction.signed(points, tables[(0,) * self.dim])[:, k]
+            squares += left**2 / np.maximum(own[:, k], 1e-300)
         lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
-        slopes = np.stack([tables[axis] for axis in axes], axis=2)
-        energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, coefficients.diffusion, slopes, optimize=True)
+        energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, diffusion, slopes, optimize=True)
         return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
+
+    def _diffusion(self, points: Array, values: Array, slopes: Array) -> Array:
+        """The diffusion (M, K, F, d, d) at points, of a non-linear problem at the state there."""
+        if self.form.quasilinear is None:
+            return self.form.at(points).diffusion
+        return self.form.quasilinear.linearised(points, values, slopes).diffusion
 
     # ------------------------------------------------------------------------------------------ estimate and refine
 
@@ -217,7 +312,7 @@ class WeakDiscretisation:
         levels: dict[SingularPoint, int] = {}
         cut: list[CellNode] = []
         leaves = tree.leaves
-        top = resolution.degree >= most
+        top = resolution.degree >= most or bool(self.problem.inequalities)
         for cell in np.flatnonzero(marked):
             leaf = leaves[now.mesh.leaves[cell]]
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
@@ -229,6 +324,8 @@ class WeakDiscretisation:
         tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
         in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
         degree = min(resolution.degree + (2 if in_smooth else 1), most)
+        if self.problem.inequalities:
+            degree = resolution.degree
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:
             return None
         return WeakResolution(tree, degree)

@@ -6,7 +6,7 @@ cells with the largest residuals, so that they share no discretisation error whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log2, log10
 from typing import Protocol
@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
 from rannpde.pde.cells.adaptivity.marking import refine_marked
@@ -36,7 +37,7 @@ from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import turning_amplification
-from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes, held_out_residual, relative_difference
 
@@ -63,6 +64,11 @@ class MeshSolver(Protocol):
     @property
     def dim(self) -> int: ...
 
+    @property
+    def bounds(self) -> Array: ...
+
+    def first_tree(self, basis: BasisSample) -> CellNode: ...
+
     def solve(
         self,
         tree: CellNode,
@@ -71,12 +77,7 @@ class MeshSolver(Protocol):
         last: DiscreteSolution | None,
         seed: int,
         number: int,
-        checkpoint: Callable[[], None],
     ) -> DiscreteSolution: ...
-
-
-class _BudgetExhausted(Exception):
-    """The time limit was reached during a solve."""
 
 
 class CellsLoop:
@@ -113,7 +114,6 @@ class CellsLoop:
             # unmarked cells must satisfy the stopping rule
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         self.last: DiscreteSolution | None = None
-        self.out_of_time = False
         self.best: tuple[DiscreteSolution, float] | None = None
         self.grade_at_crossings = False
         self.phase = self.stability = 0.0
@@ -130,31 +130,23 @@ class CellsLoop:
 
     # ------------------------------------------------------------------------------------------------------- loop
 
-    def run(self, state: State, tree: CellNode | None = None) -> CellsResult:
+    def run(self, state: State) -> CellsResult:
         """Iterate until two iterations agree, or a stopping rule applies."""
-        graded = self.problem.linear or tree is not None  # Newton's first steps need no graded mesh
-        tree = tree or first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
-        if self.dim == 1 and not self.problem.linear:
-            tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
-        if self.solver is None:
-            tree, self.phase = self._resolve_waves(tree, state)
-            if self.dim == 1:
-                self.turning = turning_amplification(self.problem, state)
-                self.threshold = min(self.threshold, self.tol / self.turning)
+        graded = self.problem.linear or self.solver is not None  # Newton's first steps need no graded mesh
+        tree: CellNode | None = None
         status: Status | None = None
         while status is None:
             try:
-                try:
-                    status = self._iterate(tree, self.last.network if self.last is not None else state)
-                except _BudgetExhausted:
-                    status = Status.BUDGET
-                    if self.last is None:  # return at least a solution on a single cell
-                        self.out_of_time = True
-                        self._iterate(CellNode(tree.bounds), state)
-            except KeyboardInterrupt:
-                if self.last is None:
+                tree = tree or self._first_tree(state, graded)
+                status = self._iterate(tree, self.last.network if self.last is not None else state)
+            except Ended as stop:
+                if self.last is not None:
                     raise
-                status = Status.INTERRUPTED
+                status = status_of(stop)[0]
+                try:  # at least a solution on a single cell
+                    self._iterate(CellNode((self.problem.domain if self.solver is None else self.solver).bounds), state)
+                except np.linalg.LinAlgError:
+                    raise stop from None
             except np.linalg.LinAlgError as error:
                 if self.last is None:
                     raise InputError(
@@ -164,6 +156,7 @@ class CellsLoop:
                 status = Status.NEWTON
             if status is None:
                 assert self.last is not None
+                assert tree is not None
                 before = tree
                 tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning, self.creases)
                 if self.grade_at_crossings:
@@ -177,17 +170,37 @@ class CellsLoop:
                     graded, tree = True, self._graded(tree)
                 else:
                     tree = self._distinct(before, tree)
+        return self.result(status)
+
+    def _first_tree(self, state: State, graded: bool) -> CellNode:
+        """The first mesh: it resolves the data, and the waves and layers of the equations."""
+        if self.solver is not None:
+            return self.solver.first_tree(self.sample_basis())
+        tree = first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
+        if self.dim == 1 and not self.problem.linear:
+            tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
+        tree, self.phase = self._resolve_waves(tree, state)
+        if self.dim == 1:
+            self.turning = turning_amplification(self.problem, state)
+            self.threshold = min(self.threshold, self.tol / self.turning)
+        return tree
+
+    def result(self, status: Status, detail: str = "") -> CellsResult:
+        """The best solution so far, for iterations that end with a status and a reason."""
         assert self.last is not None
         best, estimate = self.best if self.best is not None else (self.last, np.inf)
         if status is Status.STALLED and best.status is Status.NEWTON:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
             status = Status.UNDETERMINED
-        return CellsResult(best, tuple(self.estimator.iterations), estimate, status, self._detail(status, estimate))
+        iterations = tuple(self.estimator.iterations)
+        return CellsResult(best, iterations, estimate, status, detail or self._detail(status, estimate))
 
     def _iterate(self, tree: CellNode, state: State) -> Status | None:
         number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
         solution = self.solve(tree, state, number)
+        if solution.status.by_caller and self.last is not None:  # the one before is whole
+            return solution.status
         values = solution.network(self.points)
         change = np.inf if self.last is None else relative_difference(self.last.network(self.points), values)
         residual = float(solution.indicators.max())
@@ -205,7 +218,7 @@ class CellsLoop:
             estimate = max(estimate, self.turning * max(whole, self._rounding))
         if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
             self.best = (solution, estimate)
-        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate if np.isfinite(estimate) else None)
+        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate, counted="cells")
         if short and (again or solution.status.by_caller):  # the integration did not reach the end
             return solution.status
         small = residual <= self.estimator.residual_tolerance
@@ -224,7 +237,7 @@ class CellsLoop:
                 self.best = (solution, estimate)
             return Status.CONVERGED
         if self.monitor.exhausted:
-            return Status.BUDGET
+            return self.monitor.ending
         if estimate <= self.tol:  # unmarked cells now prevent convergence
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
         return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
@@ -237,7 +250,7 @@ class CellsLoop:
         """
         if self.system is None or not self.may_be_ill_conditioned:
             return False
-        response = cell_network(solution.mesh, self.system.perturbed(solution.weights, self.rng, self._checkpoint))
+        response = cell_network(solution.mesh, self.system.perturbed(solution.weights, self.rng))
         sizes = np.sqrt(np.mean(response(self.points) ** 2, axis=0)) / self.sizes
         self.stability = float(sizes.max())
         return not self.stability <= np.finfo(float).eps ** -0.5
@@ -331,22 +344,20 @@ class CellsLoop:
         basis = self.sample_basis()
         if self.solver is not None:
             seed = int(self.rng.integers(2**31))
-            return self.solver.solve(tree, basis, self.sizes, self.last, seed, number, self._checkpoint)
+            return self.solver.solve(tree, basis, self.sizes, self.last, seed, number)
         names = self.problem.domain.names
         builder = MeshBuilder(self.problem.domain, basis, self.interfaces)
-        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)), self._checkpoint)
+        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)))
         weak_outflow = self._missed_conditions(mesh.tree)
         seed = int(self.rng.integers(2**31))
-        system = CellsSystem(
-            self.problem, mesh, self.sizes, weak_outflow, self.factors, seed, checkpoint=self._checkpoint
-        )
+        system = CellsSystem(self.problem, mesh, self.sizes, weak_outflow, self.factors, seed)
         self.system = system
         if self.newton is None:
-            weights, rank_deficient = system.solve(state, self._checkpoint)
+            weights, rank_deficient = system.solve(state)
             steps, status = 1, Status.CONVERGED
         else:
             first = self.last is None
-            weights, steps, status, rank_deficient = self.newton.solve(system, state, number, first, self._checkpoint)
+            weights, steps, status, rank_deficient = self.newton.solve(system, state, number, first)
         network = cell_network(mesh, weights)
         if self.last is None:  # residuals are relative to the sizes of the fields, which are known now
             system.sizes = self._sizes_of(network(self.points))
@@ -379,8 +390,3 @@ class CellsLoop:
         centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
         home = self.last.mesh.tree.locate(centres)
         return np.linalg.norm(self.last.condition_residuals, axis=1)[home] > self.tuning.outflow_misfit
-
-    def _checkpoint(self) -> None:
-        first_integration = self.solver is not None and self.last is None  # the integrator checks the time itself
-        if self.monitor.exhausted and not (self.out_of_time or first_integration):
-            raise _BudgetExhausted

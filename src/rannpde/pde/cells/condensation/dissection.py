@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import FLOAT_BYTES, checkpoint, factorising
 from rannpde.pde.cells.condensation.blocks import (
     IllConditioned,
     PivotBlock,
@@ -32,7 +33,8 @@ REFINEMENT_TOLERANCE, ROUNDING_LEVEL, CONTRACTION, MAX_REFINEMENTS = 1e-13, 1e-1
 """Iterative refinement ends at a relative correction below the first number, or below the second if it no longer falls
 (rounding); each correction must be smaller than the last by the factor ``CONTRACTION``; the fourth bounds their number.
 """
-
+FRONT_COPIES = 3
+"""A front is held three times while it is merged: the parts, their sum, what remains."""
 
 EliminationOrder = list[tuple[Sequence[int], PivotBlock]]
 """The faces whose traces are eliminated together, and the rows that determine them; from the leaves to the root."""
@@ -43,7 +45,6 @@ def solve_traces(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
-    checkpoint: Callable[[], None],
 ) -> tuple[list[Array], bool]:
     """Return the traces (width, rhs) on all faces, and whether the system is rank deficient.
 
@@ -51,16 +52,14 @@ def solve_traces(
     the traces as accurate as an orthogonal factorisation does; where it does not converge, that factorisation is used.
     Arguments are those of ``factorise``.
     """
-    elimination, squared = factorise(tree, owners, widths, leaves, checkpoint)
+    elimination, squared = factorise(tree, owners, widths, leaves)
     traces, rank_deficient = _back_substituted(elimination, widths)
     if squared and elimination:
         parts = [leaf[1] for leaf in leaves if leaf is not None]
         try:
-            return _refined_traces(elimination, parts, traces, checkpoint), rank_deficient
+            return _refined_traces(elimination, parts, traces), rank_deficient
         except IllConditioned:
-            return _back_substituted(
-                _dissect(tree, owners, widths, _complements(leaves), checkpoint, _merge_orthogonal), widths
-            )
+            return _back_substituted(_dissect(tree, owners, widths, _complements(leaves), _merge_orthogonal), widths)
     return traces, rank_deficient
 
 
@@ -68,7 +67,6 @@ def _refined_traces(
     elimination: EliminationOrder,
     parts: Sequence[SchurComplement],
     traces: Sequence[Array],
-    checkpoint: Callable[[], None],
 ) -> list[Array]:
     """Return the traces after iterative refinement; IllConditioned where the corrections do not decrease."""
     refined, before = list(traces), 1.0
@@ -137,18 +135,16 @@ def factorise(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[tuple[PivotBlock, SchurComplement] | None],
-    checkpoint: Callable[[], None],
 ) -> tuple[EliminationOrder, bool]:
     """Eliminate the traces along the tree; also return whether normal equations were used.
 
     widths : number of trace coefficients per face
     leaves : the pivot block and Schur complement of each leaf
-    checkpoint : called between factorisations, may raise
     """
     try:
-        return dissect_normal(tree, owners, widths, _normal_products(leaves), checkpoint), True
+        return dissect_normal(tree, owners, widths, _normal_products(leaves)), True
     except IllConditioned:
-        return _dissect(tree, owners, widths, _complements(leaves), checkpoint, _merge_orthogonal), False
+        return _dissect(tree, owners, widths, _complements(leaves), _merge_orthogonal), False
 
 
 def _complements(leaves: Sequence[tuple[PivotBlock, SchurComplement] | None]) -> list[SchurComplement | None]:
@@ -161,10 +157,9 @@ def dissect_normal(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     products: Sequence[SchurComplement | None],
-    checkpoint: Callable[[], None],
 ) -> EliminationOrder:
     """Eliminate the traces of leaves whose Schur complements are normal equations; IllConditioned where they are."""
-    return _dissect(tree, owners, widths, products, checkpoint, _merge_normal)
+    return _dissect(tree, owners, widths, products, _merge_normal)
 
 
 Merge = Callable[
@@ -178,7 +173,6 @@ def _dissect(
     owners: dict[CellNode, list[int]],
     widths: Sequence[int],
     leaves: Sequence[SchurComplement | None],
-    checkpoint: Callable[[], None],
     merge: Merge,
 ) -> EliminationOrder:
     elimination: EliminationOrder = []
@@ -187,7 +181,9 @@ def _dissect(
     def merged(parts: list[SchurComplement], mine: Sequence[int]) -> SchurComplement:
         shared = set(mine)
         rest = [j for j in dict.fromkeys(j for part in parts for j in part.faces) if j not in shared]
-        pivot, complement = merge(parts, mine, rest, widths)
+        pivots, total = (sum(widths[j] for j in some) for some in (mine, [*mine, *rest]))
+        with factorising("front", pivots * total**2, FRONT_COPIES * FLOAT_BYTES * total**2):
+            pivot, complement = merge(parts, mine, rest, widths)
         if mine:
             elimination.append((mine, pivot))
         return complement
@@ -201,7 +197,6 @@ def _dissect(
             return parts[0]
         if not parts:
             return None
-        checkpoint()
         return merged(parts, mine)
 
     last = visit(tree)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,6 +10,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Domain
 from rannpde.pde.cells.basis.basis import Cell
@@ -43,10 +44,8 @@ class CollocationPoints:
     tables: Mapping[MultiIndex, Array]
 
 
-def collocation_points(
-    problem: Problem, mesh: Mesh, rng: np.random.Generator, checkpoint: Callable[[], None]
-) -> list[list[CollocationPoints]]:
-    """Return the collocation points of all terms, by cell; checkpoint : called between cells, may raise."""
+def collocation_points(problem: Problem, mesh: Mesh, rng: np.random.Generator) -> list[list[CollocationPoints]]:
+    """Return the collocation points of all terms, by cell."""
     collocations: list[list[CollocationPoints]] = [[] for _ in mesh.cells]
     boundary = BoundaryPoints(mesh.tree, next(cell.basis.nodes for _, cell in mesh.present), rng)
     for number, cell in mesh.present:

@@ -143,7 +143,8 @@ def _zeros(interface: Interface, axis: int, bounds: Array) -> list[float]:
             middle = 0.5 * (lower + upper)
             lower, upper = (middle, upper) if (value(middle[None])[0] > 0) == positive[k] else (lower, middle)
         near = round(float(upper), 12)  # split at 0.3 for x < 0.3, not at a rounded value next to it
-        zeros.append(near if abs(near - upper) < SAME_PLACE * (bounds[axis, 1] - bounds[axis, 0]) else float(upper))
+        rounding = 64 * np.finfo(float).eps * np.abs(bounds[axis]).max()
+        zeros.append(near if abs(near - upper) <= rounding else float(upper))
     return zeros
 
 

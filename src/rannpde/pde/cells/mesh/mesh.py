@@ -5,13 +5,14 @@ A leaf that an interface crosses is divided along it into two cells on the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import Domain, is_box
 from rannpde.pde.cells.basis.basis import BasisSample, Cell
 from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
@@ -79,13 +80,8 @@ class MeshBuilder:
         flat, curved = self.interfaces.flat, self.interfaces.curved
         self.jumping = any(flux for *_, flux in flat) or any(one.flux for one in curved)
 
-    def build(
-        self, tree: CellNode, periodic: tuple[int, ...] = (), checkpoint: Callable[[], None] = lambda: None
-    ) -> Mesh:
-        """Build the mesh.
-
-        periodic : axes whose two ends are identified; checkpoint : called between cells and between faces, may raise
-        """
+    def build(self, tree: CellNode, periodic: tuple[int, ...] = ()) -> Mesh:
+        """Build the mesh; periodic : axes whose two ends are identified."""
         sides: list[InterfaceSides] = []
         homes: list[int] = []
         if self.interfaces.curved:

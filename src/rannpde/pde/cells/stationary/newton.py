@@ -7,8 +7,6 @@ from the previous solution then needs a single step, since the second one would 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from rannpde.arrays import Array
@@ -16,7 +14,7 @@ from rannpde.pde.cells.network import Weights, cell_network
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
-from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.residual import relative_difference
 
 
@@ -28,15 +26,13 @@ class Newton:
         self.quadratic_constant = np.inf
         """The largest κ observed."""
 
-    def solve(
-        self, system: CellsSystem, state: State, number: int, first: bool, checkpoint: Callable[[], None]
-    ) -> tuple[Weights, int, Status, bool]:
+    def solve(self, system: CellsSystem, state: State, number: int, first: bool) -> tuple[Weights, int, Status, bool]:
         """Return weights, number of steps, status, and whether the system is rank deficient.
 
         number : of the adaptive iteration; first : whether it is the first; its partial result is returned when time is
             up
         """
-        weights, rank_deficient = system.solve(state, checkpoint)
+        weights, rank_deficient = system.solve(state)
         before = np.inf
         if not first:
             still = (0,) * self.points.shape[1]
@@ -45,14 +41,18 @@ class Newton:
             if self._negligible_next_step(before):
                 return weights, 1, Status.CONVERGED, rank_deficient
         for step in range(2, self.tuning.max_newton_steps + 1):
-            self.monitor.tell(number, step, width=len(system.mesh.cells))
+            self.monitor.tell(number, step, width=len(system.mesh.cells), counted="cells")
             if self.monitor.exhausted and first:
-                return weights, step, Status.BUDGET, rank_deficient
+                return weights, step, self.monitor.ending, rank_deficient
             try:
-                aim, rank_deficient = system.solve(weights, checkpoint)
+                aim, rank_deficient = system.solve(weights)
             # the previous step led to a state at which the equations cannot be linearised
             except np.linalg.LinAlgError:
                 return weights, step, Status.NEWTON, rank_deficient
+            except KeyboardInterrupt as stop:
+                if not first:
+                    raise
+                return weights, step, status_of(stop)[0], rank_deficient
             length, norm = 1.0, system.norm(weights)
             shortest = self.tuning.newton_shortest_step
             while length >= shortest and not (

@@ -8,7 +8,7 @@ by the size that its terms would have for a field of known magnitude that varies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Protocol
@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import bound_checkpoint, checkpoint
 from rannpde.domains.boundary.sides import Side
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import PivotBlock, SchurComplement
@@ -72,7 +73,7 @@ class CellsSystem:
     sizes (fields,) : magnitudes of the fields, as far as known
     weak_outflow (leaves,) : where a value prescribed at an outflow may be missed (see ``points.outflow_weight``)
     factors : factors of the rows of a term, by name
-    given : unknowns other than the fields; checkpoint : called between cells, may raise
+    given : unknowns other than the fields
     """
 
     def __init__(
@@ -84,7 +85,6 @@ class CellsSystem:
         factors: Mapping[str, float],
         seed: int,
         given: Given | None = None,
-        checkpoint: Callable[[], None] = lambda: None,
     ) -> None:
         self.given = given
         self.problem, self.mesh, self.sizes, self.weak_outflow, self.factors = (
@@ -110,7 +110,7 @@ class CellsSystem:
             if mixed
             else np.ones(len(mesh.cells))
         )
-        self.collocations = collocation_points(problem, mesh, np.random.default_rng(seed), checkpoint)
+        self.collocations = collocation_points(problem, mesh, np.random.default_rng(seed))
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         self.noise: list[list[Array]] | None = None
 
@@ -282,12 +282,12 @@ class CellsSystem:
 
     # ---------------------------------------------------------------------------------------------------- solution
 
-    def solve(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[Weights, bool]:
+    def solve(self, state: State | Weights) -> tuple[Weights, bool]:
         """Return the weights of the problem linearised at a state, and whether the system is rank deficient."""
-        solutions, rank_deficient = self.solve_all(state, checkpoint)
+        solutions, rank_deficient = self.solve_all(state)
         return solutions[0], rank_deficient
 
-    def solve_all(self, state: State | Weights, checkpoint: Callable[[], None]) -> tuple[list[Weights], bool]:
+    def solve_all(self, state: State | Weights) -> tuple[list[Weights], bool]:
         """Do the same, and append the derivatives of the weights with respect to each number of the given unknowns."""
         linearisation: JetTable | Weights = state if isinstance(state, Weights) else self._around(state)
         if self.face_fluxes is not None and self.face_fluxes.collocations:
@@ -295,15 +295,15 @@ class CellsSystem:
                 self.collocations, lambda collocation, number: self._coefficients(collocation, number, linearisation)
             )
 
+        ask = bound_checkpoint()
+
         def condense(number: int) -> tuple[PivotBlock, SchurComplement] | None:
-            checkpoint()
+            ask()
             return self._leaf(number, linearisation)
 
         with one_thread(), ThreadPoolExecutor(cpu_count()) as pool:
             leaves = list(pool.map(condense, range(len(self.mesh.cells))))
-        traces, rank_deficient = solve_traces(
-            self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint
-        )
+        traces, rank_deficient = solve_traces(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves)
         fields, rhs = len(self.problem.fields), self.rhs
         cells = []
         for leaf in leaves:
@@ -315,7 +315,7 @@ class CellsSystem:
             Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every
         ], rank_deficient
 
-    def perturbed(self, weights: Weights, rng: np.random.Generator, checkpoint: Callable[[], None]) -> Weights:
+    def perturbed(self, weights: Weights, rng: np.random.Generator) -> Weights:
         """Return the change of the weights under a random residual: independent standard normal numbers at all points,
         relative to the natural size of each term.
 
@@ -325,7 +325,7 @@ class CellsSystem:
         """
         self.noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
         try:
-            return self.solve_all(weights, checkpoint)[0][-1]
+            return self.solve_all(weights)[0][-1]
         finally:
             self.noise = None
 
@@ -334,6 +334,7 @@ class CellsSystem:
         finite."""
         total, face_weight = 0.0, self.continuity.face_weight
         for number, _ in self.mesh.present:
+            checkpoint()
             own = weights.cells[number]
             for collocation, root in zip(self.collocations[number], self.roots[number], strict=True):
                 value = collocation.term.expression.value(collocation.known, self._jets(collocation, own))
@@ -369,6 +370,7 @@ class CellsSystem:
         dim = self.problem.domain.dim
         equations, conditions = np.zeros(len(self.mesh.cells)), np.zeros((len(self.mesh.cells), dim))
         for number, cell in self.mesh.present:
+            checkpoint()
             for collocation in self.collocations[number]:
                 value, _, natural = self._linear(cell, collocation, self._jets(collocation, weights.cells[number]))
                 square = collocation.weights * (value * (self._weight(collocation, number) / natural)) ** 2

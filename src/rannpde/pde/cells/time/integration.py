@@ -137,6 +137,11 @@ class CellIntegration:
 
     # --------------------------------------------------------------------------------------------------------- begin
 
+    @property
+    def bounds(self) -> Array:
+        """Of space (d, 2)."""
+        return self.space.bounds
+
     def first_tree(self, basis: BasisSample) -> CellNode:
         """Return an initial mesh on which data and initial values are resolved."""
         tree = first_tree(self.problem, basis.degree, self.tol, self.tuning, self.interfaces, self.space)
@@ -183,7 +188,6 @@ class CellIntegration:
         last: DiscreteSolution | None,
         seed: int,
         number: int,
-        checkpoint: Callable[[], None],
     ) -> DiscreteSolution:
         """Integrate in time on the leaves of a tree."""
         mesh = MeshBuilder(self.space, basis, self.interfaces).build(tree, self.periodic)
@@ -195,9 +199,8 @@ class CellIntegration:
         cells = sum(cell is not None for cell in mesh.cells)
         in_thirds = number % 2 == 0
         integrator = CellIntegrator(
-            system, self._tableau(tol), tol, self.tuning, checkpoint,
-            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells),
-            stop=lambda: self.monitor.exhausted and last is None,
+            system, self._tableau(tol), tol, self.tuning,
+            on_step=lambda step, time: self.monitor.tell(number, step, time=time, width=cells, counted="cells"),
             segments=3 if in_thirds else 1,
         )  # fmt: skip
         start, missed = self._vector(system, 0)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.cells.time.space import SpaceSystem, StageFactor
 from rannpde.pde.cells.tuning import CellsTuning
-from rannpde.pde.monitor import Status
+from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.time.control import DEEPEST_LEVEL, DyadicController, FactorCache, TrialStep
 from rannpde.pde.time.tableau import (
     LEAST_RATIO,
@@ -63,8 +64,7 @@ class CellIntegrator:
     """Integrates a system in time from its initial values.
 
     tol : tolerance for the error of a step, relative to the sizes of the fields
-    checkpoint : called within steps, may raise; on_step : called with (step, time) after each; stop : whether to end
-        there
+    on_step : called with (step, time) after each; stop : whether to end there
     segments : the interval is divided into this many, each bisected as often as needed; integrations with different
         numbers of segments have no step in common
     """
@@ -75,13 +75,12 @@ class CellIntegrator:
         tableau: RadauTableau,
         tol: float,
         tuning: CellsTuning,
-        checkpoint: Callable[[], None] = lambda: None,
         on_step: Callable[[int, float], None] = lambda step, time: None,
         stop: Callable[[], bool] = lambda: False,
         segments: int = 1,
     ) -> None:
         self.system, self.tableau, self.tol, self.tuning = system, tableau, tol, tuning
-        self.checkpoint, self.on_step, self.stop, self.segments = checkpoint, on_step, stop, segments
+        self.on_step, self.stop, self.segments = on_step, stop, segments
         self.span = system.end - system.start
         self.linear = all(term.expression.linear for term in system.terms)
         self.cached_factors = FactorCache[CachedFactors](self.tuning.max_cached_factors)
@@ -142,10 +141,10 @@ class CellIntegrator:
                 if self.stop() and control.left:
                     status = Status.BUDGET
                     break
-        except KeyboardInterrupt:
-            if len(self.times) == 1:
+        except KeyboardInterrupt as stop:
+            if len(self.times) == 1 or fixed:
                 raise
-            status = Status.INTERRUPTED
+            status = status_of(stop)[0]
         return self._result(rates, status, *((level, 1.0) if first is None else first))
 
     def _extrapolated(self, h: float) -> Array:
@@ -225,7 +224,7 @@ class CellIntegrator:
         if not all(np.isfinite(part).all() for own in partials for part in own):
             return CachedFactors([], [])
         shifts = [self.tableau.shift(k) / h for k in range(self.tableau.distinct)]
-        factors = [self.system.factor(partials, shift, self.checkpoint) for shift in shifts]
+        factors = [self.system.factor(partials, shift) for shift in shifts]
         self.rank_deficient = self.rank_deficient or any(factor.factor.rank_deficient for factor in factors)
         return CachedFactors(partials, factors)
 
@@ -237,7 +236,7 @@ class CellIntegrator:
             return None
         goal, tuning = self.tuning.correction_tolerance * self.tol, self.tuning
         for step in range(tuning.max_corrections):
-            self.checkpoint()
+            checkpoint()
             equation_residuals, face_residuals = self.system.residuals(times, self._orders(stages, states, h))
             if not all(np.isfinite(part).all() for part in equation_residuals):
                 return None

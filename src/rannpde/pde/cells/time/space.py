@@ -8,7 +8,7 @@ many steps; residuals are always evaluated with the terms themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -18,6 +18,7 @@ from os import cpu_count
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import bound_checkpoint
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.basis.basis import Cell
 from rannpde.pde.cells.condensation.blocks import IllConditioned, PivotBlock, SchurComplement
@@ -217,9 +218,7 @@ class SpaceSystem:
         assert cell is not None
         return cell
 
-    def factor(
-        self, partials: Sequence[Sequence[Array]], shift: float | complex, checkpoint: Callable[[], None]
-    ) -> StageFactor:
+    def factor(self, partials: Sequence[Sequence[Array]], shift: float | complex) -> StageFactor:
         """Factorise the rows with ∂_t^k replaced by shift^k along the tree."""
         roots, coefficients = [], []
         for rows, own in zip(self.rows, partials, strict=True):
@@ -237,10 +236,12 @@ class SpaceSystem:
             for cell_rows in rows.by_cell:
                 rows_of_cell[cell_rows.cell].append((rows, table, cell_rows))
 
+        ask = bound_checkpoint()
+
         def leaf(number: int) -> tuple[PivotBlock, SchurComplement] | None:
             if self.mesh.cells[number] is None:
                 return None
-            checkpoint()
+            ask()
             functions, blocks = self.functions[number], []
             for rows, table, cell_rows in rows_of_cell[number]:
                 height = cell_rows.rows.stop - cell_rows.rows.start
@@ -259,13 +260,11 @@ class SpaceSystem:
         leaves = condense_all()
         complements = [None if one is None else one[1] for one in leaves]
         try:
-            elimination = dissect_normal(
-                self.mesh.tree, self.mesh.owners, self.continuity.widths, complements, checkpoint
-            )
+            elimination = dissect_normal(self.mesh.tree, self.mesh.owners, self.continuity.widths, complements)
         except IllConditioned:
             condense = self.continuity.condensed
             leaves = condense_all()
-            elimination, _ = factorise(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves, checkpoint)
+            elimination, _ = factorise(self.mesh.tree, self.mesh.owners, self.continuity.widths, leaves)
         pivots = [None if one is None else one[0] for one in leaves]
         return StageFactor(
             SeminormalFactor(pivots, elimination, self.continuity.widths), tuple(coefficients), tuple(roots)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import FileError
+from rannpde.network.plain import PlainFunction
 from rannpde.network.storage import floats
 from rannpde.pde.cells.basis.basis import derivative_weights, fourier_columns
 from rannpde.pde.cells.network import CellNetwork, unpack_cells
@@ -109,6 +110,30 @@ class CellTrajectory:
             parts.append(np.column_stack([hermite, slope * length]))
         chosen = [parts[min(2, own)] for own in self.orders]
         return np.stack(chosen, axis=2) / (length**order)[:, None, None]
+
+    def plain(self, single: bool) -> PlainFunction:
+        """Return the same function in plain NumPy: a box of space-time for each cell and each step."""
+        base = self.cells.plain(single).arrays
+        degree = self.stages + (max(self.orders) > 1)
+        local = np.polynomial.legendre.leggauss(degree + 1)[0]
+        inverse = np.linalg.inv(np.polynomial.legendre.legvander(local, degree))
+        ends, boxes, centres, halves, tables = self.times, [], [], [], []
+        scale = np.append(np.full(2 * self.cells.features.width, 1 / np.sqrt(self.cells.features.width)), 1.0)
+        for step in range(self.steps):
+            middle, half = 0.5 * (ends[step] + ends[step + 1]), 0.5 * (ends[step + 1] - ends[step])
+            factors = self._in_time(middle + half * local, np.full(degree + 1, step), 0)
+            series = np.einsum("dm,mnf->dnf", inverse, factors)
+            for number in range(len(self.boxes)):
+                outputs = self._outputs(number, step).reshape(len(scale), -1, len(self.orders)) * scale[:, None, None]
+                tables.append(np.einsum("dnf,jnf->djf", series, outputs))
+                boxes.append(np.concatenate([[[ends[step], ends[step + 1]]], self.boxes[number]]))
+                centres.append(np.append(middle, base["centre"][number]))
+                halves.append(np.append(half, base["halfwidth"][number]))
+        weights = np.pad(base["weights"], ((0, 0), (1, 0), (0, 0)))
+        return PlainFunction(
+            "fourier", single, boxes=boxes, centre=centres, halfwidth=halves, layer=np.zeros(len(boxes)),
+            weights=weights, biases=base["biases"], coefficients=tables,
+        )  # fmt: skip
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return header and arrays for a file."""

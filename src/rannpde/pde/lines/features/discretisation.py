@@ -12,7 +12,7 @@ from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.adaptive import IterationSettings, RunningAmplitude, first_scales
 from rannpde.pde.lines.comparison import check_points
-from rannpde.pde.lines.features.galerkin import DEPENDENT, FeatureBasis, Galerkin, build_basis
+from rannpde.pde.lines.features.galerkin import DEPENDENT, FeatureBasis, Galerkin, affordable_width, build_basis
 from rannpde.pde.lines.features.resolution import Resolution, extent, from_data, from_nodes
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
@@ -69,6 +69,8 @@ class FeatureDiscretisation:
         rule = resolution.rule(boundary=form.weak, density=tuning.weak_node_share if coarse else 1.0)
         wanted = max(resolution.wanted_width(tol), tuning.least_width[dim - 1])
         width = settings.width or int(min(wanted, tuning.most_width[dim - 1], 0.7 * len(rule.points)))
+        if settings.width is None:  # a basis that takes all the time allowed leaves none for a step
+            width = min(width, max(tuning.least_width[dim - 1], affordable_width(len(rule.points), tuning.basis_share)))
         features = RandomFeatures.sample(
             width=width, dim=dim, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )

@@ -31,8 +31,10 @@ import sympy
 from scipy.linalg import svd
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.errors import InputError
+from rannpde.checkpoints import FLOAT_BYTES, affordable, checkpoint, factorising, reserve
+from rannpde.errors import InputError, require
 from rannpde.fitting.orthogonal import null_and_lifting
+from rannpde.network.export import one_layer
 from rannpde.network.features import Features
 from rannpde.network.network import pack_features
 from rannpde.pde.lines.solution import by_component
@@ -47,6 +49,14 @@ DEPENDENT = 1e-12
 BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 RULE_ARRAYS = ("points", "weights", "boundary", "outward")
 """The arrays of a file."""
+TABLE_BLOCK = 2**22
+"""Entries of a table of features that are computed between two checkpoints: a fraction of a second."""
+SVD_FLOPS = 6.0
+"""Operations of a singular value decomposition with vectors, per row and squared column (Golub & Van Loan, 8.6)."""
+
+
+SCALING = ("centre", "halfwidth")
+"""Of the coordinates, which features that are exported together share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +125,7 @@ class FeatureBasis:
 
     def at(self, points: Array, index: MultiIndex) -> tuple[Array, Array]:
         """(M, rank) and (M, m) at points of space."""
-        design = self.features(points, index)
+        design = feature_table(self.features, points, index)
         return design @ self.weights, design @ self.lifting
 
     def data(self, times: Array, order: int = 0) -> Array:
@@ -140,6 +150,22 @@ class FeatureBasis:
         return (self.left * self.rule.weights[:, None]).T @ values
 
 
+def feature_table(features: Features, points: Array, index: MultiIndex | None = None) -> Array:
+    """(M, columns): that derivative of the features, in blocks between which the limits of the solve are asked."""
+    reserve(FLOAT_BYTES * len(points) * features.columns, f"{features.columns} features at {len(points)} points")
+    table = np.empty((len(points), features.columns))
+    block = max(1, TABLE_BLOCK // features.columns)
+    for first in range(0, len(points), block):
+        checkpoint()
+        features(points[first : first + block], index, out=table[first : first + block])
+    return table
+
+
+def affordable_width(rows: int, share: float) -> int:
+    """Features whose basis at so many nodes takes this share of the time that is left."""
+    return int(min(np.sqrt(affordable(share, "svd") / (SVD_FLOPS * rows)), 1e9))
+
+
 def build_basis(
     features: Features,
     rule: Rule,
@@ -153,11 +179,13 @@ def build_basis(
     """The basis of a field: null space, lifting and singular vectors, steps 1 to 3 of the module."""
     constraints = constraints_of(evolution, name, boundary_points)
     null, lifting = _split(features, constraints, boundary_cutoff)
-    design = features(rule.points)
+    design = feature_table(features, rule.points)
     roots = np.sqrt(rule.weights)[:, None]
     if null.shape[1] == 0:
         raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
-    left, singular, right = svd(roots * (design @ null), full_matrices=False, overwrite_a=True, check_finite=False)
+    rows, columns = len(design), null.shape[1]
+    with factorising("svd", SVD_FLOPS * rows * columns**2, 3 * FLOAT_BYTES * rows * columns):
+        left, singular, right = svd(roots * (design @ null), full_matrices=False, overwrite_a=True, check_finite=False)
     keep = singular > cutoff * singular[0]
     left = left[:, keep] / roots
     weights = null @ (right[keep].T / singular[keep])
@@ -374,6 +402,42 @@ class Galerkin:
         data = basis.data(times, order)
         result = np.einsum("mr,rm->m", values, basis.coefficients(states[self.slices[component]], data))
         return result + np.einsum("mk,km->m", lifting, data) if len(data) else result
+
+    def plain_layer(self) -> tuple[str, Array, Array, Array, Array]:
+        """Activation, weights (d, N), biases (N,), centre and halfwidth (d,): the features of all fields, side by side.
+
+        Features of every field are a block of their own; see ``feature_coefficients``.
+        """
+        features = [basis.features for basis in self.bases.values()]
+        layers = [one_layer(one) for one in features]
+        same = all(np.array_equal(getattr(one, k), getattr(features[0], k)) for one in features for k in SCALING)
+        require(same and len({layer[0] for layer in layers}) == 1, "features", features, "of one kind and one scaling")
+        activation, centre, halfwidth = layers[0][0], features[0].centre, features[0].halfwidth  # type: ignore[attr-defined]
+        require(activation != "fourier", "features", features[0], "random features", "others cannot be exported")
+        weights, biases = np.concatenate([w for _, w, _ in layers], axis=1), np.concatenate([b for _, _, b in layers])
+        return activation, weights, biases, centre, halfwidth
+
+    def feature_coefficients(self, times: Array, states: Array) -> Array:
+        """(N + 1, fields, M): coefficients of those features, and of 1, for states (n, M) at M times."""
+        sizes = [basis.features.columns - basis.features.constant for basis in self.bases.values()]
+        found = np.zeros((sum(sizes) + 1, len(self.bases), len(times)))
+        for number, (name, basis) in enumerate(self.bases.items()):
+            data = basis.data(times)
+            own = basis.weights @ basis.coefficients(states[self.slices[Component(name, 0)]], data)
+            own = own + basis.lifting @ data if len(data) else own
+            first = sum(sizes[:number])
+            found[first : first + sizes[number], number] = own[: sizes[number]]
+            if basis.features.constant:
+                found[-1, number] = own[-1]
+        return found
+
+    def on_grid(self, component: Component, times: Array, states: Array, points: Array) -> Array:
+        """(s, M): a component at all points (M, d) of space for states (n, s) at all times (s,)."""
+        basis = self.bases[component.field]
+        values, lifting = basis.at(points, (0,) * points.shape[1])
+        data = basis.data(times, 0)
+        result = values @ basis.coefficients(states[self.slices[component]], data)
+        return np.asarray((result + lifting @ data if len(data) else result).T)
 
     def _known(self, times: Array, states: Array) -> dict[sympy.Symbol, Array]:
         """Values of all symbols of the rates at the nodes."""

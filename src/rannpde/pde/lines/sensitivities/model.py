@@ -63,7 +63,7 @@ class LinesModel:
         if not np.array_equal(vector, self.vector):
             self.vector, self.forward = np.array(vector), self.problem.at(self.unknowns.values(vector))
         self.start = reintegrate(
-            self.start, self.forward, MODEL_SHARE * self.tol, self._exhausted,
+            self.start, self.forward, MODEL_SHARE * self.tol,
             self.tuning, self.integrator, self.time_scale,
         )  # fmt: skip
         return self.start

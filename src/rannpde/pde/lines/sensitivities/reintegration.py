@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rannpde.pde.lines.sensitivities.dependence import weak_form
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
@@ -18,7 +16,6 @@ def reintegrate(
     solution: SpaceTimeSolution,
     problem: Problem,
     tol: float,
-    exhausted: Callable[[], bool],
     tuning: LinesTuning,
     integrator: str = "RadauIIA",
     time_scale: Clock | None = None,
@@ -26,14 +23,12 @@ def reintegrate(
     """The solution of a problem that differs in its numbers and functions only, on the basis in space of a solution.
 
     tuning, integrator : those of the method that the solution comes from
-    time_scale : of the data, where it is known already; exhausted : whether the time allowed is used up
+    time_scale : of the data, where it is known already
     """
     evolution = evolution_form(problem, weak=weak_form(solution))
     with one_thread(evolution.domain.space.dim == 1):
         system = solution.segments[-1].system.with_evolution(evolution)
         scale = time_scale or Clock.of(evolution, tuning.steps.scales_per_step)
-        method = TimeIntegrator(
-            tuning.time_share * tol, tuning.steps, scale.longest_step, integrator, exhausted=exhausted
-        )
+        method = TimeIntegrator(tuning.time_share * tol, tuning.steps, scale.longest_step, integrator)
         trajectory = method.run(system, evolution.domain.time, system.initial_state())
     return SpaceTimeSolution(evolution, (TimeSegment(system, trajectory),))

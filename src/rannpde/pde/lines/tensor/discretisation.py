@@ -24,11 +24,9 @@ from rannpde.pde.lines.tensor.length_scales import (
     tensor_length_scales,
 )
 from rannpde.pde.lines.tensor.system import TensorSystem
-from rannpde.pde.monitor import Status
+from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.problem.evolution import Component, Evolution, WallRow, evolution_form, wall_rows
-from rannpde.pde.time.dynamics import BudgetExhausted
 from rannpde.pde.time.integrator import TimeIntegrator
-from rannpde.pde.time.trajectory import Trajectory
 
 
 class TensorDiscretisation:
@@ -62,11 +60,13 @@ class TensorDiscretisation:
                 system = replace(system, scales=with_initial_rates(system.scales, tensor_initial_rates(system)))
             integrator = self.settings.time_integrator(tol, number, system, self.amplitude)
             try:
-                segments.append(self._integrated(integrator, system, segments, left > 0, number == 1 and not segments))
-            except BudgetExhausted:
-                ended = segments[-1] if segments else TimeSegment(system, Trajectory((self.form.domain.time[0],), ()))
-                trajectory = replace(ended.trajectory, status=Status.BUDGET, detail=str(Status.BUDGET))
-                return SpaceTimeSolution(self.form, (*segments[:-1], replace(ended, trajectory=trajectory)))
+                segments.append(self._integrated(integrator, system, segments, left > 0))
+            except KeyboardInterrupt as stop:
+                if not segments:
+                    raise
+                status, detail = status_of(stop)
+                ended = replace(segments[-1].trajectory, status=status, detail=detail or str(status))
+                return SpaceTimeSolution(self.form, (*segments[:-1], replace(segments[-1], trajectory=ended)))
             trajectory, solution = segments[-1].trajectory, SpaceTimeSolution(self.form, tuple(segments))
             if trajectory.status is not None or solution.whole or not trajectory.steps:
                 return solution
@@ -75,20 +75,15 @@ class TensorDiscretisation:
             left -= 1
 
     def _integrated(
-        self, integrator: TimeIntegrator, system: TensorSystem, before: list[TimeSegment], monitored: bool, needed: bool
+        self, integrator: TimeIntegrator, system: TensorSystem, before: list[TimeSegment], monitored: bool
     ) -> TimeSegment:
         """The integration with this basis from the end of the last segment.
 
-        monitored : whether it ends where the basis does not resolve the solution; needed : whether there is nothing yet
-            that could be given back, so that the time allowed is ignored
+        monitored : whether it ends where the basis does not resolve the solution
         """
         state = transferred(before[-1], system) if before else system.initial_state()
         time = before[-1].trajectory.end if before else self.form.domain.time[0], self.form.domain.time[1]
-        modes = (
-            None
-            if self.flow is None
-            else StokesModes(self.flow, system, (lambda: False) if needed else integrator.exhausted)
-        )
+        modes = None if self.flow is None else StokesModes(self.flow, system)
         now = [time[0]]
 
         def notice(steps: int, moment: float) -> Status | None:

@@ -22,13 +22,13 @@ from numpy.polynomial import legendre
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from rannpde.arrays import Array, combinations
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.lines.tensor.basis import along
 from rannpde.pde.lines.tensor.incompressible import Flux, IncompressibleFlow
 from rannpde.pde.lines.tensor.kronecker import DiagonalBlock, KroneckerBlocks
 from rannpde.pde.lines.tensor.system import TensorSystem
 from rannpde.pde.problem.evolution import Component, Constraint
 from rannpde.pde.time.dense_output import LegendreStep
-from rannpde.pde.time.dynamics import BudgetExhausted
 from rannpde.pde.time.trajectory import Event, Trajectory
 
 FEW_VECTORS = 4
@@ -37,14 +37,10 @@ FEW_VECTORS = 4
 
 @dataclass(frozen=True, eq=False)
 class StokesModes:
-    """A ``Dynamics``: the flow in Stokes modes of a tensor-product basis (``system``, with axes for the pressure too).
-
-    exhausted : whether the time allowed is used up, asked while modes are computed
-    """
+    """A ``Dynamics``: the flow in Stokes modes of a tensor-product basis (``system``, which has the pressure too)."""
 
     flow: IncompressibleFlow
     system: TensorSystem
-    exhausted: Callable[[], bool] = lambda: False
     _last: dict[str, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @property
@@ -113,23 +109,18 @@ class StokesModes:
     @cached_property
     def modes(self) -> tuple[Array, Array]:
         """V (n, m), and the rates λ (m,) at which viscosity damps them."""
-        self._check_budget()
+        checkpoint()  # between factorisations of some thousand rows, each of which takes seconds
         values, vectors = self._schur
-        self._check_budget()
+        checkpoint()
         ranged = self._scaled.T @ (vectors / np.sqrt(values))
         whole = _complement(ranged)
-        self._check_budget()
+        checkpoint()
         inverse = 1.0 / self._flat
         lengths, turn = eigh(whole.T @ (inverse[:, None] * whole), check_finite=False)
-        self._check_budget()
+        checkpoint()
         basis = np.sqrt(inverse)[:, None] * (whole @ (turn / np.sqrt(lengths)))
         basis = self._from_eigenvectors(basis, back=False)
         return basis, 1.0 / lengths
-
-    def _check_budget(self) -> None:
-        """Ask between factorisations of some thousand rows, each of which takes seconds."""
-        if self.exhausted():
-            raise BudgetExhausted
 
     @cached_property
     def _single(self) -> Array:

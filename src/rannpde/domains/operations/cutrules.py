@@ -1,0 +1,238 @@
+"""Rules for integrals over what a domain in the plane leaves of boxes, by strips.
+
+A cell is cut into strips at the heights of the ends of the pieces of the boundary in it. Within a strip every line
+across meets the same pieces, so that its stretches inside have smooth ends, but for roots at and near horizontal
+tangents: heights are those of Gauss nodes in the parameter of the piece that turns most, in which nothing is singular.
+
+Strips and stretches that are a share s of the cell need fewer nodes: a polynomial of degree 2p on the cell grows, on
+ellipses about the stretch, like one of degree 2p √s.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from math import ceil, pi, sqrt
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.quadrature.plane import endpoint_grading
+from rannpde.domains.region import composite_gauss
+from rannpde.domains.shapes.base import Domain
+
+THIN = 1e-12
+"""Lengths below this multiple of the size of a domain are rounding of its boundary."""
+STRAIGHT = 1e-9
+"""Angle by which a piece turns, in radians, that is rounding: it is straight."""
+LEAST_NODES, NODE_GROWTH = 7, 1.25
+"""Gauss nodes for 13 digits of a polynomial on a share s of its interval: 7 + 1.25 n √s, where n do for the whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class CutRule:
+    """A rule on what a domain leaves of a box: points (M, 2) and weights (M,) ≥ 0."""
+
+    points: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """A strip of a box between two heights, and the pieces (family, number) that run through all of it."""
+
+    box: int
+    bottom: float
+    top: float
+    covering: tuple[tuple[int, int], ...]
+
+
+@dataclass(eq=False)
+class _Requests:
+    """Lines at heights that cross arcs of one family, asked for one by one and answered together."""
+
+    arcs: Arcs
+    number: list[Array] = field(default_factory=list)
+    height: list[Array] = field(default_factory=list)
+    count: int = 0
+
+    def ask(self, number: int, heights: Array) -> slice:
+        self.number.append(np.full(len(heights), number))
+        self.height.append(heights)
+        self.count += len(heights)
+        return slice(self.count - len(heights), self.count)
+
+    def answers(self) -> Array:
+        """The first coordinate where each line meets its arc."""
+        if not self.count:
+            return np.empty(0)
+        number = np.concatenate(self.number)
+        share = arc_shares(self.arcs, number, 1, np.concatenate(self.height))
+        return self.arcs.place(number, share)[:, 0]
+
+
+def arc_shares(arcs: Arcs, number: Array, axis: int, value: Array) -> Array:
+    """Shares (M,) at which monotone arcs (M,) have a coordinate of given values (M,): Newton's method in brackets."""
+    ends = [arcs.place(number, np.full(len(number), float(end)))[:, axis] for end in (0, 1)]
+    rising = ends[1] > ends[0]
+    low, high = np.zeros(len(number)), np.ones(len(number))
+    span = np.where(ends[1] == ends[0], 1.0, ends[1] - ends[0])
+    share = np.clip((value - ends[0]) / span, 0.0, 1.0)
+    live = np.arange(len(number))
+    for _ in range(80):
+        now, home = share[live], number[live]
+        gap = arcs.place(home, now)[:, axis] - value[live]
+        above = (gap > 0) == rising[live]
+        low[live], high[live] = np.where(above, low[live], now), np.where(above, now, high[live])
+        slope = arcs.slopes(home, now)[:, axis]
+        step = np.divide(gap, slope, out=np.full_like(gap, np.inf), where=slope != 0)
+        better = now - step
+        inside = (better >= low[live]) & (better <= high[live])
+        share[live] = np.where(inside, better, 0.5 * (low[live] + high[live]))
+        live = live[(np.abs(share[live] - now) > 1e-15) & (gap != 0)]
+        if not len(live):
+            break
+    return share
+
+
+class StripRules:
+    """Rules on cut boxes. parts, homes : families of pieces of the boundary, each in one box, and these boxes."""
+
+    def __init__(self, domain: Domain, size: float, parts: list[Arcs], homes: list[Array]) -> None:
+        self.domain, self.slack, self.parts, self.homes = domain, THIN * size, parts, homes
+        self.spans = [_heights(arcs) for arcs in parts]
+        self.turns = [turning(arcs) for arcs in parts]
+
+    def rules(self, boxes: Array, cut: Array, count: int, across: int) -> dict[int, CutRule]:
+        """Rules on the boxes (L, 2, 2) of numbers ``cut``.
+
+        count : Gauss nodes of heights along pieces that turn by a right angle; across : of other heights, and of lines
+        """
+        strips = self._strips(boxes, cut)
+        ends = np.array([0.0, 0.5, 1.0])
+        sketch = [strip.bottom + (strip.top - strip.bottom) * ends for strip in strips]
+        found = self._stretches(boxes, strips, sketch)  # strip, left, width at three heights
+        if not found:
+            return {}
+        probes = np.array([(left[1] + 0.5 * width[1], sketch[number][1]) for number, left, width in found])
+        inside = self.domain.level(probes) < 0
+        extents: dict[int, Array] = {}
+        for (number, left, width), good in zip(found, inside, strict=True):
+            if good:
+                strip = strips[number]
+                own = np.array([left.min(), strip.bottom, (left + width).max(), strip.top])
+                known = extents.get(strip.box, own)
+                extents[strip.box] = np.concatenate([np.minimum(known[:2], own[:2]), np.maximum(known[2:], own[2:])])
+        kept = {number for (number, _, _), good in zip(found, inside, strict=True) if good}
+        strips = [strip for number, strip in enumerate(strips) if number in kept]
+        heights = [self._heights(strip, extents[strip.box], count, across) for strip in strips]
+        stretches = self._stretches(boxes, strips, [y for y, _ in heights])
+        middles = [len(heights[number][0]) // 2 for number, _, _ in stretches]
+        probes = np.array(
+            [(left[m] + 0.5 * width[m], heights[number][0][m])
+             for m, (number, left, width) in zip(middles, stretches, strict=True)]
+        )  # fmt: skip
+        inside = self.domain.level(probes) < 0
+        gathered: dict[int, list[tuple[Array, Array]]] = {}
+        for (number, left, width), good in zip(stretches, inside, strict=True):
+            if good:
+                (y, shares), box = heights[number], strips[number].box
+                extent = extents[box]
+                places, lengths = _gauss(_fewer(across, float(width.max()) / (extent[2] - extent[0])))
+                x = left[:, None] + width[:, None] * places
+                weights = (shares * width)[:, None] * lengths
+                points = np.stack([x.ravel(), np.broadcast_to(y[:, None], x.shape).ravel()], axis=1)
+                gathered.setdefault(box, []).append((points, weights.ravel()))
+        return {
+            box: CutRule(np.concatenate([p for p, _ in own]), np.concatenate([w for _, w in own]))
+            for box, own in gathered.items()
+        }
+
+    def _strips(self, boxes: Array, cut: Array) -> list[_Strip]:
+        """All strips of the boxes."""
+        spans, slack = self.spans, self.slack
+        inside: dict[int, list[tuple[int, int]]] = {int(box): [] for box in cut}
+        for f, home in enumerate(self.homes):
+            for k, box in enumerate(home.tolist()):
+                if box in inside:
+                    inside[box].append((f, k))
+        found = []
+        for box, own in inside.items():
+            low, high = boxes[box, 1]
+            ends = np.array([low, high, *(spans[f][e][k] for f, k in own for e in (0, 1))])
+            levels = np.unique(np.clip(ends, low, high))
+            levels = levels[np.concatenate([[True], np.diff(levels) > slack])]
+            for bottom, top in itertools.pairwise(levels.tolist()):
+                covering = tuple(
+                    (f, k) for f, k in own if spans[f][0][k] <= bottom + slack and spans[f][1][k] >= top - slack
+                    and spans[f][1][k] - spans[f][0][k] > slack
+                )  # fmt: skip
+                found.append(_Strip(box, bottom, top, covering))
+        return found
+
+    def _heights(self, strip: _Strip, extent: Array, count: int, across: int) -> tuple[Array, Array]:
+        """Heights and their weights in a strip of a part that reaches over ``extent`` (left, bottom, right, top)."""
+        share = (strip.top - strip.bottom) / (extent[3] - extent[1])
+        curved = [(self.turns[f][k], f, k) for f, k in strip.covering if self.turns[f][k] > STRAIGHT]
+        if not curved:
+            nodes, weights = _gauss(_fewer(across, share))
+            return strip.bottom + (strip.top - strip.bottom) * nodes, (strip.top - strip.bottom) * weights
+        angle, f, k = max(curved)
+        wide = np.ptp(self.parts[f].place(np.array([k, k]), np.array([0.0, 1.0]))[:, 0])
+        share = max(share, float(wide) / (extent[2] - extent[0]))
+        wanted = _fewer(across + ceil((count - across) * min(angle / (pi / 2), 1.0)), share)
+        # a second piece may be nearly level where the first is not: more nodes, in two panels
+        rule = _gauss(wanted) if len(curved) == 1 else endpoint_grading(wanted, 2)
+        return _along(self.parts[f], k, strip.bottom, strip.top, *rule)
+
+    def _stretches(self, boxes: Array, strips: list[_Strip], heights: list[Array]) -> list[tuple[int, Array, Array]]:
+        """Strip, left end and width at each of its heights, of all stretches between pieces and sides of the box."""
+        requests = [_Requests(arcs) for arcs in self.parts]
+        asked = [
+            [(f, requests[f].ask(k, y)) for f, k in strip.covering] for strip, y in zip(strips, heights, strict=True)
+        ]
+        answers = [one.answers() for one in requests]
+        found = []
+        for number, (strip, y) in enumerate(zip(strips, heights, strict=True)):
+            left, right = boxes[strip.box, 0]
+            crossings = [answers[f][place] for f, place in asked[number]]
+            crossings.sort(key=lambda one: float(one.mean()))
+            edges = [np.full(len(y), left), *(np.clip(one, left, right) for one in crossings), np.full(len(y), right)]
+            for one, other in itertools.pairwise(edges):
+                if (other - one).max() > self.slack:
+                    found.append((number, one, np.maximum(other - one, 0.0)))
+        return found
+
+
+def _gauss(count: int) -> tuple[Array, Array]:
+    return composite_gauss(np.array([0.0, 1.0]), count)
+
+
+def _fewer(count: int, share: float) -> int:
+    """Nodes on a share of an interval, on all of which ``count`` are needed."""
+    return min(count, LEAST_NODES + ceil(NODE_GROWTH * count * sqrt(min(max(share, 0.0), 1.0))))
+
+
+def _heights(arcs: Arcs) -> tuple[Array, Array]:
+    """Least and largest second coordinate of monotone arcs, each (K,)."""
+    every = np.arange(len(arcs))
+    ends = np.stack([arcs.place(every, np.full(len(arcs), float(end)))[:, 1] for end in (0, 1)])
+    return ends.min(axis=0), ends.max(axis=0)
+
+
+def _along(arcs: Arcs, number: int, bottom: float, top: float, nodes: Array, weights: Array) -> tuple[Array, Array]:
+    """Heights (n,) between two, and their weights, at nodes of the parameter of an arc that runs through both."""
+    which = np.array([number, number])
+    first, last = arc_shares(arcs, which, 1, np.array([bottom, top]))
+    share, every = first + (last - first) * nodes, np.full(len(nodes), number)
+    heights = np.clip(arcs.place(every, share)[:, 1], bottom, top)
+    return heights, np.abs(arcs.slopes(every, share)[:, 1] * (last - first)) * weights
+
+
+def turning(arcs: Arcs) -> Array:
+    """The angle (K,) between the normals at both ends of arcs."""
+    every = np.arange(len(arcs))
+    ends = [arcs.normals(every, np.full(len(arcs), float(end))) for end in (0, 1)]
+    cross = ends[0][:, 0] * ends[1][:, 1] - ends[0][:, 1] * ends[1][:, 0]
+    return np.abs(np.arctan2(cross, (ends[0] * ends[1]).sum(axis=1)))

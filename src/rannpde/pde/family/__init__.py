@@ -1,0 +1,1 @@
+"""Parametric families: the solution for every value of some parameters, from few solves."""

@@ -1,0 +1,373 @@
+"""Adaptive interpolation in parameters: one loop for one parameter (Leja points) and for several (sparse grids).
+
+SOLVE at the nodes of the active indices → ESTIMATE by their surpluses → MARK the largest → REFINE by the indices above
+it (Gerstner and Griebel, Dimension-adaptive tensor-product quadrature, 2003). The surpluses of the active indices are
+what the interpolation without them misses at their nodes; those of the next ones are smaller, so that their sum bounds
+the error as long as the surpluses decay. Evaluations at independent random values check that they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.family.estimate import ErrorModel
+from rannpde.pde.family.nodes import Levels, SparseGrid, backward_neighbours, forward_neighbours
+from rannpde.pde.family.settings import FamilySettings
+from rannpde.pde.monitor import Monitor, Status
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What is interpolated, at one node.
+
+    values : (m, fields), compared in the root mean square over m, each field relative to its own size
+    error : estimated relative error of the values
+    result : whatever else belongs to the node, such as the solution
+    ended : why the evaluation was cut short from outside, if it was
+    """
+
+    values: Array
+    error: float = 0.0
+    result: Any = None
+    ended: Status | None = None
+
+
+class Evaluate(Protocol):
+    """Values at nodes of reduced coordinates in [-1, 1]^d; may end early, with fewer samples than nodes."""
+
+    def __call__(self, nodes: Sequence[Array], /) -> list[Sample]: ...
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """One round of the adaptive loop: number of evaluations, estimated error, largest level of every parameter."""
+
+    solves: int
+    estimate: float
+    levels: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Interpolant:
+    """Samples at the nodes of a growing sparse grid, the state of the loop.
+
+    missed : relative error of the checks beyond the estimate there
+    """
+
+    dim: int
+    settings: FamilySettings
+    indices: list[Levels] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    finished: set[Levels] = field(default_factory=set)
+    missed: float = 0.0
+
+    @property
+    def grid(self) -> SparseGrid:
+        return SparseGrid(tuple(self.indices))
+
+    @property
+    def values(self) -> Array:
+        """(n, m, fields)."""
+        return np.stack([sample.values for sample in self.samples])
+
+    def add(self, index: Levels, sample: Sample) -> None:
+        """Take the sample at a node in."""
+        self.indices.append(index)
+        self.samples.append(sample)
+
+    def predict(self, node: Array) -> Array:
+        """The interpolation (m, fields) at reduced coordinates (d,)."""
+        return np.asarray(np.tensordot(self.grid.weights(node[None])[0], self.values, axes=1))
+
+    def reopen(self) -> None:
+        """After an end within a round: indices whose neighbours above never came are active again."""
+        below = {one for index in self.indices for one in backward_neighbours(index)}
+        self.finished &= below
+
+    def keep(self, count: int) -> None:
+        """Forget all samples but the first ones."""
+        del self.indices[count:], self.samples[count:]
+        self.reopen()
+
+    @property
+    def active(self) -> list[int]:
+        """Positions of the indices whose neighbours above are not there yet."""
+        return [k for k, index in enumerate(self.indices) if index not in self.finished]
+
+    def sizes(self) -> Array:
+        """(n, fields): the larger of the surplus and of the Chebyshev coefficient of every index.
+
+        A surplus is the error at one value only, and small by chance where the error is elsewhere, such as at a kink;
+        coefficients are not. Both are of one size where the function is analytic.
+        """
+        grid = self.grid
+        surpluses = np.tensordot(grid.surplus_matrix, self.values, axes=1)
+        coefficients = np.tensordot(grid.chebyshev_matrix, surpluses, axes=1)
+        return np.sqrt(np.maximum(np.mean(surpluses**2, axis=1), np.mean(coefficients**2, axis=1)))
+
+    def indicators(self) -> Array:
+        """(n, fields): the sizes, but no less than a share of those one and two levels below.
+
+        Along several axes the smallest of those directly below counts.
+        """
+        place = {index: k for k, index in enumerate(self.indices)}
+        share = self.settings.believed_decay
+        own = self.sizes()
+        first, second = np.zeros_like(own), np.zeros_like(own)
+        for k, index in enumerate(self.indices):
+            below = [place[one] for one in backward_neighbours(index)]
+            if below:
+                first[k], second[k] = own[below].min(axis=0), first[below].min(axis=0)
+        return np.maximum(own, np.maximum(share * first, share**2 * second))
+
+    def _extrapolated(self) -> Array:
+        """(fields,): of one parameter, what all later indices add, by the decay of the sizes of the later two thirds.
+
+        A straight line in the logarithm, with the slope of a least-squares fit and above all of them: sizes oscillate
+        where the function is not analytic, and the last few may all be small by chance.
+        """
+        sizes, count = self.sizes(), len(self.samples)
+        if self.dim > 1 or count < 6:  # of several parameters, the front of active indices has many terms already
+            return np.zeros(sizes.shape[1])
+        noise = np.max([sample.error * root_mean_squares(sample.values) for sample in self.samples], axis=0)
+        if np.all(sizes[-3:] <= self.settings.noise_level * noise):  # the errors of the solves, which count elsewhere
+            return np.zeros(sizes.shape[1])
+        places = np.arange(count // 3, count)
+        logs = np.log(np.maximum(sizes[places], 1e-17 * sizes.max(axis=0) + 1e-300))
+        slopes = np.polynomial.polynomial.polyfit(places, logs, 1)[1]
+        above = np.max(logs - slopes * places[:, None], axis=0)
+        ratio = np.exp(np.minimum(slopes, 0))
+        series = np.minimum(1 / np.maximum(1 - ratio, 1 / count), count)
+        return np.asarray(np.exp(above + slopes * count) * series)
+
+    @property
+    def floor(self) -> Array:
+        """(fields,): the size below which errors are relative to this and not to the solution."""
+        largest = np.max([root_mean_squares(sample.values) for sample in self.samples], axis=0)
+        floor = self.settings.smallest_share * largest
+        return np.where(floor > 0, floor, 1.0)
+
+    def model(self) -> ErrorModel:
+        """The error estimate of the interpolation as it is."""
+        values, floor = self.values, self.floor
+        own = np.array([sample.error * np.maximum(root_mean_squares(sample.values), floor) for sample in self.samples])
+        gram = np.einsum("imf,jmf->fij", values, values, optimize=True) / values.shape[1]
+        indicators = self.indicators()
+        indicators[-1] = np.maximum(indicators[-1], self._extrapolated())
+        return ErrorModel(self.grid, np.array(self.active, dtype=int), indicators, own, gram, floor, self.missed)
+
+    def estimate(self) -> tuple[float, float]:
+        """The largest estimated errors over the range: of interpolation, and of the solves."""
+        return self.model().largest(self.settings.judged_values)
+
+    def relative_indicators(self) -> Array:
+        """(n,): relative to the size at the node, the largest over the fields."""
+        sizes = np.maximum([root_mean_squares(sample.values) for sample in self.samples], self.floor)
+        return np.asarray((self.indicators() / sizes).max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveInterpolation:
+    """How the loop ended. checks : error at the random values, checked : reduced coordinates of these (k, d)."""
+
+    interpolant: Interpolant
+    status: Status
+    detail: str
+    checked: Array
+    checks: tuple[float, ...]
+    check_samples: tuple[Sample, ...]
+    rounds: tuple[Refinement, ...]
+
+
+def interpolate_adaptively(
+    evaluate: Evaluate,
+    dim: int,
+    tol: float,
+    settings: FamilySettings,
+    rng: np.random.Generator,
+    monitor: Monitor,
+    batch: int = 1,
+) -> AdaptiveInterpolation:
+    """Interpolate in d parameters to the relative error ``tol``.
+
+    batch : active indices that are refined at once: as many as there are workers to evaluate at their neighbours
+    """
+    loop = _Loop(evaluate, Interpolant(dim, settings), tol, settings, rng, monitor)
+    status, detail = loop.run(batch)
+    return AdaptiveInterpolation(
+        loop.state, status, detail, np.array(loop.checked).reshape(-1, dim), tuple(loop.check_errors()),
+        tuple(loop.check_samples), tuple(loop.rounds),
+    )  # fmt: skip
+
+
+@dataclass(eq=False)
+class _Loop:
+    evaluate: Evaluate
+    state: Interpolant
+    tol: float
+    settings: FamilySettings
+    rng: np.random.Generator
+    monitor: Monitor
+    rounds: list[Refinement] = field(default_factory=list)
+    checked: list[Array] = field(default_factory=list)
+    check_samples: list[Sample] = field(default_factory=list)
+
+    def run(self, batch: int) -> tuple[Status, str]:
+        """Why the loop ended, with a detail."""
+        state = self.state
+        ended = self._take([(0,) * state.dim]) or self._take_axes()
+        while ended is None:
+            self._notice_missed()
+            interpolation, solved = state.estimate()
+            self._record(interpolation + solved)
+            if not np.isfinite(interpolation + solved):
+                return self._failed()
+            broad = state.missed > 0
+            if interpolation + solved <= self.tol or interpolation <= min(0.5 * solved, self.tol):
+                ended = self._check()
+                self._notice_missed()
+                if ended is None and state.missed == 0:
+                    return self._judged(*state.estimate())
+                if ended is not None:
+                    break
+                broad = True
+            if self.monitor.exhausted:
+                return Status.BUDGET, ""
+            if self._predicted() > self.settings.most_solves:
+                return Status.STALLED, (
+                    f"after {len(state.samples)} solves the error falls too slowly with more of them: the solution may "
+                    "have a kink or a singularity in a parameter within its range, or need a narrower range"
+                )
+            ended = self._take(self._refined(batch, broad))
+        state.reopen()
+        return ended
+
+    def _take(self, indices: list[Levels]) -> tuple[Status, str] | None:
+        """Evaluate at the nodes of new indices; why the loop must end, if it must."""
+        if not indices:
+            return Status.STALLED, "there is no node left to refine at"
+        samples = self.evaluate([_node(index) for index in indices])
+        for index, sample in zip(indices, samples, strict=False):
+            if sample.ended is not None and self.state.samples:  # cut short: what was there is better without it
+                return sample.ended, ""
+            self.state.add(index, sample)
+            if sample.ended is not None:
+                return sample.ended, ""
+            if not np.isfinite(sample.values).all():
+                return self._failed()
+        return None if len(samples) == len(indices) else (Status.BUDGET, "")
+
+    def _take_axes(self) -> tuple[Status, str] | None:
+        """The first levels of every parameter, before decay is believed."""
+        state = self.state
+        for level in range(1, self.settings.first_levels + 1):
+            wanted = [tuple(level if k == axis else 0 for k in range(state.dim)) for axis in range(state.dim)]
+            state.finished |= {below for index in wanted for below in backward_neighbours(index)}
+            ended = self._take(wanted)
+            if ended is not None:
+                return ended
+        return self._take(self._above(state.indices))
+
+    def _above(self, indices: Sequence[Levels]) -> list[Levels]:
+        state = self.state
+        found: list[Levels] = []
+        for index in indices:
+            if index in state.finished:
+                found += forward_neighbours(index, state.finished, set(state.indices) | set(found))
+        return found or self._refined(1, False)
+
+    def _refined(self, batch: int, broad: bool) -> list[Levels]:
+        """Finish the active indices with the largest indicators; the nodes above them that may be added.
+
+        broad : finish those of the lowest degree instead. Where a check was missed though the surpluses are small,
+        they are small by chance in directions that were not looked at further.
+        """
+        state = self.state
+        relative = state.relative_indicators()
+        lowest = min(sum(state.indices[k]) for k in state.active)
+        order = sorted(state.active, key=lambda k: -float(relative[k]))
+        if broad:
+            order.sort(key=lambda k: sum(state.indices[k]))
+            batch = max(batch, sum(sum(state.indices[k]) == lowest for k in order))
+        found: list[Levels] = []
+        for count, k in enumerate(order):
+            if found and count >= batch:
+                break
+            state.finished.add(state.indices[k])
+            found += forward_neighbours(state.indices[k], state.finished, set(state.indices) | set(found))
+        return found
+
+    def _check(self) -> tuple[Status, str] | None:
+        """Evaluate at more random values: first some, then one more each time that a check was missed."""
+        wanted = 1 if self.checked else 1 + self.settings.checks * self.state.dim
+        nodes = [self.rng.uniform(-1, 1, self.state.dim) for _ in range(wanted)]
+        samples = self.evaluate(nodes)
+        for node, sample in zip(nodes, samples, strict=False):
+            if sample.ended is not None:
+                return sample.ended, "before the family could be checked"
+            self.checked.append(node)
+            self.check_samples.append(sample)
+        return None if len(samples) == len(nodes) else (Status.BUDGET, "before the family could be checked")
+
+    def check_errors(self) -> list[float]:
+        """Relative error of the interpolation at every checked value."""
+        found = []
+        for node, sample in zip(self.checked, self.check_samples, strict=True):
+            size = np.maximum(root_mean_squares(sample.values), self.state.floor)
+            found.append(float(np.max(root_mean_squares(sample.values - self.state.predict(node)) / size)))
+        return found
+
+    def _notice_missed(self) -> None:
+        """How far the checks lie beyond the estimate at their values: it is added to the estimate everywhere."""
+        self.state.missed = 0.0
+        if not self.checked:
+            return
+        errors = np.array(self.check_errors())
+        if not np.isfinite(errors).all():
+            self.state.missed = np.inf
+            return
+        interpolation, solved = self.state.model().errors(np.array(self.checked))
+        own = np.array([sample.error for sample in self.check_samples])
+        met = errors <= np.maximum(interpolation + solved + own, 0.5 * self.tol)
+        self.state.missed = float(np.max(np.where(met, 0.0, errors)))
+
+    def _judged(self, interpolation: float, solved: float) -> tuple[Status, str]:
+        if interpolation + solved <= self.tol:
+            return Status.CONVERGED, "the interpolation in the parameters agrees with independent solves"
+        return Status.DISAGREE, "the solves themselves do not reach the tolerance that the family needs"
+
+    def _failed(self) -> tuple[Status, str]:
+        return Status.STALLED, "a solve within the range has no finite solution or no estimate of its error"
+
+    def _record(self, estimate: float) -> None:
+        levels = tuple(int(n) for n in self.state.grid.levels.max(axis=0))
+        self.rounds.append(Refinement(len(self.state.samples), estimate, levels))
+        self.monitor.tell(len(self.rounds), len(self.state.samples), estimate=estimate)
+
+    def _predicted(self) -> float:
+        """Solves that the tolerance needs, if the error goes on as exp(-c n^(1/d)), the best that smoothness allows."""
+        solves = np.array([one.solves for one in self.rounds], dtype=float)
+        dim, count = self.state.dim, solves[-1]
+        if count < 16 * dim**2:
+            return float(count + 1)
+        envelope = np.maximum.accumulate([one.estimate for one in self.rounds][::-1])[::-1]  # not exceeded any more
+        half = int(np.searchsorted(solves, count / 2))
+        reached, before = float(np.mean(envelope[-2:])), float(envelope[half])
+        rate = np.log(before / reached) / max(count ** (1 / dim) - solves[half] ** (1 / dim), 1e-3)
+        if rate <= 0:
+            return np.inf if count >= 24 * dim**2 else float(count + 1)
+        return float((count ** (1 / dim) + np.log(max(reached / self.tol, 1.0)) / rate) ** dim)
+
+
+def _node(index: Levels) -> Array:
+    return np.asarray(SparseGrid((index,)).nodes[0])
+
+
+def root_mean_squares(values: Array) -> Array:
+    """Root mean squares (fields,) of values (m, fields)."""
+    return np.sqrt(np.mean(np.square(values), axis=0))

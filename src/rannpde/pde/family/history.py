@@ -1,0 +1,54 @@
+"""The history of a family: rounds of the interpolation, and checks at independent values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rannpde.pde.family.adaptive import Refinement
+
+
+@dataclass(frozen=True)
+class FamilyHistory:
+    """names : of the parameters; rounds : of the adaptive loop; checks : values of the parameters and the error there.
+
+    slowest : seconds of the slowest solve; table : whether queries read a table of values
+    """
+
+    names: tuple[str, ...]
+    rounds: tuple[Refinement, ...]
+    checks: tuple[tuple[tuple[float, ...], float], ...]
+    slowest: float
+    table: bool
+
+    advice = 'a narrower range, scale="log", more seconds or a larger tol may help'
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        told = []
+        if self.rounds:
+            last = self.rounds[-1]
+            degrees = ", ".join(f"{n} in {name}" for name, n in zip(self.names, last.levels, strict=True))
+            told.append(f"{last.solves} solves, the slowest {self.slowest:.1f} s; largest degrees {degrees}")
+        for values, error in self.checks:
+            shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, values, strict=True))
+            told.append(f"checked by a solve at {shown}: relative difference {error:.1e}")
+        told.append("queries read " + ("a table of values" if self.table else "the solutions at the nodes"))
+        return told
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        return {
+            "names": list(self.names),
+            "rounds": [[one.solves, one.estimate, list(one.levels)] for one in self.rounds],
+            "checks": [[list(values), error] for values, error in self.checks],
+            "slowest": self.slowest,
+            "table": self.table,
+        }
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> FamilyHistory:
+        rounds = tuple(Refinement(int(n), float(e), tuple(map(int, levels))) for n, e, levels in table["rounds"])
+        checks = tuple((tuple(map(float, values)), float(error)) for values, error in table["checks"])
+        return cls(tuple(map(str, table["names"])), rounds, checks, float(table["slowest"]), bool(table["table"]))

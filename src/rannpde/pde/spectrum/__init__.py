@@ -1,0 +1,1 @@
+"""Eigenvalues, linear stability and continuation."""

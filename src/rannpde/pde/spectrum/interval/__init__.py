@@ -1,0 +1,1 @@
+"""Eigenvalue problems on an interval: integrated Legendre polynomials on cells."""

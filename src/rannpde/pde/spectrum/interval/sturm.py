@@ -1,0 +1,173 @@
+"""Scalar problems of second order with real coefficients: self-adjoint in a weighted space (Sturm and Liouville).
+
+    a u'' + b u' + c u + λ r u = 0   is   (P u')' + (P c / a) u + λ (P r / a) u = 0 ,   P = exp ∫ b/a .
+
+A function that satisfies the conditions and leaves the residual R has an eigenvalue within δ = ‖R‖ / ‖u‖ in the
+weighted norm (Weinstein), and within δ² / gap where the others are further away (Kato and Temple). How many eigenvalues
+lie below a number is counted by the Prüfer angle, on coefficients that are constant in pieces (Pruess 1973), which is
+independent of the discretisation that found them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import atan2, ceil, cos, cosh, exp, floor, pi, sin, sinh, sqrt
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legint, legval, legvander
+
+from rannpde.arrays import Array
+from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
+from rannpde.pde.spectrum.interval.system import IntervalForm
+from rannpde.pde.spectrum.pencil import LinearTerm
+from rannpde.pde.statement.expression import Jet
+
+PRUEFER_PIECES = 4000
+"""Pieces of constant coefficients for the Prüfer angle: eigenvalues of these are off by their square, and only the
+number between eigenvalues is wanted."""
+STEEPEST = 30.0
+"""Largest exponent within a piece: beyond, growing and decaying parts have nothing to do with each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class SturmLiouville:
+    """A scalar real problem of second order whose weight has one sign; ``separated`` : conditions at each end alone."""
+
+    form: IntervalForm
+    equation: LinearTerm
+    separated: bool
+
+    @classmethod
+    def of(cls, form: IntervalForm) -> SturmLiouville | None:
+        """None where the problem is not of this kind."""
+        pencil = form.pencil
+        if form.orders != (2,) or form.complex or pencil.degree != 1 or any(form.jumps.values()):
+            return None
+        (equation,) = pencil.equations
+        if any(1 in own and jet.order for jet, own in equation.coefficients.items()):
+            return None
+        if any(one.degree for one in pencil.conditions) or (form.periodic and abs(form.phase) > 0):
+            return None
+        lower, upper = form.ends
+        points = np.linspace(lower, upper, 259)[1:-1]
+        second, _, _, mass = _coefficients(form, equation, points)
+        ratio = mass / second
+        if not np.isfinite(ratio).all() or not ((ratio > 0).all() or (ratio < 0).all()):
+            return None
+        sides = [one.term.region.outward for one in pencil.conditions]  # type: ignore[union-attr]
+        separated = not form.periodic and len(set(sides)) == 2
+        if not separated and not form.periodic:
+            return None
+        return cls(form, equation, separated)
+
+    @property
+    def sign(self) -> float:
+        """1 where eigenvalues go to +∞, -1 where they go to -∞."""
+        lower, upper = self.form.ends
+        second, _, _, mass = _coefficients(self.form, self.equation, np.array([lower + 0.381966 * (upper - lower)]))
+        return 1.0 if mass[0] / second[0] > 0 else -1.0
+
+    def _integrating(self, edges: Array, nodes: Array) -> Array:
+        """log P (C, q) at nodes (q,) of all cells, with the maximum zero."""
+        count = len(nodes)
+        inverse = np.linalg.inv(legvander(nodes, count - 1))
+        total = 0.0
+        found = np.zeros((len(edges) - 1, count))
+        for cell, (low, high) in enumerate(pairwise(edges)):
+            half = 0.5 * (high - low)
+            second, first, _, _ = _coefficients(self.form, self.equation, low + half * (nodes + 1))
+            if not first.any():
+                found[cell] = total
+                continue
+            series = legint(inverse @ (first / second), lbnd=-1) * half
+            found[cell] = total + legval(nodes, series)
+            total += float(legval(1.0, series))
+        return np.asarray(found - found.max())
+
+    def residuals(self, functions: list[PiecewisePolynomial], values: Array, degree: int) -> Array:
+        """δ (K,) of functions with eigenvalues (K,): the weighted norm of the residual over that of the function."""
+        nodes, weights = leggauss(2 * degree + 8)
+        edges = functions[0].edges
+        half = 0.5 * np.diff(edges)
+        points = (edges[:-1, None] + half[:, None] * (nodes + 1)).ravel()
+        second, first, plain, mass = _coefficients(self.form, self.equation, points)
+        factor = np.exp(self._integrating(edges, nodes)).ravel()
+        density = factor * np.abs(mass / second) * (half[:, None] * weights).ravel()
+        found = []
+        for function, value in zip(functions, values, strict=True):
+            u, slope, bend = (function.derivative(points[:, None], (k,))[:, 0] for k in range(3))
+            left = (second * bend + first * slope + plain * u) / mass + value * u
+            found.append(sqrt(float((density * left**2).sum()) / max(float((density * u**2).sum()), 1e-300)))
+        return np.array(found)
+
+    def count_before(self, value: float, edges: Array) -> int:
+        """How many eigenvalues lie between a number and the bounded end of the spectrum, for separated conditions."""
+        pieces = max(8, ceil(PRUEFER_PIECES / (len(edges) - 1)))
+        fine = np.concatenate([np.linspace(a, b, pieces, endpoint=False) for a, b in pairwise(edges)])
+        fine = np.append(fine, edges[-1])
+        middle, widths = 0.5 * (fine[1:] + fine[:-1]), np.diff(fine)
+        second, first, plain, mass = _coefficients(self.form, self.equation, middle)
+        growth = np.concatenate([[0.0], np.cumsum(first / second * widths)])
+        squares = (plain + value * mass) / second  # of the local wave number
+        angle = self._angle(0)
+        for k, (square, width) in enumerate(zip(squares.tolist(), widths.tolist(), strict=True)):
+            bend = float(growth[k + 1] - growth[k])
+            angle = _through(angle, square, width)
+            if bend:  # P changes: the slope is P u' / P
+                angle = _rescaled(angle, exp(-bend))
+        wanted = self._angle(1)
+        wanted = pi if wanted == 0.0 else wanted
+        return max(0, floor((angle - wanted) / pi) + 1)
+
+    def _angle(self, end: int) -> float:
+        """The angle θ in [0, π), tan θ = u / u', that a condition prescribes."""
+        place = self.form.ends[end]
+        words = self.form.pencil.problem.vocabulary
+        for one in self.form.pencil.conditions:
+            region = one.term.region
+            if (region.outward > 0) == bool(end):  # type: ignore[union-attr]
+                known = {words.symbols[0]: np.array([place]), words.normals[0]: np.array([-1.0 if end == 0 else 1.0])}
+                table = {jet.order: float(own[0][0]) for jet, own in one.at(known, 1).items()}
+                plain, slope = table.get(0, 0.0), table.get(1, 0.0)
+                angle = atan2(-slope, plain)  # plain u + slope u' = 0
+                return angle % pi if abs(angle % pi - pi) > 1e-14 else 0.0
+        raise AssertionError("separated conditions stand at both ends")
+
+
+def _through(angle: float, square: float, width: float) -> float:
+    """The angle θ, tan θ = u / u', after a piece of u'' + square · u = 0."""
+    if square * width * width > 1e-12:
+        wave = sqrt(square)
+        return _rescaled(_rescaled(angle, 1 / wave) + wave * width, wave)
+    turns = floor(angle / pi)
+    part = angle - turns * pi
+    u, slope = sin(part), cos(part)
+    if square * width * width < -1e-12:
+        rate = sqrt(-square)
+        exponent = min(rate * width, STEEPEST)
+        u, slope = (
+            u * cosh(exponent) + slope / rate * sinh(exponent),
+            u * rate * sinh(exponent) + slope * cosh(exponent),
+        )
+    else:
+        u = u + slope * width
+    after = atan2(u, slope)
+    # u is positive at the beginning of a piece (or zero with a positive slope) and has at most one zero in it
+    return turns * pi + (after if after >= 0 else after + 2 * pi)
+
+
+def _rescaled(angle: float, factor: float) -> float:
+    """The angle with tan θ divided by a positive factor: multiples of π/2 stay."""
+    turns = floor(angle / pi)
+    part = angle - turns * pi
+    return turns * pi + atan2(sin(part), factor * cos(part)) if part else angle
+
+
+def _coefficients(form: IntervalForm, equation: LinearTerm, points: Array) -> tuple[Array, Array, Array, Array]:
+    """a, b, c, r (M,) of a u'' + b u' + c u + λ r u = 0."""
+    symbol = form.pencil.problem.vocabulary.symbols[0]
+    found = equation.at({symbol: points}, len(points))
+    name, zero = form.fields[0], np.zeros(len(points))
+    parts = [found.get(Jet(name, (order,)), {}).get(0, zero) for order in (2, 1, 0)]
+    return parts[0], parts[1], parts[2], found.get(Jet(name, (0,)), {}).get(1, zero)

@@ -1,0 +1,43 @@
+"""The numbers behind eigenvalues, in one place, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SpectrumSettings:
+    """Discretisation, linear algebra and error bounds.
+
+    degree, more_degree : of the highest derivative on a cell of an interval, and what a second discretisation adds
+    first_cells : of an interval
+    most_cells : of an interval, where refinement ends
+    dense : unknowns up to which all eigenvalues of a discretisation are computed, beyond only those near the wanted
+    spare : eigenvalues beyond the wanted ones that are looked at: they tell gaps, and that none lies between
+    same : relative difference below which eigenvalues are computed as one cluster: one over the root of rounding
+    rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
+    trust : factor of the difference of two discretisations, the finer of which is believed
+    residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious
+    coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
+        resolved on a cell
+    shape_degree, shape_more_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension
+    shape_rounding : as ``rounding``, on shapes: integrals over cells have two more sums; measured on squares, 2 to 13
+    shape_spare : as ``spare``, on shapes, where clusters are common
+    passes : adaptive iterations at most
+    """
+
+    degree: int = 18
+    more_degree: int = 6
+    first_cells: int = 2
+    most_cells: int = 400
+    dense: int = 420
+    spare: int = 2
+    same: float = 1e-6
+    rounding: float = 4.0
+    trust: float = 2.0
+    residual_limit: float = 1e-2
+    coefficient_tail: float = 1e-7
+    shape_degree: tuple[tuple[float, float], tuple[float, float]] = ((3.0, 0.9), (3.0, 0.6))
+    shape_rounding: float = 16.0
+    shape_spare: int = 4
+    passes: int = 24

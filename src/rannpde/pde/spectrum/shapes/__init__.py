@@ -1,0 +1,1 @@
+"""Eigenvalue problems on shapes and boxes: the weak form on cells."""

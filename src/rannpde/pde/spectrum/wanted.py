@@ -1,0 +1,82 @@
+"""Which eigenvalues are wanted: nearest to a number, or from one end of the spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.errors import choose, reject, require
+
+SPECTRUM_ENDS = {
+    "lowest": "the smallest real parts",
+    "highest": "the largest real parts",
+    "lowest imaginary": "the smallest imaginary parts",
+    "highest imaginary": "the largest imaginary parts",
+    "smallest": "the smallest absolute values",
+}
+"""What ``which`` may be."""
+TIE = 1e-9
+"""Relative difference of sizes below which eigenvalues are sorted by their imaginary part: conjugate pairs."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The order in which eigenvalues are wanted; without ``which`` and ``near`` the bounded end of the spectrum."""
+
+    which: str | None = None
+    near: complex | None = None
+
+    @classmethod
+    def of(cls, which: Any, near: Any) -> Wanted:
+        """Checked arguments of ``rp.eigen``."""
+        if which is not None:
+            choose("which", which, SPECTRUM_ENDS)
+        if near is not None:
+            number = isinstance(near, (int, float, complex, np.number)) and not isinstance(near, bool)
+            if not number or not np.isfinite(near):
+                reject("near", near, "a finite number, real or complex, or None")
+            require(which is None, "which", which, "left out beside near", "near asks for the nearest eigenvalues")
+        return cls(which, None if near is None else complex(near))
+
+    def decided(self, values: Array) -> Wanted:
+        """The same with an end: eigenvalues of a coarse discretisation tell at which end the spectrum is bounded."""
+        if self.which is not None or self.near is not None or not len(values):
+            return self
+        large = values[np.abs(values) >= np.median(np.abs(values))]
+        direction = float(np.mean(large.real / np.maximum(np.abs(large), 1e-300)))
+        end = "lowest" if direction > 0.3 else "highest" if direction < -0.3 else "smallest"
+        return replace(self, which=end)
+
+    def order(self, values: Array) -> Array:
+        """Positions of values (K,), the most wanted first."""
+        if self.near is not None:
+            keys = np.abs(values - self.near)
+        elif self.which == "highest":
+            keys = -values.real
+        elif self.which == "lowest imaginary":
+            keys = values.imag
+        elif self.which == "highest imaginary":
+            keys = -values.imag
+        elif self.which == "smallest":
+            keys = np.abs(values)
+        else:
+            keys = values.real
+        first = np.argsort(keys, kind="stable")
+        rank = np.zeros(len(values))
+        level, last = 0, None
+        for k in first:
+            if last is None or abs(keys[k] - last) > TIE * max(abs(values[k]), 1e-300):
+                level, last = level + 1, keys[k]
+            rank[k] = level
+        return np.lexsort((values.imag, rank))
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        if self.near is not None:
+            shown = self.near.real if self.near.imag == 0 else self.near
+            return f"nearest to {shown:.10g}"
+        return SPECTRUM_ENDS[self.which or "lowest"]

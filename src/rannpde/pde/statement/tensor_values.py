@@ -1,0 +1,188 @@
+"""Values of tensor notation: scalars, vectors and matrices whose entries are texts of the scalar language.
+
+An entry is a complex number of two texts, real and imaginary part; that of a real entry is "0". Sums and products leave
+out zeros and ones, so that the scalar statements stay short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+_SUM, _PRODUCT, _ATOM = 1, 2, 3
+"""How tightly a text holds together: brackets go around what is looser than its place."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A real scalar as text, with how tightly it holds together."""
+
+    text: str
+    level: int = _ATOM
+
+    @property
+    def zero(self) -> bool:
+        return self.text == "0"
+
+    def within(self, level: int) -> str:
+        return self.text if self.level >= level else f"({self.text})"
+
+    def __add__(self, other: Entry) -> Entry:
+        if self.zero or other.zero:
+            return other if self.zero else self
+        if other.text.startswith("-"):
+            return Entry(f"{self.text} - {other.text[1:]}", _SUM) if other.level != _SUM else _added(self, other)
+        return _added(self, other)
+
+    def __neg__(self) -> Entry:
+        if self.zero:
+            return self
+        if self.text.startswith("-") and self.level == _PRODUCT:
+            return Entry(self.text[1:], _PRODUCT)
+        return Entry(f"-{self.within(_PRODUCT)}", _PRODUCT)
+
+    def __sub__(self, other: Entry) -> Entry:
+        return self + (-other)
+
+    def __mul__(self, other: Entry) -> Entry:
+        if self.zero or other.zero:
+            return EMPTY_ENTRY
+        if "1" in (self.text, other.text):
+            return other if self.text == "1" else self
+        if other.text.startswith("-"):
+            return (
+                -(self * -other)
+                if other.level == _PRODUCT
+                else Entry(f"{self.within(_PRODUCT)}*({other.text})", _PRODUCT)
+            )
+        return Entry(f"{self.within(_PRODUCT)}*{other.within(_PRODUCT)}", _PRODUCT)
+
+    def over(self, other: Entry) -> Entry:
+        """The quotient."""
+        if self.zero or other.text == "1":
+            return self
+        return Entry(f"{self.within(_PRODUCT)}/{other.within(_ATOM)}", _PRODUCT)
+
+    def power(self, exponent: str) -> Entry:
+        return Entry(f"{self.within(_ATOM)}**({exponent})", _PRODUCT)
+
+    def call(self, name: str, *more: str) -> Entry:
+        """name(self, …), zero for a linear operator on zero."""
+        return Entry(f"{name}({', '.join((self.text, *more))})")
+
+
+def _added(left: Entry, right: Entry) -> Entry:
+    return Entry(f"{left.text} + {right.text}", _SUM)
+
+
+EMPTY_ENTRY, UNIT = Entry("0"), Entry("1")
+
+
+@dataclass(frozen=True)
+class ComplexEntry:
+    """A complex scalar: real and imaginary part."""
+
+    real: Entry
+    imaginary: Entry = EMPTY_ENTRY
+
+    @property
+    def is_real(self) -> bool:
+        return self.imaginary.zero
+
+    @property
+    def zero(self) -> bool:
+        return self.real.zero and self.imaginary.zero
+
+    def __add__(self, other: ComplexEntry) -> ComplexEntry:
+        return ComplexEntry(self.real + other.real, self.imaginary + other.imaginary)
+
+    def __neg__(self) -> ComplexEntry:
+        return ComplexEntry(-self.real, -self.imaginary)
+
+    def __mul__(self, other: ComplexEntry) -> ComplexEntry:
+        real = self.real * other.real - self.imaginary * other.imaginary
+        return ComplexEntry(real, self.real * other.imaginary + self.imaginary * other.real)
+
+    @property
+    def conjugate(self) -> ComplexEntry:
+        return ComplexEntry(self.real, -self.imaginary)
+
+    @property
+    def square(self) -> Entry:
+        """|z|²."""
+        return _squared(self.real) + _squared(self.imaginary)
+
+    def over(self, other: ComplexEntry) -> ComplexEntry:
+        """The quotient."""
+        if other.is_real:
+            return ComplexEntry(self.real.over(other.real), self.imaginary.over(other.real))
+        product, size = self * other.conjugate, other.square
+        return ComplexEntry(product.real.over(size), product.imaginary.over(size))
+
+    def exponential(self) -> ComplexEntry:
+        """exp z."""
+        if self.is_real:
+            return ComplexEntry(self.real.call("exp"))
+        size = UNIT if self.real.zero else self.real.call("exp")
+        return ComplexEntry(size * self.imaginary.call("cos"), size * self.imaginary.call("sin"))
+
+    def linear(self, operator: Callable[[Entry], Entry]) -> ComplexEntry:
+        """A real linear operator on both parts."""
+        return ComplexEntry(*(part if part.zero else operator(part) for part in (self.real, self.imaginary)))
+
+
+def _squared(one: Entry) -> Entry:
+    return one if one.zero else one.power("2")
+
+
+NULL_NUMBER, UNIT_NUMBER = ComplexEntry(EMPTY_ENTRY), ComplexEntry(UNIT)
+
+VectorValue = tuple[ComplexEntry, ...]
+MatrixValue = tuple[VectorValue, ...]
+TensorValue: TypeAlias = "ComplexEntry | VectorValue | MatrixValue"
+
+
+def rank_of(value: TensorValue) -> int:
+    """0 of a scalar, 1 of a vector, 2 of a matrix."""
+    if isinstance(value, ComplexEntry):
+        return 0
+    return 1 if isinstance(value[0], ComplexEntry) else 2
+
+
+def shape_of(value: TensorValue) -> tuple[int, ...]:
+    if isinstance(value, ComplexEntry):
+        return ()
+    return (len(value), *shape_of(value[0]))
+
+
+def entries(value: TensorValue) -> list[ComplexEntry]:
+    """All scalars, row by row."""
+    return [value] if isinstance(value, ComplexEntry) else [one for part in value for one in entries(part)]
+
+
+def mapped(value: TensorValue, operator: Callable[[ComplexEntry], ComplexEntry]) -> TensorValue:
+    """An operator on each scalar."""
+    if isinstance(value, ComplexEntry):
+        return operator(value)
+    return tuple(mapped(part, operator) for part in value)  # type: ignore[return-value]
+
+
+def paired(
+    left: TensorValue, right: TensorValue, operator: Callable[[ComplexEntry, ComplexEntry], ComplexEntry]
+) -> TensorValue:
+    """An operator on scalars of two values of one shape."""
+    if isinstance(left, ComplexEntry):
+        assert isinstance(right, ComplexEntry)
+        return operator(left, right)
+    assert not isinstance(right, ComplexEntry)
+    pairs: list[tuple[Any, Any]] = list(zip(left, right, strict=True))
+    return tuple(paired(a, b, operator) for a, b in pairs)  # type: ignore[return-value]
+
+
+def total(parts: list[ComplexEntry]) -> ComplexEntry:
+    """Their sum."""
+    found = NULL_NUMBER
+    for part in parts:
+        found = found + part
+    return found

@@ -1,0 +1,119 @@
+"""The functions of all cells of a mesh: those of a whole box, or combinations of them that fit what is left of a box.
+
+On a cut cell the functions of the whole box are nearly dependent. Combinations that are orthonormal in H¹ on the part
+take their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.mesh import WeakMesh
+
+KEPT = 2**28
+"""Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
+
+SAME_PLACE = 11
+"""Digits to which two faces agree, each in the coordinates of its cell, that have the same tables."""
+
+
+class CellFunctions:
+    """Functions of the cells of a mesh, whatever the equation.
+
+    size : functions of a whole box, k; used (C,) : of each cell, of which the others are zero
+    combinations : cut cell → (k, k), the functions of the whole box combined
+    penalty (C, d) : trace constants by the axis of a face, in the unit 1/length
+    """
+
+    def __init__(self, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
+        self.mesh, self.layer = mesh, layer
+        self.size = layer.size
+        self.penalty = 2 * mesh.boxes.shape[1] * layer.side_constant / mesh.halfwidths
+        self.combinations: dict[int, Array] = {}
+        self.used = np.full(mesh.count, self.size)
+        self._tables: dict[int, Array] = {}
+        self._bytes = 0
+        borders = self._borders() if mesh.parts else {}
+        for cell in mesh.parts:
+            self._prepare(cell, *borders[cell])
+            pause()
+
+    def _prepare(self, cell: int, border: Array, lengths: Array) -> None:
+        """Combinations and trace constant of a cut cell; border (M, d), lengths (M,) : rule on all its sides."""
+        layer, part = self.layer, self.mesh.parts[cell]
+        values = layer.legendre(self._scaled(cell, part.points))
+        jet = (values @ layer.jet).reshape(len(values), 1 + layer.dim, self.size)
+        own = layer.orthonormal(jet, part.weights)
+        padded = np.zeros((self.size, self.size))
+        padded[:, : own.shape[1]] = own
+        self.combinations[cell], self.used[cell] = padded, own.shape[1]
+        self._keep(cell, jet @ padded)
+        span = layer.derivative_span
+        beside = layer.legendre(self._scaled(cell, border)) @ span
+        self.penalty[cell] = layer.trace_constant(values @ span, part.weights, beside, lengths)
+
+    def _scaled(self, cell: int, points: Array) -> Array:
+        return self.mesh.scaled(np.array([cell]), points[None])[0]
+
+    def _keep(self, cell: int, reference: Array) -> Array:
+        table = reference * np.concatenate([[1.0], 1 / self.mesh.halfwidths[cell]])[None, :, None]
+        if self._bytes + table.nbytes <= KEPT:
+            self._bytes += table.nbytes
+            self._tables[cell] = table
+        return table
+
+    def part_table(self, cell: int) -> Array:
+        """Values and derivatives (Q, 1 + d, k) of the functions of a cut cell at the points of its rule."""
+        known = self._tables.get(cell)
+        if known is not None:
+            return known
+        jet = self.layer.tables(self._scaled(cell, self.mesh.parts[cell].points))
+        return self._keep(cell, jet @ self.combinations[cell])
+
+    def whole_weights(self, weights: Array) -> Array:
+        """Weights (C, F, k) of the functions of cells as weights of those of their whole boxes."""
+        found = weights.copy()
+        for cell, combination in self.combinations.items():
+            found[cell] = found[cell] @ combination.T
+        return found
+
+    def jets(self, weights: Array) -> Array:
+        """Legendre coefficients (C, R, F, 1 + d) of fields of weights (C, F, k) and of their slopes in [-1, 1]^d."""
+        count, fields = weights.shape[:2]
+        whole = self.whole_weights(weights).reshape(-1, self.size)
+        slices = [self.layer.jet[:, n * self.size : (n + 1) * self.size] for n in range(1 + self.layer.dim)]
+        found = np.stack([(whole @ one.T).reshape(count, fields, -1) for one in slices], axis=-1)
+        return np.ascontiguousarray(found.transpose(0, 2, 1, 3))
+
+    def at(self, jets: Array, cells: Array, points: Array) -> tuple[Array, Array]:
+        """Values (P, q, F) and gradients (P, q, F, d) of fields with these jets at points (P, q, d) of cells (P,)."""
+        scaled = self.mesh.scaled(cells, points)
+        ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), SAME_PLACE) + 0.0
+        _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(same.ravel(), kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(same.ravel()))[:-1])
+        fields, dim, count = jets.shape[2], points.shape[2], points.shape[1]
+        found = np.empty((len(cells), count, fields, 1 + dim))
+        flat = jets.reshape(len(jets), jets.shape[1], -1)
+        for row, mine in zip(first, groups, strict=True):
+            table = self.layer.legendre(scaled[row])
+            found[mine] = np.matmul(table, flat[cells[mine]]).reshape(len(mine), count, fields, 1 + dim)
+        return found[..., 0], found[..., 1:] / self.mesh.halfwidths[cells][:, None, None]
+
+    def _borders(self) -> dict[int, tuple[Array, Array]]:
+        """Points and weights of faces and patches around each cut cell."""
+        mesh = self.mesh
+        points, weights = mesh.face_points(self.layer.nodes)
+        dim = points.shape[2]
+        found = {}
+        for cell in mesh.parts:
+            faces = np.flatnonzero((mesh.beside == cell).any(axis=1))
+            own = np.flatnonzero(mesh.patches.cell == cell)
+            around = [points[faces].reshape(-1, dim), mesh.patches.points[own].reshape(-1, dim)]
+            lengths = [weights[faces].ravel(), mesh.patches.weights[own].ravel()]
+            found[cell] = np.concatenate(around), np.concatenate(lengths)
+        return found

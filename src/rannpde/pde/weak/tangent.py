@@ -1,0 +1,436 @@
+"""Residual and tangent of a non-linear weak form on cells, and the factorised linear systems of Newton's method.
+
+The hybridised interior penalty method for ∂_i F_i(u, ∇u) + f(u, ∇u) = 0: on every cell K and for traces û find u, û:
+
+    Σ_K  ∫ F(u)·∇v - f(u) v  -  ∫_∂K n·F(u)·(v - v̂)  -  ∫_∂K (n·A∇v)·(u - û)  +  ∫_∂K η (u - û)·(v - v̂)  =  0 ,
+
+A = ∂F/∂∇u at u. On the boundary û is what is prescribed, and the flux is what natural conditions say. In the tangent, A
+and η beside the jump u - û are not differentiated: jumps are of the size of the discretisation error, and so is what
+they change in the rate of convergence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.linalg import splu
+
+from rannpde.arrays import Array
+from rannpde.pde.residual import field_sizes
+from rannpde.pde.statement.quasilinear import Linearisation
+from rannpde.pde.weak.local import INSIDE, CellBatch, LocalMatrices
+from rannpde.pde.weak.quasilinear_form import LinearisedForm
+
+PENALTY_FLOOR = 1e-3
+"""Penalty where the diffusion vanishes at a point of a face, over that of its mean over the cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class HybridState:
+    """Weights of the functions of cells (C, F, k) and of traces (N, F, m)."""
+
+    weights: Array
+    traces: Array
+
+    def moved(self, step: HybridState, length: float) -> HybridState:
+        """This state plus a multiple of a step."""
+        return HybridState(self.weights + length * step.weights, self.traces + length * step.traces)
+
+    def dot(self, other: HybridState) -> float:
+        return float(np.vdot(self.weights, other.weights) + np.vdot(self.traces, other.traces))
+
+
+@dataclass(frozen=True, eq=False)
+class _PairTerms:
+    """What the faces and patches of a batch need, the state included; P pairs with q points each."""
+
+    flat: Array
+    outer: Array
+    values: Array
+    slopes: Array
+    weights: Array
+    normal: Array  # (P, q, K): n·F where it is part of the form, projected on prescribed combinations
+    gap: Array  # (P, q, K): u - û
+    given_flux: Array  # (P, q, K): flux of natural conditions
+    here: Linearisation
+    normals: Array
+    prescribed: Array
+    robin: Array
+    penalty: Array
+    inflow: Array
+    outflow: Array
+    lack: Array  # (P, q, K): what natural conditions lack, squared, over the penalty
+
+
+class TangentSystem:
+    """The non-linear weak form on a mesh; share : of what the form leaves at u = 0, loads and prescribed values."""
+
+    def __init__(self, local: LocalMatrices, form: LinearisedForm, share: float = 1.0) -> None:
+        self.local, self.form, self.share = local, form, share
+        self.mesh, self.layer, self.fields = local.mesh, local.layer, local.fields
+        self.block = self.fields * self.layer.face_functions.shape[1]
+        self.batches = list(local.batches())
+
+    # ---------------------------------------------------------------------------------------------------- states
+
+    def rest(self) -> HybridState:
+        """The state u = 0."""
+        traces = np.zeros((len(self.mesh.axis), self.fields, self.layer.face_functions.shape[1]))
+        return HybridState(np.zeros((self.mesh.count, self.fields, self.local.size)), traces)
+
+    def projected(self, function: Callable[[Array], Array]) -> HybridState:
+        """The state nearest to a function of points (M, d) with values (M, F)."""
+        mesh, layer, found = self.mesh, self.layer, self.rest()
+        (grid, shares), values = layer.grid, layer.reference[0]
+        root = np.sqrt(shares)[:, None]
+        inverse = np.linalg.pinv(root * values, rcond=1e-12) * root[:, 0]
+        whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
+        points = mesh.boxes[whole].mean(axis=2)[:, None] + mesh.halfwidths[whole][:, None] * grid
+        if len(whole):
+            known = function(points.reshape(-1, grid.shape[1])).reshape(len(whole), len(grid), self.fields)
+            found.weights[whole] = np.einsum("kq,cqf->cfk", inverse, known, optimize=True)
+        for cell, part in mesh.parts.items():
+            root = np.sqrt(part.weights)[:, None]
+            table = self.local.part_tables[cell][:, 0]
+            found.weights[cell] = np.linalg.lstsq(root * table, root * function(part.points), rcond=1e-10)[0].T
+        places = mesh.face_points(layer.nodes)[0]
+        if not len(places):
+            return found
+        known = function(places.reshape(-1, grid.shape[1])).reshape(*places.shape[:2], self.fields)
+        found.traces[:] = np.einsum("qm,q,nqf->nfm", layer.face_functions, layer.face_grid[1], known, optimize=True)
+        return found
+
+    def size(self, state: HybridState) -> Array:
+        """The size (F,) of each field, about its L² norm."""
+        volumes = self.mesh.halfwidths.prod(axis=1)
+        return np.asarray(np.sqrt(np.einsum("c,cfk->f", volumes, state.weights**2)))
+
+    def relative(self, step: HybridState, state: HybridState) -> float:
+        """The size of a step over that of a state, the largest over the fields."""
+        return float((self.size(step) / field_sizes(self.size(state))).max())
+
+    # --------------------------------------------------------------------------------------------------- volumes
+
+    def _volume_groups(self, cells: Array) -> list[tuple[Array, Array, Array, Array]]:
+        """Rows, tables (b, Q, 1 + d, k), points (b, Q, d), weights (b, Q) of cells: whole ones, then each cut one."""
+        mesh, layer = self.mesh, self.layer
+        cut = np.array([int(cell) in mesh.parts for cell in cells], dtype=bool)
+        found = []
+        rows = np.flatnonzero(~cut)
+        if len(rows):
+            grid, shares = layer.grid
+            values, slopes = layer.reference
+            half = mesh.halfwidths[cells[rows]]
+            table = np.concatenate([values[None], slopes]).transpose(1, 0, 2)  # (Q, 1 + d, k)
+            scale = np.concatenate([np.ones((len(rows), 1)), 1 / half], axis=1)
+            points = mesh.boxes[cells[rows]].mean(axis=2)[:, None] + half[:, None] * grid
+            found.append((rows, table[None] * scale[:, None, :, None], points, half.prod(axis=1)[:, None] * shares))
+        for row in np.flatnonzero(cut):
+            part = mesh.parts[int(cells[row])]
+            found.append((np.array([row]), self.local.part_tables[int(cells[row])][None], part.points[None],
+                          part.weights[None]))  # fmt: skip
+        return found
+
+    def _volume(self, batch: CellBatch, state: HybridState, tangent: bool) -> tuple[Array, Array, Array]:
+        """Residual (B, F, k) and tangent (B, F, k, F, k) of the volumes, and the mean diffusion (B,)."""
+        fields, k = self.fields, self.local.size
+        count = len(batch.cells)
+        residual, means = np.zeros((count, fields, k)), np.zeros(count)
+        matrix = np.zeros((count, fields, k, fields, k)) if tangent else np.zeros(0)
+        for rows, table, points, weights in self._volume_groups(batch.cells):
+            b, q, jets = table.shape[:3]
+            dim = jets - 1
+            known = np.matmul(table.reshape(b, q * jets, k), state.weights[batch.cells[rows]].transpose(0, 2, 1))
+            known = known.reshape(b * q, jets, fields)
+            here = self._at(points.reshape(-1, dim), known[:, 0], known[:, 1:].transpose(0, 2, 1))
+            tall = (table * weights[:, :, None, None]).reshape(b, q * jets, k)
+            terms = here.terms.reshape(b, q, fields, jets).transpose(0, 1, 3, 2).reshape(b, q * jets, fields)
+            residual[rows] = np.matmul(terms.transpose(0, 2, 1), tall)
+            own = np.einsum("mkkii->m", here.diffusion).reshape(b, q)
+            means[rows] = (own * weights).sum(axis=1) / weights.sum(axis=1) / (dim * fields)
+            if not tangent:
+                continue
+            flow = here.tangent.reshape(b, q, fields, fields, jets, jets)
+            for p in range(fields):
+                for f in range(fields):
+                    pushed = _pushed(flow[:, :, p, f], table)
+                    if pushed is not None:
+                        matrix[rows, p, :, f, :] = np.matmul(tall.transpose(0, 2, 1), pushed.reshape(b, q * jets, k))
+        return residual, matrix, means
+
+    def _at(self, points: Array, values: Array, slopes: Array) -> Linearisation:
+        """Terms and tangent with the share of the load; LinAlgError where they are not finite."""
+        here = self.form.linearised(points, values, slopes)
+        if not (np.isfinite(here.terms).all() and np.isfinite(here.tangent).all()):
+            raise np.linalg.LinAlgError("the form is not finite at this state")
+        if self.share < 1:
+            here = Linearisation(here.terms - (1 - self.share) * self.form.load_at_rest(points), here.tangent)
+        return here
+
+    # ----------------------------------------------------------------------------------------------------- faces
+
+    def _pairs(self, batch: CellBatch, state: HybridState, means: Array) -> _PairTerms:
+        local, fields = self.local, self.fields
+        flat, s = batch.pairs.ravel(), batch.pairs.shape[1]
+        cells, points, normals = local.cell[flat], local.points[flat], local.normals[flat]
+        values, slopes = local.tables(cells, points)
+        own = state.weights[cells]
+        inside = np.einsum("pqa,pfa->pqf", values, own, optimize=True)
+        inclined = np.einsum("jpqa,pfa->pqfj", slopes, own, optimize=True)
+        seen, dim = points, points.shape[2]
+        if self.form.kinked:
+            seen = points + INSIDE * (self.mesh.boxes[cells].mean(axis=2)[:, None] - points)
+        shape = points.shape[:2]
+        here = self._at(seen.reshape(-1, dim), inside.reshape(-1, fields), inclined.reshape(-1, fields, dim))
+        here = Linearisation(here.terms.reshape(*shape, fields, 1 + dim),
+                             here.tangent.reshape(*shape, fields, fields, 1 + dim, 1 + dim))  # fmt: skip
+        outer = np.flatnonzero(flat >= local.interior)
+        inner = np.flatnonzero(flat < local.interior)
+        on_face = np.einsum("qm,pfm->pqf", self.layer.face_functions, state.traces[local.face[flat[inner]]],
+                            optimize=True)  # fmt: skip
+        normal = np.einsum("pqi,pqki->pqk", normals, here.terms[..., 1:], optimize=True)
+        gap = inside.copy()
+        gap[inner] -= on_face
+        prescribed = np.broadcast_to(np.eye(fields), (*shape, fields, fields)).copy()
+        robin, given_flux = np.zeros((*shape, fields, fields)), np.zeros((*shape, fields))
+        self._conditions(flat, outer, points, inside, inclined, here, prescribed, gap, given_flux, robin)
+        penalty = self._penalty(here, normals, cells, np.repeat(means, s))
+        held_flux = np.einsum("pqkl,pql->pqk", prescribed[outer], normal[outer])
+        lack = np.zeros_like(normal)
+        lack[outer] = (normal[outer] - held_flux - given_flux[outer]) ** 2 / np.einsum("pqkk->pqk", penalty[outer])
+        normal[outer] = held_flux
+        fixed = prescribed[outer]
+        penalty[outer] = np.einsum("pqlk,pqlm,pqmf->pqkf", fixed, penalty[outer], fixed, optimize=True)
+        drift = np.einsum("pqkkj,pqj->pqk", here.advection, normals, optimize=True)
+        held = np.einsum("pqkk->pqk", prescribed)
+        inflow = np.maximum(-drift, 0.0) * held
+        return _PairTerms(flat, outer, values, slopes, local.weights[flat], normal, gap, given_flux, here, normals,
+                          prescribed, robin, penalty, inflow, np.maximum(drift, 0.0), lack)  # fmt: skip
+
+    def _conditions(
+        self, flat: Array, outer: Array, points: Array, inside: Array, inclined: Array, here: Linearisation,
+        prescribed: Array, gap: Array, given_flux: Array, robin: Array,
+    ) -> None:  # fmt: skip
+        """Fill in what the conditions say on patches."""
+        patches, fields, dim = self.mesh.patches, self.fields, points.shape[2]
+        group = patches.group[flat[outer] - self.local.interior]
+        for number in np.unique(group):
+            mine = outer[group == number]
+            count = points.shape[1]
+
+            def flatten(array: Array, mine: Array = mine) -> Array:
+                return array[mine].reshape(-1, *array.shape[2:])
+
+            own = Linearisation(flatten(here.terms), flatten(here.tangent))
+            place, normals = flatten(points), self.local.normals[flat[mine]].reshape(-1, dim)
+            numbers = self.mesh.conditions[number]
+            found = self.form.boundary(numbers, place, normals, flatten(inside), flatten(inclined), own, self.share)
+            data, flux = found.values, found.flux
+            prescribed[mine] = found.projection.reshape(len(mine), count, fields, fields)
+            gap[mine] = np.einsum("pqkl,pql->pqk", prescribed[mine], inside[mine]) - data.reshape(
+                len(mine), count, fields
+            )
+            given_flux[mine] = flux.reshape(len(mine), count, fields)
+            robin[mine] = found.robin.reshape(len(mine), count, fields, fields)
+
+    def _penalty(self, here: Linearisation, normals: Array, cells: Array, means: Array) -> Array:
+        """η (P, q, K, K): the trace constant of the cell times n·A n, and more where A is larger than in the cell."""
+        across = np.einsum("pqi,pqkfij,pqj->pqkf", normals, here.diffusion, normals, optimize=True)
+        across = 0.5 * (across + np.swapaxes(across, 2, 3))
+        values, vectors = np.linalg.eigh(across)
+        least = PENALTY_FLOOR * np.maximum(means, 0.0)[:, None, None]
+        across = np.einsum("pqkl,pql,pqml->pqkm", vectors, np.maximum(np.abs(values), least), vectors, optimize=True)
+        dim = normals.shape[2]
+        own = np.abs(np.einsum("pqkkii->pq", here.diffusion)) / (dim * self.fields)
+        excess = np.maximum(own / np.maximum(np.abs(means), 1e-300)[:, None], 1.0)
+        constant = np.einsum("pqj,pj->pq", np.abs(normals), self.local.penalty[cells], optimize=True) * excess
+        return np.asarray(self.layer.settings.coercivity * constant[:, :, None, None] * across)
+
+    def _face_residual(self, batch: CellBatch, pairs: _PairTerms, residual: Array) -> Array:
+        """Add what faces and patches leave in the cells to (B, F, k); return that of the traces (B, t, F, m)."""
+        b, s, t = len(batch.cells), batch.pairs.shape[1], batch.faces
+        weights, fields, k = pairs.weights, self.fields, self.local.size
+        pushed = np.einsum("pqkl,pql->pqk", pairs.penalty, pairs.gap)
+        plain = pushed - pairs.normal - pairs.given_flux + pairs.inflow * pairs.gap
+        found = np.matmul((weights[:, :, None] * plain).transpose(0, 2, 1), pairs.values)  # (P, F, k)
+        flux = np.einsum("pqi,pqkfij,pqk->pqfj", pairs.normals, pairs.here.diffusion, pairs.gap, optimize=True)
+        flux = weights[:, :, None, None] * flux
+        for j in range(flux.shape[3]):
+            found -= np.matmul(flux[..., j].transpose(0, 2, 1), pairs.slopes[j])
+        residual += found.reshape(b, s, fields, k).sum(axis=1)
+        inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
+        left = pairs.normal[inner] - pushed[inner] - (pairs.outflow * pairs.gap)[inner]
+        traces = np.matmul((weights[inner][:, :, None] * left).transpose(0, 2, 1), self.layer.face_functions)
+        return np.asarray(traces.reshape(b, t, fields, -1))
+
+    def _places(self, batch: CellBatch) -> Array:
+        """Numbers (B, T) of the unknowns of the faces of each cell."""
+        faces = self.local.face[batch.pairs[:, : batch.faces]]
+        return np.asarray((faces[:, :, None] * self.block + np.arange(self.block)).reshape(len(batch.cells), -1))
+
+    # --------------------------------------------------------------------------------------- residual and tangent
+
+    def residual(self, state: HybridState) -> HybridState:
+        """What the weak form leaves at a state; LinAlgError where it is not defined there."""
+        return self._assemble(state, False)[0]
+
+    def jumps(self, state: HybridState) -> Array:
+        """∫_∂K η |u - û|² of each cell (C,), and what natural conditions lack, as energies."""
+        found = np.zeros(self.mesh.count)
+        for batch in self.batches:
+            pairs = self._pairs(batch, state, self._volume(batch, state, False)[2])
+            energy = np.einsum("pq,pqk,pqkl,pql->p", pairs.weights, pairs.gap, pairs.penalty, pairs.gap, optimize=True)
+            energy += np.einsum("pq,pqk->p", pairs.weights, pairs.lack)
+            np.add.at(found, self.local.cell[pairs.flat], energy)
+        return found
+
+    def linearise(self, state: HybridState) -> tuple[HybridState, FactorisedTangent]:
+        """The residual at a state, and its tangent ready to be solved with; LinAlgError where that is singular."""
+        residual, kept, entries = self._assemble(state, True)
+        return residual, FactorisedTangent(self, kept, entries)
+
+    def _assemble(
+        self, state: HybridState, tangent: bool
+    ) -> tuple[HybridState, list[tuple[CellBatch, Array, Array, Array]], list[tuple[Array, Array]]]:
+        total = self.rest()
+        traces = total.traces.reshape(-1)
+        kept, entries = [], []
+        for batch in self.batches:
+            residual, matrix, means = self._volume(batch, state, tangent)
+            pairs = self._pairs(batch, state, means)
+            around = self._face_residual(batch, pairs, residual)
+            total.weights[batch.cells] = residual
+            if batch.faces:
+                np.add.at(traces, self._places(batch), around.reshape(len(batch.cells), -1))
+            if tangent:
+                inverse, upper, lower, corner = self._matrices(batch, pairs, matrix)
+                kept.append((batch, inverse, upper, lower))
+                if batch.faces:
+                    entries.append((self._places(batch), corner - np.matmul(lower, np.matmul(inverse, upper))))
+            self.local.pause()
+        return total, kept, entries
+
+    def _matrices(self, batch: CellBatch, pairs: _PairTerms, matrix: Array) -> tuple[Array, Array, Array, Array]:
+        """Inverse of cell–cell (B, n, n), cell–trace (B, n, T), trace–cell, trace–trace."""
+        cells, t = batch.cells, batch.faces
+        b, s, fields, k = len(cells), batch.pairs.shape[1], self.fields, self.local.size
+        weights, values, slopes = pairs.weights, pairs.values, pairs.slopes
+        count = weights.shape[1]
+        trace = self.layer.face_functions
+        m = trace.shape[1]
+        normals = pairs.normals
+        fluxes = np.einsum("pqi,pqkfib->pqkfb", normals, pairs.here.tangent[..., 1:, :], optimize=True)
+        tall = (values * weights[:, :, None]).reshape(b, s * count, k)
+        inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
+        heavy = weights[inner][:, :, None] * trace
+        upper, lower = np.empty((b, fields, k, t, fields, m)), np.empty((b, t, fields, m, fields, k))
+        corner = np.empty((b, t, fields, m, fields, m))
+        # n·A∇φ and n·(A∇φ + aφ) of the functions, (P, q, K, F, k)
+        sloped = np.einsum("pqkfj,jpqa->pqkfa", fluxes[..., 1:], slopes, optimize=True)
+        carried = fluxes[..., 0]
+        whole = sloped + carried[..., None] * values[:, :, None, None] if carried.any() else sloped
+        outer, held, tested = pairs.outer, whole, sloped
+        if len(outer):
+            held, tested = whole.copy(), sloped.copy()
+            held[outer] = np.einsum("pqkl,pqlfa->pqkfa", pairs.prescribed[outer], whole[outer], optimize=True)
+            tested[outer] = np.einsum("pqlk,pqlfa->pqkfa", pairs.prescribed[outer], sloped[outer], optimize=True)
+        total = pairs.penalty + pairs.robin
+        index = np.arange(fields)
+        total[:, :, index, index] += pairs.inflow
+        for f in range(fields):
+            for g in range(fields):
+                matrix[:, f, :, g, :] -= np.matmul(tall.transpose(0, 2, 1), held[:, :, f, g].reshape(b, s * count, k))
+                back = np.matmul(tall.transpose(0, 2, 1), tested[:, :, f, g].reshape(b, s * count, k))
+                matrix[:, g, :, f, :] -= back.transpose(0, 2, 1)
+                if total[:, :, f, g].any():
+                    pushed = tall * total[:, :, f, g].reshape(b, s * count, 1)
+                    matrix[:, f, :, g, :] += np.matmul(pushed.transpose(0, 2, 1), values.reshape(b, s * count, k))
+                if not t:
+                    continue
+                stiff = pairs.penalty[inner][:, :, f, g][:, :, None] * heavy
+                up = np.matmul(sloped[inner][:, :, g, f].transpose(0, 2, 1), heavy)
+                up -= np.matmul(values[inner].transpose(0, 2, 1), stiff)
+                down = np.matmul(whole[inner][:, :, g, f].transpose(0, 2, 1), heavy)
+                down -= np.matmul(values[inner].transpose(0, 2, 1), stiff)
+                edge = np.matmul(trace.T, stiff)
+                if f == g:
+                    up -= np.matmul(values[inner].transpose(0, 2, 1), pairs.inflow[inner][:, :, f, None] * heavy)
+                    leaving = pairs.outflow[inner][:, :, f, None] * heavy
+                    down -= np.matmul(values[inner].transpose(0, 2, 1), leaving)
+                    edge += np.matmul(trace.T, leaving)
+                upper[:, f, :, :, g, :] = up.reshape(b, t, k, m).transpose(0, 2, 1, 3)
+                lower[:, :, g, :, f, :] = down.reshape(b, t, k, m).transpose(0, 1, 3, 2)
+                corner[:, :, f, :, g, :] = edge.reshape(b, t, m, m)
+        n, size = fields * k, t * fields * m
+        square = matrix.reshape(b, n, n)
+        missing = np.arange(k) >= self.local.used[cells][:, None]  # padded columns
+        if missing.any():
+            row, column = np.nonzero(np.tile(missing, (1, fields)))
+            square[row, column, column] = 1.0
+        spread = np.zeros((b, t, fields * m, t, fields * m))
+        every = np.arange(t)
+        spread[:, every, :, every, :] = corner.reshape(b, t, fields * m, fields * m).transpose(1, 0, 2, 3)
+        if not np.isfinite(square).all():
+            raise np.linalg.LinAlgError("the tangent is not finite")
+        return (np.linalg.inv(square), upper.reshape(b, n, size), lower.reshape(b, size, n),
+                spread.reshape(b, size, size))  # fmt: skip
+
+
+def _pushed(flow: Array, table: Array) -> Array | None:
+    """Σ_b flow_ab table_b for flow (B, Q, J, J) and table (B, Q, J, k); None where the flow is zero."""
+    used = flow.any(axis=(0, 1))
+    if not used.any():
+        return None
+    found = np.zeros(table.shape)
+    for a, b in np.argwhere(used):
+        found[:, :, a] += flow[:, :, a, b, None] * table[:, :, b]
+    return found
+
+
+class FactorisedTangent:
+    """A tangent condensed on traces: solves with as many right-hand sides as wanted."""
+
+    def __init__(
+        self,
+        system: TangentSystem,
+        kept: list[tuple[CellBatch, Array, Array, Array]],
+        entries: list[tuple[Array, Array]],
+    ) -> None:
+        self.system, self.kept = system, kept
+        total = system.rest().traces.size
+        self._factors = None
+        if total:
+            rows = np.concatenate([np.repeat(p, p.shape[1], axis=1).ravel() for p, _ in entries])
+            columns = np.concatenate([np.tile(p, (1, p.shape[1])).ravel() for p, _ in entries])
+            values = np.concatenate([schur.ravel() for _, schur in entries])
+            if not np.isfinite(values).all():
+                raise np.linalg.LinAlgError("the tangent is not finite")
+            matrix = sparse.csc_matrix((values, (rows, columns)), (total, total))
+            try:
+                self._factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1,
+                                     options={"SymmetricMode": True})  # fmt: skip
+            except RuntimeError as error:
+                raise np.linalg.LinAlgError(str(error)) from None
+
+    def solve(self, right: HybridState) -> HybridState:
+        """The state x with tangent · x = right."""
+        system, found = self.system, self.system.rest()
+        traces = right.traces.reshape(-1).copy()
+        inside = []
+        for batch, inverse, _, lower in self.kept:
+            own = np.matmul(inverse, right.weights[batch.cells].reshape(len(batch.cells), -1, 1))
+            inside.append(own)
+            if batch.faces:
+                np.subtract.at(traces, system._places(batch), np.matmul(lower, own)[:, :, 0])
+        flat = self._factors.solve(traces) if self._factors is not None else traces
+        for (batch, inverse, upper, _), own in zip(self.kept, inside, strict=True):
+            whole = own
+            if batch.faces:
+                around = flat[system._places(batch)][:, :, None]
+                whole = own - np.matmul(inverse, np.matmul(upper, around))
+            found.weights[batch.cells] = whole.reshape(len(batch.cells), system.fields, -1)
+        found.traces[:] = flat.reshape(found.traces.shape)
+        return found

@@ -1,0 +1,118 @@
+"""Pictures and pages of families: solutions over the range of each parameter, the decay and the size of the error."""
+
+from __future__ import annotations
+
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+
+from rannpde.arrays import Array
+from rannpde.domains import SpaceTime
+from rannpde.errors import InputError
+from rannpde.io import PathLike, write_whole
+from rannpde.pde.family.family import Family
+from rannpde.pde.family.history import FamilyHistory
+from rannpde.plotting.style import style
+
+CURVES, FAMILY_CURVE_POINTS = 9, 201
+"""Values of a parameter that are drawn as curves, and points of each."""
+
+
+def plot_family(family: Family, path: PathLike | None = None) -> Figure:
+    """For every parameter the first field at several of its values, the others at the middle of their ranges; then the
+    error over the number of solves, and over the first parameter."""
+    ranges = family.ranges
+    with style():
+        figure = Figure(figsize=(3.6 * (len(ranges) + 2), 3.4), layout="constrained")
+        panels = figure.subplots(1, len(ranges) + 2)
+        points, along, name, place = _section(family)
+        for axes, parameter in zip(panels, ranges, strict=False):
+            _curves(axes, family, parameter, points, along)
+            axes.set_xlabel(name)
+            axes.set_ylabel(f"{family.fields[0]}{place}")
+        _decay(panels[-2], family)
+        _estimate(panels[-1], family)
+        figure.suptitle(family.title)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def _section(family: Family) -> tuple[Array, Array, str, str]:
+    """Points (K, n) of a line across the domain, at the last time where there is one, and where it is."""
+    domain = family.stated.domain
+    bounds = np.asarray(domain.bounds, dtype=float)
+    timed = isinstance(domain, SpaceTime)
+    axis = 1 if timed else 0
+    points = np.tile(bounds.mean(axis=1), (FAMILY_CURVE_POINTS, 1))
+    along = np.linspace(bounds[axis, 0], bounds[axis, 1], FAMILY_CURVE_POINTS)
+    points[:, axis] = along
+    told = []
+    if timed:
+        points[:, 0] = bounds[0, 1]
+        told.append(f"t = {bounds[0, 1]:g}")
+    told += [f"{domain.names[k]} = {points[0, k]:g}" for k in range(axis + 1, domain.dim)]
+    return points, along, domain.names[axis], f" at {', '.join(told)}" if told else ""
+
+
+def _curves(axes: Any, family: Family, parameter: str, points: Array, along: Array) -> None:
+    inside = family.stated.domain.contains(points)
+    fixed = {name: one.middle for name, one in family.ranges.items()}
+    values = family.ranges[parameter].value(np.linspace(-1, 1, CURVES))
+    for share, value in zip(np.linspace(0, 0.9, CURVES), values, strict=True):
+        curve = np.full(len(points), np.nan)
+        curve[inside] = family.field(family.fields[0], points[inside], **{**fixed, parameter: float(value)})
+        ends = value in (values[0], values[-1])
+        axes.plot(along, curve, color=colormaps["viridis"](share), label=f"{parameter} = {value:.3g}" if ends else None)
+    axes.legend()
+
+
+def _decay(axes: Any, family: Family) -> None:
+    assert isinstance(family.history, FamilyHistory)
+    rounds = family.history.rounds
+    known = [(one.solves, one.estimate) for one in rounds if np.isfinite(one.estimate) and one.estimate > 0]
+    if known:
+        axes.semilogy(*zip(*known, strict=True), marker=".")
+    axes.set_xlabel("solves")
+    axes.set_ylabel("estimated error, largest over the range")
+
+
+def _estimate(axes: Any, family: Family) -> None:
+    parameter, one = next(iter(family.ranges.items()))
+    fixed = {name: other.middle for name, other in family.ranges.items()}
+    values = one.value(np.linspace(-1, 1, FAMILY_CURVE_POINTS))
+    errors = [family.error(**{**fixed, parameter: float(value)}) for value in values]
+    if np.isfinite(errors).all() and max(errors) > 0:
+        (axes.loglog if one.scale == "log" else axes.semilogy)(values, errors)
+    nodes = family.model.grid.nodes[:, 0]
+    axes.plot(one.value(nodes), np.full(len(nodes), 0.02), "|", color="0.4", transform=axes.get_xaxis_transform())
+    if one.scale == "log":
+        axes.set_xticks([one.lower, one.middle, one.upper], [f"{v:.3g}" for v in (one.lower, one.middle, one.upper)])
+        axes.minorticks_off()
+    axes.set_xlabel(parameter)
+    axes.set_ylabel("estimated relative error")
+
+
+def write_family_page(family: Family, path: PathLike, command: str = "") -> Path:
+    """A page without scripts: statement, picture, report."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
+    picture = StringIO()
+    plot_family(family).savefig(picture, format="svg")
+    drawn = picture.getvalue()
+    problem = family.stated
+    stated = [*map(str, problem.equations.values())]
+    stated += [f"{name}: {getattr(one, 'equation', one)}" for name, one in problem.conditions.items()]
+    stated += [f"{name} from {one.lower:g} to {one.upper:g}" for name, one in problem.ranges.items()]
+    parts = [f"<h1>{escape(family.title)}</h1>", f"<pre>{escape(chr(10).join(stated))}</pre>"]
+    parts += [drawn[drawn.index("<svg") :], f"<pre>{escape(family.report())}</pre>"]
+    parts += [f"<pre>{escape(command)}</pre>"] if command else []
+    head = f'<meta charset="utf-8"><title>{escape(family.title)}</title>'
+    return write_whole(
+        path, f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    )

@@ -1,0 +1,116 @@
+"""Pictures and pages of eigenvalues: where they lie, with their bounds, and the modes."""
+
+from __future__ import annotations
+
+from html import escape
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rannpde.domains import Domain
+from rannpde.errors import InputError
+from rannpde.io import PathLike, write_whole
+from rannpde.pde.spectrum.result import Mode, Spectrum, shown_eigenvalue
+from rannpde.plotting.figures import HEADING, canvas, component, draw_map, finished
+from rannpde.plotting.style import COLOURS, TWO_SIGNS, style
+from rannpde.plotting.typeset import inline_equation
+from rannpde.plotting.view import Panel, View, span
+
+SHOWN_MODES = 12
+"""Modes that a picture shows."""
+SHOWN_PROFILES = 6
+"""Modes on an interval that are drawn into one panel."""
+
+
+def plot_spectrum(spectrum: Spectrum, path: PathLike | None = None) -> Figure:
+    """On an interval the eigenvalues on the left and modes on the right; elsewhere a map of each mode."""
+    domain = spectrum.stated.domain
+    with style():
+        figure = _profiles(spectrum, domain) if domain.dim == 1 else _maps(spectrum, domain)
+        name = spectrum.stated.name or f"Eigenvalues {inline_equation(spectrum.stated.eigenvalue)}"
+        ended = "" if spectrum.converged else "\nDID NOT CONVERGE"
+        figure.suptitle(f"{name}: {spectrum.wanted}{ended}", fontsize=HEADING)
+        return finished(figure, path)
+
+
+def _profiles(spectrum: Spectrum, domain: Domain) -> Figure:
+    figure, axes = canvas(1, 2, width=4.4, height=3.4)
+    _values(spectrum, axes[0, 0])
+    right = axes[0, 1]
+    line = span(domain, 0, 600)[:, None]
+    for number, mode in enumerate(spectrum.modes[:SHOWN_PROFILES]):
+        values = np.reshape(mode(line), (len(line), -1))[:, 0]
+        colour = COLOURS[number % len(COLOURS)]
+        right.plot(line[:, 0], values.real, color=colour, label=f"{number + 1}")
+        if np.iscomplexobj(values):
+            right.plot(line[:, 0], values.imag, color=colour, linestyle="--", linewidth=0.9)
+    right.set_xlabel(inline_equation(domain.names[0]))
+    right.set_ylabel(f"modes {inline_equation(spectrum.fields[0])}")
+    right.legend(ncols=2, title="real, dashed imaginary" if any(m.imaginary for m in spectrum.modes) else None)
+    return figure
+
+
+def _values(spectrum: Spectrum, axes: Axes) -> None:
+    name = inline_equation(spectrum.stated.eigenvalue)
+    values = np.asarray(spectrum.values)
+    if np.iscomplexobj(values):
+        axes.plot(values.real, values.imag, "o")
+        axes.axhline(0.0, color="#888888", linewidth=0.8)
+        axes.axvline(0.0, color="#888888", linewidth=0.8)
+        axes.set(xlabel=f"real part of {name}", ylabel="imaginary part")
+    else:
+        axes.errorbar(np.arange(1, len(values) + 1), values, spectrum.bounds, fmt="o", capsize=3)
+        axes.set(xlabel="number", ylabel=name)
+
+
+def _maps(spectrum: Spectrum, domain: Domain) -> Figure:
+    modes = spectrum.modes[:SHOWN_MODES]
+    columns = min(len(modes), 3 if len(modes) <= 6 else 4)
+    rows = -(-len(modes) // columns)
+    view = View.of(domain, (0, 1))
+    figure, axes = canvas(rows, columns, width=3.2, height=2.8)
+    for number, place in enumerate(axes.ravel()):
+        if number >= len(modes):
+            place.remove()
+            continue
+        mode = modes[number]
+        label = f"{inline_equation(spectrum.stated.eigenvalue)} = {_short(mode)}"
+        draw_map(figure, place, view, Panel(label, component(mode.function, 0), TWO_SIGNS))
+    return figure
+
+
+def _short(mode: Mode) -> str:
+    value = mode.value
+    return f"{value:.8g}" if not isinstance(value, complex) else f"{value.real:.6g} {value.imag:+.6g}i"
+
+
+def write_spectrum_page(spectrum: Spectrum, path: PathLike, command: str = "") -> Path:
+    """A page without scripts: statement, eigenvalues with bounds, picture, report."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
+    problem = spectrum.stated
+    picture = StringIO()
+    plot_spectrum(spectrum).savefig(picture, format="svg")
+    drawn = picture.getvalue()
+    stated = [*map(str, problem.equations.values())]
+    stated += [f"{name}: {getattr(one, 'equation', one)}" for name, one in problem.conditions.items()]
+    rows = "".join(
+        f"<tr><td>{k}</td><td>{escape(shown_eigenvalue(value))}</td><td>{bound:.1e}</td><td>{several}</td></tr>"
+        for k, (value, bound, several) in enumerate(
+            zip(spectrum.values, spectrum.bounds, spectrum.multiplicities, strict=True), start=1
+        )
+    )
+    head = "<tr><th></th><th>eigenvalue</th><th>bound</th><th>multiplicity</th></tr>"
+    parts = [f"<h1>{escape(spectrum.title)}</h1>", f"<p>{escape(spectrum.reason)}. {escape(spectrum.counted)}</p>"]
+    parts += [f"<pre>{escape(chr(10).join(stated))}</pre>", f"<table>{head}{rows}</table>"]
+    parts += [drawn[drawn.index("<svg") :], f"<pre>{escape(spectrum.report())}</pre>"]
+    parts += [f"<pre>{escape(command)}</pre>"] if command else []
+    meta = f'<meta charset="utf-8"><title>{escape(spectrum.title)}</title>'
+    meta += "<style>body{font-family:sans-serif;max-width:60rem;margin:2rem auto}td,th{padding:0 1rem;text-align:left}"
+    meta += "svg{max-width:100%;height:auto}</style>"
+    return write_whole(
+        path, f'<!doctype html>\n<html lang="en"><head>{meta}</head><body>{"".join(parts)}</body></html>\n'
+    )

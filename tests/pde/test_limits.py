@@ -1,0 +1,215 @@
+"""Time, memory and Ctrl-C: whenever a solve ends, what it has found comes back, and nothing foreign is raised."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+import rannpde as rp
+from rannpde.checkpoints import Cause, Ended, affordable, checkpoint, factorising, guarded, reserve
+from rannpde.errors import InputError
+from rannpde.pde import budget as budgets
+from rannpde.pde.budget import Budget, Watch, default_memory, resident_memory, watched
+from rannpde.pde.monitor import Monitor, Status
+
+UNIT = rp.Box(x=(0, 1), y=(0, 1))
+
+
+def poisson(**more):
+    return rp.Problem("laplace(u) = -exp(u)", UNIT, {"wall": rp.On("boundary", "u = 0")}, **more)
+
+
+def heat():
+    domain = rp.SpaceTime(t=(0, 1), x=(0, 1))
+    conditions = {"start": rp.On("t=0", "u = x*(1 - x)"), "ends": rp.On(("x=0", "x=1"), "u = 0")}
+    return rp.Problem("u_t = 0.1*u_xx + u*(1 - u)", domain, conditions)
+
+
+def solved(problem, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rp.solve(problem, **settings)
+
+
+CASES = {
+    "lines": (heat, 1e-4),
+    "cells": (poisson, 1e-4),
+    "collocation": (poisson, 1e-3),
+    "trefftz": (lambda: rp.Problem("laplace(u) = 0", UNIT, {"wall": rp.On("boundary", "u = exp(x)*sin(y)")}), 1e-9),
+    "weak": (lambda: rp.Problem("laplace(u) = -1", UNIT, {"wall": rp.On("boundary", "u = 0")}), 1e-5),
+}
+
+
+ASKED = ("lines", "cells", "collocation")
+"""Methods with checkpoints; the iterations of the others are short."""
+
+
+class PressedAt(Watch):
+    """Presses Ctrl-C at one of its checkpoints."""
+
+    count = 0
+    when = 10**9
+
+    def check(self):
+        PressedAt.count += 1
+        if PressedAt.count == PressedAt.when:
+            self.budget.interrupt.press()
+        super().check()
+
+
+@pytest.fixture
+def pressed(monkeypatch):
+    monkeypatch.setattr(budgets, "Watch", PressedAt)
+    PressedAt.count, PressedAt.when = 0, 10**9
+    return PressedAt
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_ctrl_c_at_any_checkpoint_keeps_what_was_found(method, pressed):
+    make, tol = CASES[method]
+    whole, total = solved(make(), tol=tol, method=method), pressed.count
+    points = make().domain.sample(50, rng=0)
+    for when in np.random.default_rng(len(method)).integers(1, total + 1, 2):
+        pressed.count, pressed.when = 0, int(when)
+        kept = []
+        try:
+            solution = solved(make(), tol=tol, method=method, progress=kept.append)
+        except KeyboardInterrupt:  # there was nothing yet
+            assert not any(one.estimate is not None for one in kept)
+            continue
+        assert solution.status in (Status.INTERRUPTED, whole.status)
+        told = [one.estimate for one in kept if one.estimate is not None]
+        assert not told or np.isfinite(solution.estimate) or np.isfinite(solution(points)).any()
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_time_that_ends_at_any_checkpoint_gives_a_result(method, pressed, monkeypatch):
+    """The clock is set forward at one of the checkpoints: what comes back can be called and written to a file."""
+    make, tol = CASES[method]
+    solved(make(), tol=tol, method=method)
+    total = pressed.count
+    for when in (1, *np.random.default_rng(7 * len(method)).integers(1, total + 1, 2)):
+        pressed.count, pressed.when = 0, int(when)
+        monkeypatch.setattr(Budget, "interrupted", property(lambda self: False))
+        solution = solved(make(), tol=tol, method=method)
+        assert solution.status in (Status.BUDGET, Status.CONVERGED), solution.reason
+        assert solution(make().domain.sample(5, rng=0)).shape == (5,)
+        monkeypatch.undo()
+        monkeypatch.setattr(budgets, "Watch", PressedAt)
+
+
+def test_a_real_signal_ends_a_solve_and_leaves_the_handler_as_it_was():
+    before = signal.getsignal(signal.SIGINT)
+    sent = []
+
+    def send(progress):
+        if not sent:
+            sent.append(progress)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    solution = solved(poisson(), tol=1e-10, method="cells", progress=send)
+    assert solution.status is Status.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_that_a_progress_function_raises_keeps_the_last_iteration():
+    told = []
+
+    def stop(progress):
+        told.append(progress)
+        if progress.estimate is not None:
+            raise KeyboardInterrupt
+
+    for method, (make, tol) in CASES.items():
+        solution = solved(make(), tol=tol, method=method, progress=stop)
+        assert solution.status in (Status.INTERRUPTED, Status.CONVERGED), method
+        assert np.isfinite(solution(make().domain.sample(5, rng=0))).any()
+
+
+def test_a_solve_without_time_gives_back_its_initial_guess(tmp_path):
+    solution = solved(heat(), tol=1e-6, seconds=1e-9)
+    assert solution.status is Status.BUDGET
+    assert solution.method.name == "unsolved"
+    assert "initial guess" in solution.reason
+    values = solution(np.array([[0.0, 0.5], [0.3, 0.5]]))
+    assert values[0] == pytest.approx(0.25)
+    assert np.isnan(values[1])
+    again = rp.load(solution.save(tmp_path / "guess.npz"))
+    assert again(np.array([[0.0, 0.5]]))[0] == pytest.approx(0.25)
+    assert str(solution.report()).startswith("u: DID NOT CONVERGE")
+
+
+def test_memory_is_refused_before_it_is_taken():
+    with pytest.raises(InputError, match=r"memory is too small: .* more than the 20 MB allowed.*memory="):
+        solved(poisson(), tol=1e-6, memory=20e6, method=rp.Collocation(width=3000))
+    with pytest.raises(InputError, match="memory is -1"):
+        rp.solve(poisson(), memory=-1)
+
+
+def test_what_was_found_before_memory_ended_comes_back():
+    held = resident_memory()
+    if held is None:
+        pytest.skip("the system does not tell how much memory a process holds")
+    solution = solved(poisson(), tol=1e-12, memory=120e6, method="collocation")
+    assert solution.status in (Status.MEMORY, Status.STALLED, Status.CONVERGED)
+    if solution.status is Status.MEMORY:
+        assert "120 MB allowed" in solution.reason
+
+
+def test_the_default_is_half_of_what_is_free():
+    limit = default_memory()
+    assert limit is None or limit > 0
+
+
+def test_a_watch_raises_at_the_deadline_and_once_more_at_the_latest_moment(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(budgets, "perf_counter", lambda: now[0])
+    budget = Budget(seconds=10.0, started=100.0)
+    with watched(budget):
+        checkpoint()
+        now[0] = 110.1
+        with pytest.raises(Ended) as stop:
+            checkpoint()
+        assert stop.value.cause is Cause.TIME
+        checkpoint()  # the result is being assembled
+        now[0] = 111.6
+        with pytest.raises(Ended):
+            checkpoint()
+        checkpoint()
+    checkpoint()
+
+
+def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(budgets, "perf_counter", lambda: now[0])
+    budget = Budget(seconds=10.0, started=0.0)
+    budget.speeds.known["qr"] = 1e9
+    with watched(budget):
+        with factorising("qr", 5e9):
+            pass
+        budget.speeds.known["qr"] = 1e9
+        assert affordable(0.1, "qr") == pytest.approx(1e9)
+        with pytest.raises(Ended), factorising("qr", 5e10):
+            raise AssertionError("it was begun")
+
+
+def test_memory_is_asked_only_below_a_solve():
+    reserve(1e18, "everything")
+    with watched(Budget(memory=1e6)):
+        with pytest.raises(Ended, match=r"everything would take the memory from .* to 1000000000\.0 GB"):
+            reserve(1e18, "everything")
+        with guarded(None):
+            reserve(1e18, "everything")
+
+
+def test_a_budget_within_another_shares_its_interrupt():
+    monitor = Monitor(None, Budget(seconds=100.0))
+    inner = monitor.within(0.5).rest()
+    assert 45 < inner.budget.remaining < 51
+    monitor.budget.interrupt.press()
+    assert inner.exhausted
+    assert inner.ending is Status.INTERRUPTED
