@@ -82,7 +82,7 @@ class Family(Solution):
         choose("field", name, dict.fromkeys(self.fields))
         return np.reshape(self(points, **values), (-1, len(self.fields)))[:, self.fields.index(name)]
 
-    def at(self, **values: float) -> Solution:
+    def at(self, **values: float) -> Solution:  # type: ignore[override]  # parameters, not coordinates, are fixed here
         """The Solution at one value of every parameter, with its own estimate and residuals.
 
         Its status is that of the estimate at these values, which may be below the tolerance where others are not.
@@ -248,12 +248,12 @@ class Family(Solution):
 
         return write_family_page(self, path, command)
 
-    def save(self, path: PathLike) -> Path:
-        """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
-        header, arrays = self.pack()
+    def save(self, path: PathLike, exact: bool = True) -> Path:
+        """One file that ``rp.load`` reads back, bit for bit; the problem goes with it when it is made of text."""
+        header, arrays = self.pack(exact)
         return storage.write(path, "family", header, arrays)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def pack(self, exact: bool = True) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of that file."""
         header, arrays = super().pack()
         header |= {"function": None, "members": [], "checked": len(self.checked), "table": None}
