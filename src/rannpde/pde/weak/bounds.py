@@ -53,7 +53,7 @@ class EnergyBound:
 
 
 def bounded(local: LocalMatrices) -> bool:
-    """Whether there is a bound: linear, symmetric, one field in the plane, no obstacle, cells that are whole boxes."""
+    """Whether there is a bound: a linear symmetric problem of one field in the plane, no obstacles, whole boxes."""
     form, plane = local.form, local.layer.dim == 2 and not local.mesh.parts
     stated = form.problem.linear and not form.problem.inequalities and isinstance(form.system, DivergenceSystem)
     return plane and stated and local.fields == 1 and form.symmetric
