@@ -264,7 +264,7 @@ class TangentSystem:
         inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
         left = pairs.normal[inner] - pushed[inner] - (pairs.outflow * pairs.gap)[inner]
         traces = np.matmul((weights[inner][:, :, None] * left).transpose(0, 2, 1), self.layer.face_functions)
-        return np.asarray(traces.reshape(b, t, fields, -1))
+        return np.asarray(traces.reshape(b, t, fields, traces.shape[-1]))
 
     def _places(self, batch: CellBatch) -> Array:
         """Numbers (B, T) of the unknowns of the faces of each cell."""
