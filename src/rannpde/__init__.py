@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.family.family import Family
+    from rannpde.pde.family.operator import Operator
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
@@ -109,6 +110,7 @@ _HOMES = {
     "pde.inverse.identified": ("Identified",),
     "pde.ensembles": ("Ensemble",),
     "pde.family.family": ("Family",),
+    "pde.family.operator": ("Operator",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
@@ -156,6 +158,7 @@ __all__ = [
     "Network",
     "NormalEquations",
     "On",
+    "Operator",
     "OrthogonalEquations",
     "Output",
     "Parameter",

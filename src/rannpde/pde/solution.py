@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from rannpde.pde.spectrum.result import Spectrum
 
 
+LARGE_RESIDUAL = 0.05
+"""Relative residual of a converged solution from which a report explains how both can be true."""
+LARGE_RESIDUAL_NOTE = (
+    "(large residuals beside a small error: where a solution has corners or layers, its second derivatives are "
+    "unbounded, and so is the mean square of the residual; the estimate is that of the solution itself)"
+)
 ROUNDING_SHARE = 0.1
 """Part of the estimated error that rounding in files may add."""
 
@@ -321,6 +327,8 @@ class Solution:
             parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
             shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
             lines.append(f"  {name:<24}{shown}".rstrip())
+        if self.converged and max(self.held_out.values(), default=0.0) > LARGE_RESIDUAL:
+            lines.append(f"  {LARGE_RESIDUAL_NOTE}")
         lines += [f"  {told}" for told in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
