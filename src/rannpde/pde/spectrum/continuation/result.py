@@ -37,7 +37,7 @@ class SpecialPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
+class SolutionBranch:
     """Solutions along a branch, in the order in which they were passed.
 
     parameters, extremes (K,) : of the points; the value of largest size of the first field
@@ -70,7 +70,7 @@ class Continuation:
 
     problem: Problem
     parameter: str
-    branches: tuple[Branch, ...]
+    branches: tuple[SolutionBranch, ...]
     status: Status
     detail: str
     tol: float

@@ -21,7 +21,7 @@ from rannpde.pde.spectrum.continuation.follow import (
     Follower,
     NoConvergence,
 )
-from rannpde.pde.spectrum.continuation.result import Branch, Continuation, SpecialPoint, extreme_of
+from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
 from rannpde.pde.spectrum.stability import rates_of_change
 from rannpde.threads import one_thread
 
@@ -142,7 +142,7 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------------- one branch
 
-    def _branch(self, state: BranchState) -> tuple[Branch, list[BranchState]]:
+    def _branch(self, state: BranchState) -> tuple[SolutionBranch, list[BranchState]]:
         """Follow a branch until it leaves the range; its branch points come back too."""
         follower, rules = self.follower, self.follower.settings
         states, special, crossings = [state], [], []
@@ -245,13 +245,13 @@ class _Run:
 
     def _summary(
         self, states: list[BranchState], rates: list[tuple[int, float]], special: list[SpecialPoint], ended: str
-    ) -> Branch:
+    ) -> SolutionBranch:
         system = self.follower.system
         functions = tuple(system.function(one.values) for one in states)
         extremes: list[float] = []
         for one in functions:
             extremes.append(extreme_of(one, extremes[-1] if extremes else 0.0))
-        return Branch(
+        return SolutionBranch(
             np.array([one.parameter for one in states]), np.array(extremes), np.array([n for n, _ in rates]),
             np.array([rate for _, rate in rates]), functions, tuple(special), ended,
         )  # fmt: skip
@@ -272,7 +272,7 @@ class _Run:
                 return new
         return None
 
-    def _repeated(self, branch: Branch, known: list[Branch]) -> bool:
+    def _repeated(self, branch: SolutionBranch, known: list[SolutionBranch]) -> bool:
         """Whether the second point of a branch lies on one that was followed before."""
         one: Array = branch.functions[0].values
         for other in known:
