@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HAIR = 1e-10
 """How far inside points of a lip lie, over the length of the slit, so that functions are seen from this lip."""
-NEAR = 1e-8
+LIP_DISTANCE = 1e-8
 """Distance from a lip, over the length of the slit, within which a point lies on it."""
 
 
@@ -89,7 +89,7 @@ class Lip(Side):
 
     def contains(self, points: Array) -> Array:
         share, beside = self.shares(finite_points("points", points, self.dim))
-        return np.asarray((share >= -NEAR) & (share <= 1 + NEAR) & (beside <= NEAR))
+        return np.asarray((share >= -LIP_DISTANCE) & (share <= 1 + LIP_DISTANCE) & (beside <= LIP_DISTANCE))
 
     def normals(self, points: Array) -> Array:
         return np.broadcast_to(self.normal, finite_points("points", points, self.dim).shape).copy()
@@ -126,7 +126,7 @@ def slit_lips(text: str, domain: Domain, number: Callable[[str], float]) -> list
     start, end = (ax, ay), (bx, by)
     if start == end:
         raise InputError(f"{text!r}: both ends are the same point; give two")
-    slack = NEAR * float(np.abs(domain.bounds).max())
+    slack = LIP_DISTANCE * float(np.abs(domain.bounds).max())
     shares = np.array([0.0, 0.02, 0.25, 0.5, 0.75, 0.98, 1.0])
     points = np.array(start) + shares[:, None] * np.subtract(end, start)
     levels = domain.level(points)
