@@ -19,7 +19,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError, reject
 from rannpde.pde.paths.processes import GaussianProcess, LognormalProcess, PathProcess
-from rannpde.pde.problem.parabolic import Parabolic, AbsorbingWall
+from rannpde.pde.problem.parabolic import AbsorbingWall, Parabolic
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
 
 PARALLEL = 1e-9
