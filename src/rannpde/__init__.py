@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rannpde.pde.collocation.method import Collocation
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.family.family import Family
+    from rannpde.pde.family.operator import Operator
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
+    from rannpde.pde.spectrum.continuation.result import Continuation
+    from rannpde.pde.spectrum.continuation.run import continuation
     from rannpde.pde.spectrum.eigen import eigen
     from rannpde.pde.spectrum.result import Mode, Spectrum
     from rannpde.pde.trefftz.method import Trefftz
@@ -107,10 +110,13 @@ _HOMES = {
     "pde.inverse.identified": ("Identified",),
     "pde.ensembles": ("Ensemble",),
     "pde.family.family": ("Family",),
+    "pde.family.operator": ("Operator",),
     "pde.solution": ("ConvergenceWarning", "Solution"),
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.monitor": ("Status", "Progress"),
+    "pde.spectrum.continuation.result": ("Continuation",),
+    "pde.spectrum.continuation.run": ("continuation",),
     "pde.spectrum.eigen": ("eigen",),
     "pde.spectrum.result": ("Mode", "Spectrum"),
     "pde.weak.method": ("WeakCells",),
@@ -125,6 +131,7 @@ __all__ = [
     "Box",
     "Cells",
     "Collocation",
+    "Continuation",
     "ConvergenceWarning",
     "Curve",
     "Cylinder",
@@ -151,6 +158,7 @@ __all__ = [
     "Network",
     "NormalEquations",
     "On",
+    "Operator",
     "OrthogonalEquations",
     "Output",
     "Parameter",
@@ -177,6 +185,7 @@ __all__ = [
     "UnknownFunction",
     "WeakCells",
     "WeightLaw",
+    "continuation",
     "eigen",
     "ensemble",
     "fit",

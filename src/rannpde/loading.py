@@ -24,6 +24,7 @@ from rannpde.pde.family.combined import unpack_combined
 from rannpde.pde.family.estimate import unpack_errors
 from rannpde.pde.family.family import Family, middle_of
 from rannpde.pde.family.history import FamilyHistory
+from rannpde.pde.family.operator import Operator, unpack_operator
 from rannpde.pde.family.table import unpack_table
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
@@ -69,8 +70,8 @@ HISTORIES: dict[
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Spectrum:
-    """The network, solution, ensemble or spectrum in that file; FileError for anything else, with the reason.
+def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Operator | Spectrum:
+    """The network, solution, family, ensemble, operator or spectrum in that file; FileError, with the reason, else.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
     """
@@ -84,6 +85,8 @@ def load(path: PathLike, problem: Problem | None = None) -> Network | Solution |
             return _solution(header, arrays, problem)
         if kind == "ensemble":
             return Ensemble(_members(header, arrays, [problem] * len(header["members"])))
+        if kind == "operator":
+            return unpack_operator(header, arrays)
         if kind == "family":
             return _family(header, arrays, problem)
         if kind == "spectrum":
@@ -125,7 +128,9 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     solutions = _members(header, arrays, plain)
     members = solutions[:count]
     estimate = header["estimate"]
-    residuals = {key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]}
+    residuals: dict[str, Any] = {
+        key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]
+    }
     family = Family(
         problem=problem, fields=tuple(map(str, header["fields"])), method=Choice(*map(str, header["method"])),
         function=middle_of(problem.ranges, model, members), status=Status[header["status"]],

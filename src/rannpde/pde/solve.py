@@ -123,6 +123,10 @@ def _solution(
     allowed = None if seconds is None else positive_number("seconds", seconds)
     monitor = Monitor(progress, Budget(allowed, memory=limit))
     if isinstance(tol, Mapping):
+        remedy = "family.outputs tells the error that they have"
+        require(
+            not any(one.ranges for one in problems), "tol", dict(tol), "a number where parameters have ranges", remedy
+        )
         return _for_outputs(problems, tol, method, _generator(rng), monitor, at)
     if tol is None:
         tol = 1e-8 if problems[0].parabolic is None else PATHS_TOLERANCE
@@ -252,7 +256,7 @@ class MemberSolves:
 
 def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
     """Solve one member, from the discretisation of its neighbour where the method can."""
-    monitor = Monitor(None, Budget(task.seconds))
+    monitor = Monitor(None, Budget(task.seconds, memory=task.memory))
     chosen, why = chosen_method(task.problem, method)
     if isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution):
         like = task.like

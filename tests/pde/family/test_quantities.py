@@ -202,3 +202,21 @@ def test_quantities_of_a_family():
         family.propagate(laws)
     with pytest.raises(rp.InputError, match="output"):
         family.output("drag")
+
+
+def test_outputs_of_the_problem(tmp_path):
+    problem = rp.Problem(
+        "-u_xx = a", rp.Interval(0, 1), {"boundary": "u = 0"}, parameters={"a": rp.Range(1, 4)},
+        outputs={"heat": rp.Output("u")},
+    )  # fmt: skip
+    family = rp.solve(problem, tol=1e-6)
+    silent = rp.load(family.save(tmp_path / "silent.npz"))
+    assert silent.outputs["heat"](a=3.0) == pytest.approx(3 / 12, abs=1e-6)
+    heat = family.outputs["heat"]
+    assert heat(a=2.5) == pytest.approx(2.5 / 12, abs=1e-6)
+    assert abs(heat(a=2.5) - 2.5 / 12) <= heat.error
+    assert family.minimise("heat").value == pytest.approx(1 / 12, abs=1e-6)
+    told = rp.load(family.save(tmp_path / "told.npz"))
+    assert told.outputs["heat"](a=3.0) == pytest.approx(heat(a=3.0), rel=1e-12)
+    with pytest.raises(rp.InputError, match="ranges"):
+        rp.solve(problem, tol={"heat": 1e-3})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 QuantityLike = str | Callable[[Solution], Any] | ParameterPolynomial
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Family(Solution):
     """The solution for every value of the parameters with a range: ``family(points, nu=0.03)``.
 
@@ -82,7 +82,7 @@ class Family(Solution):
         choose("field", name, dict.fromkeys(self.fields))
         return np.reshape(self(points, **values), (-1, len(self.fields)))[:, self.fields.index(name)]
 
-    def at(self, **values: float) -> Solution:
+    def at(self, **values: float) -> Solution:  # type: ignore[override]  # of a family, values are of parameters
         """The Solution at one value of every parameter, with its own estimate and residuals.
 
         Its status is that of the estimate at these values, which may be below the tolerance where others are not.
@@ -150,10 +150,12 @@ class Family(Solution):
         return self._polynomial(np.stack([value for value, _ in answers]), max(bound for _, bound in answers), quantity)
 
     @cached_property
-    def outputs(self) -> dict[str, ParameterPolynomial]:
-        """Output of the problem → a polynomial in the parameters."""
-        stated: Mapping[str, Any] = getattr(self.stated, "outputs", {})
-        return {name: self.output(_NamedOutput(name)) for name in stated}
+    def outputs(self) -> dict[str, ParameterPolynomial]:  # type: ignore[override]  # a number for every value
+        """Output of the problem → a polynomial in the parameters, found when it is first asked for.
+
+        The bounds of the outputs at the nodes rest on second solves there.
+        """
+        return {name: self.output(_NamedOutput(name)) for name in self.stated.outputs}
 
     def _polynomial(
         self, values: Array, bound: float, quantity: Callable[[Solution], Any] | None = None
@@ -248,18 +250,22 @@ class Family(Solution):
 
         return write_family_page(self, path, command)
 
-    def save(self, path: PathLike) -> Path:
+    def save(self, path: PathLike, exact: bool = False) -> Path:
         """One file that ``rp.load`` reads back; the problem goes with it when it is made of text."""
-        header, arrays = self.pack()
+        header, arrays = self.pack(exact)
         return storage.write(path, "family", header, arrays)
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays of that file."""
-        header, arrays = super().pack()
+    def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of that file; outputs go with it where they were asked for."""
+        own = {one.name: getattr(self, one.name) for one in fields(Solution)}
+        header, _ = Solution(**own | {"function": self.members[0].function, "stored": {}}).pack(exact)
         header |= {"function": None, "members": [], "checked": len(self.checked), "table": None}
         arrays = {f"errors.{name}": array for name, array in self.model.pack().items()}
         for number, member in enumerate((*self.members, *self.checked)):
-            about, own = member.pack()
+            known = "outputs" in self.__dict__ or not self.stated.outputs
+            about, own = (member if known else replace(member, stored={})).pack(exact)
+            if not known:
+                del about["outputs"]  # they are found when they are asked for
             about["values"] = {name: member.stated.parameters[name] for name in self.ranges}
             header["members"].append(about)
             arrays |= {f"{number}:{name}": array for name, array in own.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,7 +27,7 @@ RESERVED = ("points", "derivative", "by", "name", "self")
 class MemberTask:
     """One solve of a family.
 
-    like : the solution of a neighbour, from whose discretisation a method may start; seconds : time allowed
+    like : the solution of a neighbour, from whose discretisation a method may start; seconds, memory : allowed
     """
 
     problem: Problem
@@ -35,6 +35,7 @@ class MemberTask:
     rng: np.random.Generator
     like: SolvedFunction | None
     seconds: float | None
+    memory: float | None
 
 
 class MemberSolver(Protocol):
@@ -107,7 +108,7 @@ class _Members:
         limited = self.monitor.budget.seconds is not None
         seconds = max(self.monitor.budget.remaining, 0.1) if limited else None
         like = None if near is None else near[1].function
-        return MemberTask(problem, self.tol, self.rng.spawn(1)[0], like, seconds)
+        return MemberTask(problem, self.tol, self.rng.spawn(1)[0], like, seconds, self.monitor.budget.memory)
 
     def _sample(self, node: Array, solution: Solution) -> Sample:
         ended = solution.status if solution.status.by_caller else None
@@ -143,7 +144,9 @@ def _family(
     kinds = " and ".join(dict.fromkeys(one.method.name for one in members))
     way = "Leja points" if len(names) == 1 else "a sparse grid of Leja points"
     label = f"interpolation in {', '.join(names)} at {way} of solves by {kinds}"
-    worst = {key: _largest([getattr(one, key) for one in members]) for key in ("held_out", "losses", "integrals")}
+    worst: dict[str, Any] = {
+        key: _largest([getattr(one, key) for one in members]) for key in ("held_out", "losses", "integrals")
+    }
     return Family(
         problem=problem, fields=problem.fields, function=middle_of(problem.ranges, model, members),
         method=Choice("family", label, f"parameters with a range; {members[0].method.why}"), status=found.status,

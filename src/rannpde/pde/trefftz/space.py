@@ -82,12 +82,13 @@ class SpaceLaw:
         scale = float(np.linalg.norm(self.form.matrix, 2))
         if not self.harmonic or not np.allclose(self.form.matrix, scale * np.eye(3), rtol=0, atol=1e-12 * scale):
             return ()
-        found = []
+        found, inside = [], self.form.to(self.domain.sample(64, rng=1))
         for leaf in tree_leaves(self.domain.tree):
             if isinstance(leaf.solid, Ball):
-                centre = np.array([leaf.solid.centre])
-                if not self.domain.contains(centre)[0]:
-                    found.append((self.form.to(centre)[0], scale * leaf.solid.radius))
+                centre, radius = self.form.to(np.array([leaf.solid.centre]))[0], scale * leaf.solid.radius
+                away = np.linalg.norm(np.concatenate([self.outline, inside]) - centre, axis=1)
+                if away.min() > (1 - 1e-9) * radius and away[-len(inside) :].max() > radius:  # it lies outside
+                    found.append((centre, radius))
         return tuple(found)
 
     @cached_property
