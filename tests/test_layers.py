@@ -146,6 +146,7 @@ DRAWS = (
     "pde/solution.py",
     "pde/paths/solution.py",
     "pde/spectrum/result.py",
+    "pde/spectrum/continuation/result.py",
     "pde/ensembles.py",
     "pde/problem/problem.py",
     "pde/inverse/identified.py",

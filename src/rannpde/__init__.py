@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from rannpde.pde.problem.unknown import Unknown, UnknownFunction
     from rannpde.pde.solution import ConvergenceWarning, Solution
     from rannpde.pde.solve import Identify, ensemble, sensitivity, solve
+    from rannpde.pde.spectrum.continuation.result import Continuation
+    from rannpde.pde.spectrum.continuation.run import continuation
     from rannpde.pde.spectrum.eigen import eigen
     from rannpde.pde.spectrum.result import Mode, Spectrum
     from rannpde.pde.trefftz.method import Trefftz
@@ -113,6 +115,8 @@ _HOMES = {
     "pde.lines.method": ("Lines",),
     "pde.solve": ("Identify", "ensemble", "sensitivity", "solve"),
     "pde.monitor": ("Status", "Progress"),
+    "pde.spectrum.continuation.result": ("Continuation",),
+    "pde.spectrum.continuation.run": ("continuation",),
     "pde.spectrum.eigen": ("eigen",),
     "pde.spectrum.result": ("Mode", "Spectrum"),
     "pde.weak.method": ("WeakCells",),
@@ -127,6 +131,7 @@ __all__ = [
     "Box",
     "Cells",
     "Collocation",
+    "Continuation",
     "ConvergenceWarning",
     "Curve",
     "Cylinder",
@@ -180,6 +185,7 @@ __all__ = [
     "UnknownFunction",
     "WeakCells",
     "WeightLaw",
+    "continuation",
     "eigen",
     "ensemble",
     "fit",

@@ -7,7 +7,7 @@ the solution, and the force is what the equation leaves of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Case:
     posed : whether there is exactly one solution; none may be called converged where there are many or none
     exact : field → text, or a callable of points
     shape : name of what space is, in the place of a box
+    functions : name → a function that the statement uses
     """
 
     family: str
@@ -52,6 +53,7 @@ class Case:
     incomplete: bool = False
     shape: str = ""
     seed: int = -1
+    functions: Mapping[str, Any] = field(default_factory=dict)
 
     def problem(self) -> Problem:
         if self.shape:
@@ -65,8 +67,9 @@ class Case:
             ((name, ends),) = self.sides.items()
             domain = Interval(*ends, name=name)
         return Problem(
-            dict(self.equations), domain, dict(self.conditions), exact=dict(self.exact), incomplete=self.incomplete
-        )
+            dict(self.equations), domain, dict(self.conditions), exact=dict(self.exact), incomplete=self.incomplete,
+            functions=dict(self.functions),
+        )  # fmt: skip
 
     def __str__(self) -> str:
         parts = [f"seed {self.seed}, {self.family}, tol={self.tol:.1e}, rng={self.rng}, method={self.method}"]

@@ -115,3 +115,88 @@ def unsupported(rng: Draw) -> dict[str, Any]:
         "conditions": {"flux": On("x=1", f"dn(u) = -{wall}"), "rest": On("boundary except x=1", "dn(u) = 0")},
         "exact": {}, "posed": False, "method": "weak",
     }  # fmt: skip
+
+
+@family
+def crack(rng: Draw) -> dict[str, Any]:
+    """A slit from within a box to its right side, in any units: √r at its end and a smooth harmonic part, the lips free
+    or held."""
+    size = number(rng, 1e-3, 1e3)
+    left, right, down, up = (_digits(size * value) for value in rng.uniform(0.3, 2, 4))
+    wave, part = _digits(float(rng.uniform(0.3, 2)) / size), round(float(rng.uniform(-1, 1)), 3)
+    free = bool(rng.integers(2))
+
+    def known(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        angle, radius = np.mod(np.arctan2(y, x), 2 * np.pi), np.hypot(x, y)
+        smooth = np.cosh(wave * y) * np.cos(wave * x) if free else np.sinh(wave * y) * np.cos(wave * x)
+        return np.sqrt(radius / size) * (np.cos(angle / 2) if free else np.sin(angle / 2)) + part * smooth
+
+    def flux(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        angle, radius = np.mod(np.arctan2(y, x), 2 * np.pi), np.hypot(x, y)
+        smooth = (np.cosh(wave * y) if free else np.sinh(wave * y)) * np.sin(wave * x) * -wave
+        return 0.5 / np.sqrt(radius * size) * (np.cos(angle / 2) if free else -np.sin(angle / 2)) + part * smooth
+
+    conditions = {
+        "crack": On(f"slit (0, 0) to ({right}, 0)", "dn(u) = 0" if free else "u = 0"),
+        "right": On(f"x={right}", "u_x = flux(x, y)"),
+        "rest": On(f"boundary except x={right}", "u = known(x, y)"),
+    }
+    return {
+        "equations": {"equation": "laplace(u) = 0"}, "sides": {"x": (-left, right), "y": (-down, up)},
+        "conditions": conditions, "exact": {"u": lambda points: known(points[:, 0], points[:, 1])},
+        "functions": {"known": known, "flux": flux},
+    }  # fmt: skip
+
+
+@family
+def checkerboard(rng: Draw) -> dict[str, Any]:
+    """Kellogg's solution r^λ Φ(θ) where interfaces cross, λ from 0.02 to 0.9: right, or not called converged."""
+    inside = number(rng, 1.5, 5e3)
+    power = 4 / np.pi * np.arctan(1 / np.sqrt(inside))
+    ratio = 1 / np.tan(power * np.pi / 4)
+
+    def known(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        angle, radius = np.mod(np.arctan2(y, x), 2 * np.pi), np.hypot(x, y)
+        sector = np.floor(angle / (np.pi / 2))
+        own = power * (angle - (sector + 0.5) * np.pi / 2)
+        sign = np.where(sector < 2, 1.0, -1.0)
+        return radius**power * sign * np.where(sector % 2 == 0, np.cos(own), -ratio * np.sin(own))
+
+    lengths = {name: (-number(rng, 0.3, 2), number(rng, 0.3, 2)) for name in ("x", "y")}
+    return {
+        "equations": {"equation": f"div(where(x*y > 0, {inside}, 1)*grad(u)) = 0"}, "sides": lengths,
+        "conditions": {"rim": On("boundary", "u = known(x, y)")}, "functions": {"known": known},
+        "exact": {"u": lambda points: known(points[:, 0], points[:, 1])},
+    }  # fmt: skip
+
+
+@family
+def beam_in_space(rng: Draw) -> dict[str, Any]:
+    """A bar of any shape and stiffness, clamped to a cubic displacement at one end and loaded on the other sides."""
+    lam, mu = number(rng, 0.2, 5), number(rng, 0.2, 2)
+    lengths = [number(rng, 0.5, 2), number(rng, 0.2, 1), number(rng, 0.2, 1)]
+    x, y, z = (sympy.Symbol(name, real=True) for name in "xyz")
+    a, b, c = (_digits(float(value)) for value in rng.uniform(-1, 1, 3))
+    exact = [a * x * x + b * y * z, b * x * x * y + c * z, c * x * y + a * z * z + b * x]
+    strain = [[sympy.diff(f, s) for s in (x, y, z)] for f in exact]
+    trace = sum(strain[i][i] for i in range(3))
+    stress = [[lam * trace * int(i == j) + mu * (strain[i][j] + strain[j][i]) for j in range(3)] for i in range(3)]
+    force = [sum(sympy.diff(stress[i][j], s) for j, s in enumerate((x, y, z))) for i in range(3)]
+    fields, names = "uvw", "xyz"
+    divergence = "(u_x + v_y + w_z)"
+    equations, pulled = {}, []
+    for i, f in enumerate(fields):
+        mixed = " + ".join(f"{g}_{''.join(sorted(names[i] + names[k]))}" for k, g in enumerate(fields))
+        equations[f"balance {f}"] = f"{mu}*laplace({f}) + ({lam} + {mu})*({mixed}) = {force[i]}"
+        own = f"{lam}*{divergence} + 2*{mu}*{f}_{names[i]} = {stress[i][i]}"
+        shear = [f"{mu}*({f}_{names[k]} + {fields[k]}_{names[i]}) = {stress[i][k]}" for k in range(3) if k != i]
+        pulled.append([own, *shear])
+    conditions = {"clamp": On("x=0", [f"{f} = {text}" for f, text in zip(fields, exact, strict=True)])}
+    conditions["end"] = On(f"x={lengths[0]}", pulled[0])
+    conditions["across y"] = On(("y=0", f"y={lengths[1]}"), pulled[1])
+    conditions["across z"] = On(("z=0", f"z={lengths[2]}"), pulled[2])
+    return {
+        "equations": equations, "sides": {name: (0.0, end) for name, end in zip(names, lengths, strict=True)},
+        "conditions": conditions, "exact": dict(zip(fields, map(str, exact), strict=True)),
+        "tol": float(f"{10 ** rng.uniform(-3, -1):.1e}"),
+    }  # fmt: skip

@@ -20,7 +20,7 @@ CHEAP = {
 """Family → cases, so many that each family takes about five seconds; what once was found wrong is in test_known."""
 SOUND = {
     "fast_waves": 20, "motions": 8, "bent": 6, "shapes": 3, "moving_shapes": 2, "many_dimensions": 2, "vortices": 2,
-    "mixed_conditions": 4, "elasticity": 3, "contrast": 4,
+    "mixed_conditions": 4, "elasticity": 3, "contrast": 4, "crack": 4,
 }  # fmt: skip
 """Families whose last iteration is often far better than the one before, so that estimates may be too large."""
 SECONDS = 60.0
@@ -29,7 +29,7 @@ SECONDS = 60.0
 
 EXPENSIVE = {
     "cauchy", "contradiction", "evolution_by_collocation", "moving_plane", "narrow_load", "ordinary", "outflow",
-    "plane", "rough_circle", "rough_heat", "schroedinger", "unsupported",
+    "plane", "rough_circle", "rough_heat", "schroedinger", "unsupported", "checkerboard", "beam_in_space",
 }  # fmt: skip
 """Families that only ``make honesty`` runs."""
 

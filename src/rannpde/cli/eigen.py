@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 
 from rannpde.cli.answered import answered
-from rannpde.cli.solve import NOT_CONVERGED, NOT_WRITTEN, PARTS, progress_line, write_parts
+from rannpde.cli.solve import NOT_CONVERGED, NOT_WRITTEN, PARTS, write_parts
+from rannpde.progress import Course, bar_shown
 
 
 def register(app: typer.Typer) -> None:
@@ -51,7 +52,8 @@ def eigen_file(
         given = dict(zip(names, (count, near, which, tol, seconds, seed), strict=True))
         settings |= eigen_settings({key: value for key, value in given.items() if value is not None})
         folder = prepare_folder(out)
-        with progress_line(console, quiet) as progress, warnings.catch_warnings():
+        course = Course(None, settings.get("tol", 1e-8), settings.get("seconds"))
+        with bar_shown(not quiet, course) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
             spectrum = eigen(problem, progress=progress, **settings)
     asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,6 @@ from rich.console import Console
 from rannpde.cli.answered import answered
 
 if TYPE_CHECKING:
-    from rannpde.pde.monitor import Progress
     from rannpde.pde.solution import Solution
     from rannpde.pde.spectrum.result import Spectrum
 
@@ -89,9 +87,9 @@ def solve_file(
         given = dict(zip((*SHARED, "method"), (tol, seconds, seed, method), strict=True))
         settings |= settings_from({key: value for key, value in given.items() if value is not None})
         folder = prepare_folder(out)
-        with progress_line(console, quiet) as progress, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report and the exit code say it
-            solution = solve(problem, progress=progress, **settings)
+            solution = solve(problem, progress=not quiet, **settings)
     asked = {f"--{'seed' if key == 'rng' else key}": value for key, value in given.items() if value is not None}
     command = shlex.join(["rannpde", "solve", str(file), *(str(part) for pair in asked.items() for part in pair)])
     written = write_parts(solution, folder / file.stem, console, command)
@@ -103,25 +101,6 @@ def solve_file(
         raise typer.Exit(NOT_CONVERGED)
     if {path.suffix for path in written if path.parent == folder} != set(PARTS):
         raise typer.Exit(NOT_WRITTEN)
-
-
-@contextmanager
-def progress_line(console: Console, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A live line on a terminal, a plain line per iteration elsewhere."""
-    if quiet:
-        yield None
-    elif console.is_terminal:
-        with console.status("reading the problem") as status:
-            yield lambda progress: status.update(str(progress))
-    else:
-        told: set[float] = set()
-
-        def plain(progress: Progress) -> None:
-            if progress.estimate is not None and progress.estimate not in told:
-                told.add(progress.estimate)
-                console.print(f"  {progress}", markup=False, soft_wrap=True)
-
-        yield plain
 
 
 def write_parts(solution: Solution | Spectrum, stem: Path, console: Console, command: str) -> list[Path]:

@@ -124,10 +124,9 @@ class Budget:
 
     @property
     def latest(self) -> float:
-        """The moment at which a result must be assembled."""
+        """The moment at which a result must be assembled; who has pressed Ctrl-C can press it again."""
         share, seconds = GRACE
-        allowed = self.deadline - self.started
-        return self.deadline + share * allowed + seconds
+        return float("inf") if self.seconds is None else self.started + (1 + share) * self.seconds + seconds
 
 
 class Watch:

@@ -19,6 +19,8 @@ from rannpde.pde.statement.expression import Expression, evaluate
 
 TOLERANCE = 1e-7
 """Relative tolerance of the guess, far inside the region from which Newton's method converges."""
+SMALL = 1e-9
+"""Absolute tolerance of the guess, relative to the initial values."""
 EVALUATIONS = 100_000
 """Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
 
@@ -45,6 +47,8 @@ def integrated(problem: Problem) -> Integrated | None:
     lower, upper = problem.domain.bounds[0]
     guess = Integrated(problem, solved, tuple(values), None)
     used = [0]
+    sizes = np.abs(np.array(list(values.values())))  # a solution may begin small and grow: errors grow with it
+    scales = np.where(sizes > 0, sizes, sizes.max() or 1.0)
 
     def rate(time: float, state: Array) -> Array:
         checkpoint()
@@ -57,11 +61,17 @@ def integrated(problem: Problem) -> Integrated | None:
         with np.errstate(all="ignore"):
             path = solve_ivp(
                 rate, (begin, upper if begin == lower else lower), list(values.values()),
-                method="LSODA", rtol=TOLERANCE, atol=1e-9, dense_output=True,
+                method="LSODA", rtol=TOLERANCE, atol=SMALL * scales, dense_output=True,
             )  # fmt: skip
     except (_TooLong, ValueError, FloatingPointError):
         return None
     return Integrated(problem, solved, tuple(values), path.sol) if path.success else None
+
+
+def starting_point(problem: Problem) -> float | None:
+    """Return the end of an interval at which an initial value problem starts; None for other problems."""
+    start = None if problem.periodic or problem.domain.dim > 1 else _start(problem)
+    return None if start is None else start[0]
 
 
 class _TooLong(Exception):

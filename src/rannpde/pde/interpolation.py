@@ -85,6 +85,10 @@ class ScatteredData:
     points : (M, m); values : (M,); of : names of the m coordinates
     order : 1, linear on triangles or simplices; 3, cubic, in one or two coordinates. Outside of the points the value of
         the nearest one is taken
+
+    >>> f = ScatteredData([[0.0], [2.0], [1.0]], [0.0, 4.0, 1.0], of="x")
+    >>> f(np.array([0.5, 3.0])).tolist()
+    [0.5, 4.0]
     """
 
     points: Array

@@ -134,8 +134,8 @@ def _with_why(choice: Choice, why: str) -> Choice:
 
 def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
     """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
-    if problem.parabolic is not None and not isinstance(method, Paths):
-        return ("space is all of R^d",)
+    if problem.parabolic is not None:
+        return method.obstacles(problem) if isinstance(method, Paths) else ("space is all of R^d",)
     if problem.slits and not isinstance(method, WeakCells):
         return ("the domain has a slit, across which the solution jumps",)
     if problem.inequalities and not isinstance(method, Paths | WeakCells):

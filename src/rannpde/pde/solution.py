@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -33,8 +34,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rannpde.pde.outputs.quantity import Quantity
+    from rannpde.pde.spectrum.result import Spectrum
 
 
+LARGE_RESIDUAL = 0.05
+"""Relative residual of a converged solution from which a report explains how both can be true."""
+LARGE_RESIDUAL_NOTE = (
+    "(large residuals beside a small error: where a solution has corners or layers, its second derivatives are "
+    "unbounded, and so is the mean square of the residual; the estimate is that of the solution itself)"
+)
 ROUNDING_SHARE = 0.1
 """Part of the estimated error that rounding in files may add."""
 
@@ -319,6 +327,8 @@ class Solution:
             parts = [table.get(name) for table in (self.losses, self.integrals, self.held_out)]
             shown = "".join(f"{'':>12}" if part is None else f"{part:12.2e}" for part in parts)
             lines.append(f"  {name:<24}{shown}".rstrip())
+        if self.converged and max(self.held_out.values(), default=0.0) > LARGE_RESIDUAL:
+            lines.append(f"  {LARGE_RESIDUAL_NOTE}")
         lines += [f"  {told}" for told in self.history.lines()]
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
@@ -407,6 +417,15 @@ class Solution:
             reject("solution", f"a {kind}", "a sum of features", "solve with method='cells' to export it")
         plain: PlainFunction = export(len(self.fields) == 1)
         return plain
+
+    def stability(self, count: int = 6, **settings: Any) -> Spectrum:
+        """Growth rates σ of perturbations w exp(σt) of a stationary solution, the fastest first, with bounds.
+
+        settings : still, near, tol, seconds, rng, progress as in ``rannpde.pde.spectrum.stability``; docs/spectrum.md
+        """
+        home = import_module("rannpde.pde.spectrum.stability")  # what stands above solutions loads when it is asked for
+        found: Spectrum = home.stability(self.stated, self.function, count, **settings)
+        return found
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The picture for the dimension (profiles and a space-time map, panels, slices), with error where known.

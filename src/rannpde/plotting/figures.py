@@ -9,9 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.tri import Triangulation
 
 from rannpde.arrays import Array
 from rannpde.domains import Domain, SpaceTime
+from rannpde.domains.export.simplices import filled
 from rannpde.io import PathLike
 from rannpde.pde.statement.expression import Jet
 from rannpde.plotting.style import COLOURS, ONE_SIGN, SIZES, style
@@ -28,6 +30,8 @@ HEADING = 11
 """Size of the letters of a heading."""
 PANEL_MARGIN = 0.07
 """Inches around panels."""
+DEFORMED_CELLS, DEFORMED_SHARE = 64, 0.1
+"""Triangles along the longest side of a deformed shape; the largest displacement in a picture, over that side."""
 EQUATIONS = 3
 """Equations that a heading shows; more would be a page."""
 
@@ -223,7 +227,48 @@ def _fields(solution: Solution) -> list[Panel]:
     label = f"$|({', '.join(map(symbol, vector))})|$"
     streams = any(_is_divergence(term.expression.jets, vector) for term in solution.stated.terms)
     speed = lambda points: np.linalg.norm(function(points)[:, :size], axis=1)  # noqa: E731
-    return [Panel(label, speed, ONE_SIGN, lambda points: function(points)[:, :size], streams), *panels]
+    arrows = lambda points: function(points)[:, :size]  # noqa: E731
+    return [Panel(label, speed, ONE_SIGN, arrows, streams, deformed=_is_displacement(solution)), *panels]
+
+
+def _is_displacement(solution: Solution) -> bool:
+    """Whether the vector is all that there is in a plane without time, with second derivatives in every equation."""
+    problem, vector = solution.stated, solution.vector
+    alone = solution.fields == vector and len(vector) == 2 == problem.domain.dim
+    if not alone or isinstance(problem.domain, SpaceTime):
+        return False
+    return all({jet.field for jet in one.jets if jet.order == 2} == set(vector) for one in problem.expressions.values())
+
+
+def draw_deformed(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
+    """The shape that a displacement makes of the domain, in colours of its length, over the outline of the domain.
+
+    Displacements are enlarged so that the largest is a tenth of the domain; the title says by how much.
+    """
+    assert panel.arrows is not None
+    points, triangles = filled(view.domain, DEFORMED_CELLS)
+    moves = panel.arrows(points)
+    largest = float(np.nanmax(np.linalg.norm(moves, axis=1), initial=0.0))
+    extent = float(np.ptp(points, axis=0).max())
+    factor = DEFORMED_SHARE * extent / largest if largest > 0 else 1.0
+    factor = float(f"{factor:.1g}") if not 0.5 <= factor <= 2 else 1.0  # a number that can be read, true size if it can
+    across, up = (points + factor * moves).T
+    mesh = Triangulation(across, up, triangles)
+    image = axes.tripcolor(mesh, panel.values(points), cmap=panel.colours, shading="gouraud", rasterized=True)
+    figure.colorbar(image, ax=axes).outline.set_visible(False)
+    for loop in view.loops or (_corners(view.domain),):
+        axes.plot(*np.concatenate([loop, loop[:1]]).T, color="black", linewidth=0.8, linestyle=":")
+    axes.set_aspect("equal")
+    axes.set(xlabel=inline_equation(view.domain.names[0]), ylabel=inline_equation(view.domain.names[1]))
+    axes.locator_params(nbins=5)
+    axes.margins(0.05)
+    shown = "" if factor == 1 else rf", shape drawn with $\times\,{factor:g}$"
+    axes.set_title(panel.label + shown, fontsize=SYMBOL_FONT_SIZE - 1)
+
+
+def _corners(domain: Domain) -> Array:
+    (left, right), (low, high) = np.asarray(domain.bounds)
+    return np.array([[left, low], [right, low], [right, high], [left, high]])
 
 
 def _is_divergence(jets: tuple[Jet, ...], vector: tuple[str, ...]) -> bool:
@@ -264,7 +309,10 @@ def logarithm(label: str, function: Callable[[Array], Array], column: int) -> Pa
 
 
 def draw_map(figure: Figure, axes: Axes, view: View, panel: Panel) -> None:
-    """A panel over the plane of a view, cut along the boundary."""
+    """A panel over the plane of a view, cut along the boundary; a displacement as the shape that it makes."""
+    if panel.deformed:
+        draw_deformed(figure, axes, view, panel)
+        return
     values = view.evaluate(panel.values)
     view.draw(figure, axes, panel, values, scale_of(values, panel))
     axes.set_aspect("auto" if isinstance(view.domain, SpaceTime) and view.plane == (1, 0) else "equal")

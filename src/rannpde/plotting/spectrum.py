@@ -15,7 +15,7 @@ from rannpde.errors import InputError
 from rannpde.io import PathLike, write_whole
 from rannpde.pde.spectrum.result import Mode, Spectrum, shown_eigenvalue
 from rannpde.plotting.figures import HEADING, canvas, component, draw_map, finished
-from rannpde.plotting.style import COLOURS, TWO_SIGNS, style
+from rannpde.plotting.style import COLOURS, style
 from rannpde.plotting.typeset import inline_equation
 from rannpde.plotting.view import Panel, View, span
 
@@ -78,7 +78,7 @@ def _maps(spectrum: Spectrum, domain: Domain) -> Figure:
             continue
         mode = modes[number]
         label = f"{inline_equation(spectrum.stated.eigenvalue)} = {_short(mode)}"
-        draw_map(figure, place, view, Panel(label, component(mode.function, 0), TWO_SIGNS))
+        draw_map(figure, place, view, Panel(label, component(mode.function, 0)))
     return figure
 
 

@@ -51,6 +51,7 @@ class Panel:
     arrows: Callable[[Array], Array] | None = None
     streams: bool = False
     logarithm: bool = False
+    deformed: bool = False
 
 
 @dataclass(frozen=True, eq=False)

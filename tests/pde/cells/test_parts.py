@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rannpde as rp
+from rannpde.checkpoints import guarded
 from rannpde.errors import FileError
 from rannpde.pde.cells.basis.basis import BasisSample, derivative_weights, fourier_columns
 from rannpde.pde.cells.basis.quadrature import gauss_grid, polynomials
@@ -193,17 +194,18 @@ def test_building_a_mesh_checks_the_time_between_cells():
     class Over(Exception):
         pass
 
-    left = iter(range(5))
+    class Guard:
+        left = iter(range(5))
 
-    def checkpoint() -> None:
-        if next(left, None) is None:
-            raise Over
+        def check(self) -> None:
+            if next(self.left, None) is None:
+                raise Over
 
     tree = CellNode(np.array([(0.0, 1.0)] * 3)).refined_leaves((0, 1, 2))
     domain = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)) - rp.Ball((0.5, 0.5, 0.5), 0.3, names=("x", "y", "z"))
     basis = BasisSample.sample(3, 3, CellsTuning(), np.random.default_rng(0))
-    with pytest.raises(Over):
-        MeshBuilder(domain, basis).build(tree, (), checkpoint)
+    with pytest.raises(Over), guarded(Guard()):  # type: ignore[arg-type]
+        MeshBuilder(domain, basis).build(tree)
 
 
 # ----------------------------------------------------------------------------------------------------- elimination
@@ -243,7 +245,7 @@ def test_nested_dissection_solves_the_least_squares_problem(tree, seed):
             dense[row : row + len(block), columns] = block[:, own + 2 * place : own + 2 * place + 2]
         row += len(block)
     expected = np.linalg.lstsq(dense, np.concatenate([b[:, -2:] for _, b in blocks]), rcond=None)[0]
-    traces, rank_deficient = solve_traces(tree, owners, widths, parts, lambda: None)
+    traces, rank_deficient = solve_traces(tree, owners, widths, parts)
     assert not rank_deficient
     assert np.allclose(np.concatenate([np.empty((0, 2)), *traces]), expected[own * leaves :], atol=1e-10)
     weights = [pivot.solve(traces)[0] for pivot, _ in parts]
@@ -281,7 +283,7 @@ def test_traces_with_very_different_row_weights_keep_their_digits(face_weight):
         rows = rng.normal(size=(6, 3)) @ stretched
         left = triangular_factor(np.asfortranarray(np.column_stack([rows, rows @ exact])))
         parts.append((PivotBlock(0, (0,), np.empty((0, 4))), SchurComplement((0,), left)))
-    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [3], parts, lambda: None)
+    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [3], parts)
     assert not rank_deficient
     assert np.allclose(traces[:, 0], exact, atol=1e-13 * max(100.0, 10 * face_weight))
 
@@ -303,7 +305,7 @@ def test_iterative_refinement_recovers_what_normal_equations_lose() -> None:
     parts = [
         (PivotBlock(0, (0,), np.empty((0, 7))), SchurComplement((0,), np.column_stack([b, b @ wanted]))) for b in blocks
     ]
-    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
+    (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts)
     assert not rank_deficient
     assert np.abs(traces[:, 0] - wanted).max() < 1e-11  # 1e4 times rounding; products alone leave 1e-8
 
@@ -321,7 +323,7 @@ def test_ill_conditioned_normal_equations_are_refined_or_replaced() -> None:
             (PivotBlock(0, (0,), np.empty((0, 7))), SchurComplement((0,), np.column_stack([b, b @ wanted])))
             for b in blocks
         ]
-        (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts, lambda: None)
+        (traces,), rank_deficient = solve_traces(tree, {tree: [0]}, [6], parts)
         assert not rank_deficient
         assert np.abs(traces[:, 0] - wanted).max() < 1e-14 * condition  # a hundred roundings
 

@@ -370,3 +370,23 @@ def test_a_bound_that_keeps_the_data_away_is_named():
     unknown = {"k": rp.Unknown(0.5, bounds=(0, 1)), "A": rp.Unknown(1.0)}
     with pytest.warns(rp.ConvergenceWarning, match=r"k is held by its upper bound, .* correct the equations or bounds"):
         rp.solve(decay(3 * np.exp(-2.0 * TIMES[:, 0]), noise=0.01, **unknown), tol=1e-6)
+
+
+def test_no_interval_where_nothing_is_left_to_find_the_noise():
+    two = np.array([[0.3], [0.9]])
+    values = 3 * np.exp(-1.3 * two[:, 0]) + np.array([0.3, -0.2])
+    unknown = {"k": rp.Unknown(0.5, bounds=(0, None)), "A": rp.Unknown(1.0)}
+
+    def identified(noise):
+        conditions = {"start": rp.On("t=0", "u = A"), "sensors": rp.Data(two, values, "u", noise=noise)}
+        return rp.solve(rp.Problem("u_t = -k*u", rp.Interval(0, 2, name="t"), conditions, unknown=unknown), tol=1e-6)
+
+    with pytest.warns(rp.ConvergenceWarning, match="nothing is left to find their noise; give the noise"):
+        solution = identified(None)
+    assert solution.status is rp.Status.UNDETERMINED
+    for name, truth in (("k", 1.3), ("A", 3.0)):
+        lower, upper = solution.parameters[name].interval
+        assert lower < truth < upper
+    given = identified(0.3)
+    assert given.converged
+    assert given.parameters["k"].interval[0] <= 1.3 <= given.parameters["k"].interval[1]

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.paths.processes import EulerProcess, GaussianProcess, LognormalProcess, process_of
+from rannpde.pde.paths.euler import EulerProcess
+from rannpde.pde.paths.processes import GaussianProcess, LognormalProcess
+from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.problem.toml import from_table, to_table
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
 from rannpde.pde.statement.vector_reading import VectorVocabulary, read_vector
@@ -100,7 +102,7 @@ def test_initial_and_terminal_data_are_the_same_problem():
         ("u_t + u = 0", {"t=1": "u = sum(x)"}, "second derivative"),
         ("u_t + laplace(u) = 0", {}, "no data"),
         ("u_t + laplace(u) = 0", {"t=0.5": "u = 1"}, "end of the interval"),
-        ("u_t + laplace(u) = 0", {"x=0": "u = 1"}, "no sides"),
+        ("u_t + laplace(u) = 0", {"x=0": "u = 1"}, "scalar"),
         ("u_t + laplace(u) = 0", {"t=1": "2*u = 1"}, "itself"),
         ("u_t + laplace(u) = 0", {"t=1": "u = 1", "interior": "u <= 2"}, "payoff"),
         ("laplace(u) = 0", {"t=1": "u = 1"}, "time derivative"),

@@ -60,6 +60,9 @@ def test_what_is_no_eigenvalue_problem_is_refused(change: dict, message: str) ->
         {"parameters": {"i": complex(np.inf, 1)}},
         {"domain": rp.SpaceTime(t=(0, 1), x=(0, 1))},
         {"eigenvalue": "x"},
+        {"complex": True},
+        {"definitions": {"q": "u_x"}},
+        {"fields": {"u": "vector"}},
     ],
 )
 def test_what_does_not_go_with_an_eigenvalue_is_refused(change: dict) -> None:

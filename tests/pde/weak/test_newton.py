@@ -187,3 +187,14 @@ def test_the_corner_of_an_l_is_solved_in_weak_form_by_default():
     finer = rp.solve(problem, tol=1e-5, method="weak", rng=5)
     points = problem.domain.sample(500, rng=1)
     assert np.linalg.norm(solution(points) - finer(points)) <= 1e-3 * np.linalg.norm(finer(points))
+
+
+def test_a_single_cell_in_space():
+    exact = "sin(x + y)*exp(0.5*z)"
+    box = rp.Box(x=(0, 1), y=(0, 1), z=(0, 0.7))
+    equation = f"laplace(u) - u**3 = -1.75*{exact} - ({exact})**3"
+    solution = rp.solve(
+        rp.Problem(equation, box, {"boundary": f"u = {exact}"}, exact={"u": exact}), tol=1e-2, method="weak"
+    )
+    assert solution.converged
+    assert solution.errors()["u"] < 1e-2

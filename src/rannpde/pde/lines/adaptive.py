@@ -221,7 +221,10 @@ def run_iterations(kind: Discretisation, settings: IterationSettings) -> LinesRe
         solutions.append(solution)
         iterations.append(_record(tol, solution, change, perf_counter() - begin))
         settings.keep(_result(solutions, iterations, settings))
-        settings.monitor.tell(number, iterations[-1].steps, width=iterations[-1].width, estimate=change)
+        stopped = solution.trajectory.status
+        finished = stopped is None or not stopped.by_caller  # a part of the time says nothing about the whole
+        told = change if finished else None
+        settings.monitor.tell(number, iterations[-1].steps, width=iterations[-1].width, estimate=told)
         comparable = len(iterations) > 1 and iterations[-2].tolerance <= settings.tol
         ended = solution.trajectory.status
         if ended is not None and ended.by_caller:

@@ -18,6 +18,7 @@ from rannpde.domains.quadrature.adaptive import integrate_patches
 from rannpde.domains.quadrature.integrals import integrate
 from rannpde.domains.quadrature.patches import PlacedPoints
 from rannpde.domains.region import Region
+from rannpde.pde.outputs.local import condition_defect
 from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
@@ -132,13 +133,32 @@ def difference_around(
     comparison: SolutionPair, expression: OutputExpression, point: Array, normal: Array | None = None
 ) -> float:
     """|q(u₁) - q(u₂)| at a point (n,), or its median in a cloud around if that is larger."""
-    domain, settings = comparison.solution.stated.domain, comparison.settings
-    points = point[None, :]
+    solution = comparison.solution
     normals = None if normal is None else normal[None, :]
-    here = float(comparison.difference(expression, points, normals)[0])
+    here = float(comparison.difference(expression, point[None, :], normals)[0])
+    if comparison.companion is not None:
+        here = max(here, condition_defect(solution.stated, solution.function, expression, point, normal))
+    return max(here, cloud_difference(comparison, expression, point, normal))
+
+
+def cloud_difference(
+    comparison: SolutionPair, expression: OutputExpression, point: Array, normal: Array | None = None
+) -> float:
+    """The median of |q(u₁) - q(u₂)| in a cloud around a point (n,); 0 where the domain has no points there."""
+    domain, settings = comparison.solution.stated.domain, comparison.settings
     reach = settings.cloud_radius * np.diff(domain.bounds, axis=1)[:, 0]
     cloud = domain.within(np.stack([point - reach, point + reach], axis=1), settings.cloud, rng=3)
     if not len(cloud):
-        return here
+        return 0.0
     around = None if normal is None else np.broadcast_to(normal, cloud.shape)
-    return max(here, float(np.median(comparison.difference(expression, cloud, around))))
+    return float(np.median(comparison.difference(expression, cloud, around)))
+
+
+def unresolved(
+    comparison: SolutionPair, expression: OutputExpression, point: Array, value: float, bound: float
+) -> bool:
+    """Whether a derivative at a point is anything: far less certain than beside it, and by a share of its own size."""
+    if not expression.order or not np.isfinite(bound):
+        return False
+    beside = cloud_difference(comparison, expression, point)
+    return bound > comparison.settings.resolved * abs(value) and bound > comparison.settings.beside * beside

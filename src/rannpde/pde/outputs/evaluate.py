@@ -10,14 +10,16 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, finite_points, require
-from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around
+from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved
 from rannpde.pde.outputs.extrema import find_maximum
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
+from rannpde.pde.outputs.singular import growth_exponent
 from rannpde.pde.problem.output import Output
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import (
+    OutputRegion,
     check_anchors,
     check_output_place,
     check_points_inside,
@@ -57,6 +59,9 @@ def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = No
         region = output_region(on, time, solution.stated)
         check_output_place(expression, region)
         found = find_maximum(comparison, solution.function, expression, region, sign)
+        place, growth = _infinite(comparison, expression, region, found.point, sign)
+        if growth:
+            return _unbounded(comparison, sign, growth, place)
         bound = np.inf
         if comparison.companion is not None:
             # the maxima of two functions differ by no more than the functions, where these are largest
@@ -65,8 +70,8 @@ def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = No
             here = difference_around(comparison, expression, found.point, found.normal)
             bound = comparison.settings.safety * max(here, there, abs(found.value - other.value))
         bound += 1e-14 * abs(found.value)
-        place = tuple(float(x) for x in found.point)
-        return Quantity(found.value, bound, comparison.converged and bool(np.isfinite(bound)), comparison.basis, place)
+        good = comparison.converged and bool(np.isfinite(bound))
+        return Quantity(found.value, bound, good, comparison.basis, tuple(map(float, found.point)))
 
     return _series(comparison, t, at)
 
@@ -97,10 +102,38 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
     bounds += 1e-14 * np.abs(values)
     bounds[~np.isfinite(values)] = np.inf
     good = comparison.converged and bool(np.isfinite(bounds).all())
+    how = comparison.basis
+    if any(unresolved(comparison, expression, *one) for one in zip(rows, values, bounds, strict=True)):
+        good, how = False, f"{how}; derivatives are not resolved there: ask beside the corner"
     single = np.ndim(points) == 1 and problem.domain.dim - (t is not None) == len(np.atleast_1d(points))
+    for k, row in enumerate(rows):
+        growth = growth_exponent(comparison, expression, row)
+        if growth:
+            values[k], bounds[k] = np.inf, np.nan
+            if single:
+                return _unbounded(comparison, 1.0, growth, row)
     if single:
-        return Quantity(float(values[0]), float(bounds[0]), good, comparison.basis)
-    return Quantity(values, bounds, good, comparison.basis)
+        return Quantity(float(values[0]), float(bounds[0]), good, how)
+    return Quantity(values, bounds, good, how)
+
+
+def _infinite(
+    comparison: SolutionPair, expression: OutputExpression, region: OutputRegion, found: Array, sign: float
+) -> tuple[Array, float]:
+    """Where an expression has no bound in a region, and its growth there; 0 where it is bounded."""
+    domain = comparison.solution.stated.domain
+    corners = [np.asarray(corner.point, dtype=float) for corner in domain.corners] if domain.dim == 2 else []
+    inside = [one for one in corners if any(np.asarray(r.contains(one[None, :]))[0] for r in region.regions)]
+    for place in [*inside, found]:
+        growth = growth_exponent(comparison, expression, place, sign)
+        if growth:
+            return place, growth
+    return found, 0.0
+
+
+def _unbounded(comparison: SolutionPair, sign: float, growth: float, place: Array) -> Quantity:
+    how = f"it grows like r^-{growth:.2g} towards this point, in two solutions"
+    return Quantity(sign * np.inf, np.nan, comparison.converged, how, tuple(map(float, place)))
 
 
 def point_value(comparison: SolutionPair, expression: OutputExpression, t: Any = None) -> Quantity:
@@ -127,7 +160,7 @@ def anchored_difference(comparison: SolutionPair, expression: OutputExpression, 
     if comparison.companion is None:
         return here
     words = comparison.solution.stated.vocabulary
-    _, partials = expression.expression.linearised(*expression._known(comparison.solution.function, row[None, :], None))
+    _, partials = expression.expression.linearised(*expression.inputs(comparison.solution.function, row[None, :], None))
     total = 0.0
     for anchor in expression.anchors:
         weight = sum(

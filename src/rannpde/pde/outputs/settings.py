@@ -22,6 +22,8 @@ class OutputSettings:
         solutions are compared: at the place alone their difference may vanish by chance
     resolved : relative difference of two solutions up to which an expression counts as known at a point: nearer to a
         corner, derivatives of a network may be anything
+    beside : factor of the difference of two solutions around a point by which they differ at it, from which on a
+        derivative there is called unresolved
     scan : points at which extrema begin to be sought; candidates : of them, those that Newton's method refines
     times : points in time at which a first passage is looked for, per time scale that the solution resolves
     rounds : solves of the loop that works towards tolerances of outputs, at most
@@ -39,6 +41,7 @@ class OutputSettings:
     cloud: int = 48
     cloud_radius: float = 0.03
     resolved: float = 0.02
+    beside: float = 1e4
     scan: int = 4096
     candidates: int = 12
     times: int = 400

@@ -20,13 +20,16 @@ from scipy.stats import norm
 
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.paths.euler import EulerProcess
 from rannpde.pde.paths.forward import follow, follow_euler, remainder
+from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
-from rannpde.pde.paths.layer import LayerLaw, inner_width
-from rannpde.pde.paths.processes import EulerProcess, PathProcess
-from rannpde.pde.paths.regression import NormalDraws, PathsModel, TimeGrid, train
+from rannpde.pde.paths.layer import LayerLaw, layer_law
+from rannpde.pde.paths.processes import PathProcess
+from rannpde.pde.paths.regression import PathsModel, train
 from rannpde.pde.paths.statistics import PathSample
 from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.paths.walls import NO_WALLS, walls_of
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS
 from rannpde.threads import one_thread
@@ -142,7 +145,7 @@ class PointSearch:
             if wanted is None:
                 break
             tried.add(wanted)
-            found = self.solve(wanted)
+            found = self.solve(wanted, best.models)
             told = self._round(found, found.sample)
             rounds.append(told)
             if self._better(found, best, target):
@@ -159,7 +162,7 @@ class PointSearch:
 
     def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
         dim, tuning = self.process.dim, self.tuning
-        columns = 1 + len(self._inner) + (dim if dim <= tuning.linear_share else 0) + width + inner_width(width)
+        columns = self._law(width).columns(self._inner, dim)
         wanted = factor * tuning.paths_per_column * columns
         fits = tuning.memory // (4 * (steps + 1) * dim)
         return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
@@ -168,27 +171,31 @@ class PointSearch:
     def _inner(self) -> tuple[InnerCoordinate, ...]:
         return inner_coordinates(self.form, self.tuning.softness)
 
+    def _law(self, width: int) -> LayerLaw:
+        return layer_law(width, self._inner, self.process.dim, self.tuning.linear_share, self.tuning.sparse)
+
     @property
     def kinked(self) -> bool:
         return self.form.data.has(*KINKS)
 
-    def solve(self, resolution: PathsResolution) -> TrainedPair:
-        """Two models and their pilot."""
+    def solve(self, resolution: PathsResolution, guides: tuple[PathsModel, PathsModel] | None = None) -> TrainedPair:
+        """Two models and their pilot; earlier models guide training paths where f has a gradient."""
         begin = perf_counter()
-        dim, tuning = self.process.dim, self.tuning
-        process = self.process
+        tuning, process = self.tuning, self.process
         if isinstance(process, EulerProcess):
             process = process.with_substeps(resolution.substeps)
         grid = TimeGrid(self.form.length, resolution.steps, 2 if self.kinked else 1)
-        linear = dim <= tuning.linear_share
-        law = LayerLaw(resolution.width, linear, tuning.sparse)
+        law = self._law(resolution.width)
         seeds = self.rng.spawn(2)
+        walls = walls_of(self.form, self.process, self.start(64, self.rng)) if self.form.walls else NO_WALLS
 
-        def one(seed: np.random.Generator) -> PathsModel:
+        def one(k: int) -> PathsModel:
+            seed = seeds[k]
+            guide = guides[k] if guides is not None and self.form.source.has("gradient") else None
             start = self.start(resolution.training, seed)
-            return train(self.form, process, grid, start, law, self._inner, tuning.penalty, seed)
+            return train(self.form, process, grid, start, law, self._inner, tuning.penalty, seed, walls, guide)
 
-        first, second = parallel(one, seeds)
+        first, second = parallel(one, range(2))
         trained = perf_counter() - begin
         sample = self._follow((first, second), tuning.pilot, self.rng)
         spent = perf_counter() - begin - trained
@@ -219,8 +226,7 @@ class PointSearch:
         start = self.start(rows, np.random.default_rng((seed, 1)))
         draws = NormalDraws(seed, rows, model.process.normal_count())
         sums = follow(model, start, draws) if model.process.exact else follow_euler(model, start, draws)
-        nodes = model.grid.nodes
-        return PathSample.of(sums, float(nodes[1] - nodes[0]))
+        return PathSample.of(sums)
 
     def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> float:
         """The error of the linearisation: what it leaves for the difference of the two models, scaled to the error that
@@ -270,7 +276,8 @@ class PointSearch:
             finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
         wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
         affordable = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
-        if found.in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
+        in_time = self._surely_in_time(best.sample)
+        if in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
             return finer
         if found.regression > tuning.share * target and affordable and self._time_for(best, 4.0):
             # finite steps and the fit both stand in the residual: the cheaper of the two is tried first
@@ -280,6 +287,10 @@ class PointSearch:
             if needed > 4.0 * best.training_seconds and self._time_for(best, 4.0):
                 return one
         return None
+
+    def _surely_in_time(self, sample: PathSample) -> float:
+        """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
+        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0)
 
     def _time_for(self, best: TrainedPair, factor: float) -> bool:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
@@ -350,19 +361,24 @@ class PointSearch:
         return status, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
 
     def _gradient(self, best: TrainedPair, sample: PathSample) -> tuple[Array, Array]:
-        """∇u at the start and its errors, from how the value moves with the noise of the first step.
+        """∇u at the start and its standard errors, from how the value moves with the noise of the first step.
 
-        What the first step sees is an average over it, off by O(h): how much the gradient changes along the step is
-        added to the standard errors.
+        For exact processes the score of that step is exact, so that what is left is an error in time of the order of
+        the rule; Euler's steps are off by O(h): how much the gradient changes along the step is added there.
         """
         start = self.start(2, self.rng)
-        state = best.models[0].process.start(start)
-        now, next_one = (
-            np.mean([model.networks[k].read(state).gradient[0] for model in best.models], axis=0) for k in (0, 1)
-        )
-        process = best.models[0].process
-        turned = process.push(0.0, start[:1], np.stack([sample.gradient.mean, sample.gradient.error]))
-        return now + turned[0], np.abs(turned[1]) + np.abs(next_one - now)
+        process, nodes = best.models[0].process, best.models[0].grid.nodes
+        state, h = process.start(start), float(nodes[1] - nodes[0])
+        now, later = (
+            np.mean([own.networks[k].as_martingale.gradient(state)[0] for own in best.models], axis=0)
+            for k in (0, 1)
+        )  # fmt: skip
+        rows = np.stack([sample.gradient.mean, sample.gradient.error, sample.gradient_in_time.mean])
+        turned = process.push(0.0, h, start[:1], rows)
+        error = np.abs(turned[1]) + np.abs(turned[2])
+        if not process.exact:
+            error += np.abs(later - now)
+        return now * process.shrink(h) + turned[0], error
 
 
 def parallel(function: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -13,10 +13,10 @@ from rannpde.arrays import Array
 from rannpde.errors import reject
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.paths.adaptive import PathsRound, PointValue, parallel
+from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
-from rannpde.pde.paths.layer import LayerLaw, inner_width
+from rannpde.pde.paths.layer import layer_law
 from rannpde.pde.paths.processes import PathProcess
-from rannpde.pde.paths.regression import NormalDraws
 from rannpde.pde.paths.stopping import (
     StoppingGrid,
     StoppingModel,
@@ -101,11 +101,10 @@ class StoppingSearch:
         form, process, tuning = self.form, self.process, self.tuning
         inner = inner_coordinates(form, tuning.softness)
         grid = StoppingGrid.of(form, substeps, dates)
-        linear = process.dim <= tuning.linear_share
-        columns = 1 + len(inner) + (process.dim if linear else 0) + width + inner_width(width)
+        law = layer_law(width, inner, process.dim, tuning.linear_share, tuning.sparse)
+        columns = law.columns(inner, process.dim)
         fits = tuning.memory // (4 * len(grid.nodes) * process.dim)
         count = 2 * max(min(tuning.paths_per_column * columns, fits) // 2, 2 * columns)
-        law = LayerLaw(width, linear, tuning.sparse)
         start = np.tile(self.point, (count, 1))
         model = train_stopping(form, process, grid, start, law, inner, tuning.penalty, self.rng)
         self.monitor.tell(1, len(grid.nodes), width=width)
@@ -166,7 +165,7 @@ class StoppingSearch:
             detail = f"the bounds with their errors are {half / scale:.1e} off the middle, relative; {leads} leads"
             detail += f"; about {needed:.2g} paths would be needed" if leads == "sampling" else ""
         state = self.process.start(self.point[None, :])
-        gradient = model.networks[0].read(state).gradient[0]
+        gradient = model.networks[0].gradient(state)[0]
         error = np.full_like(gradient, np.sqrt(np.mean(gradient**2)))  # nothing is known of it: as large as itself
         return PointValue(
             found.value, float(max(sample.lower.error, sample.upper.error)), half, scale, gradient, error,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
     """Those of a problem, each once."""
     found: dict[str, InnerCoordinate] = {}
     whole = [form.data, *([form.obstacle.payoff] if form.obstacle else [])]
-    for formula in [*whole, form.source]:
+    for formula in [*whole, form.source, *(wall.level for wall in form.walls)]:
         for node in _reductions(formula):
             for one in _recognised(_coordinate(node, softness), form):
                 found.setdefault(f"{_signature(node)} {one.softness} {one.kind}", one)
@@ -118,82 +119,147 @@ def _signature(node: Operation) -> str:
 
 @dataclass(frozen=True)
 class InnerValues:
-    """ζ (M, R); slopes ∂ζ/∂y, one (M, d) each; beyond (M, R): increments less slope·noise, or None without a move."""
+    """All inner coordinates at states: values (M, R) and slopes (M, R, d), ∂ζ/∂y in states."""
 
     values: Array
-    slopes: tuple[Array, ...]
-    beyond: Array | None
+    slopes: Array
 
 
-def inner_values(
-    coordinates: tuple[InnerCoordinate, ...],
-    form: Parabolic,
-    process: PathProcess,
-    s: float,
-    state: Array,
-    point: Array,
-    standard: tuple[Array, Array],
-    noise_to_come: tuple[float, float],
-    move: PathStep | None = None,
-    h: float = 0.0,
-) -> InnerValues:
-    """All coordinates at states.
+@dataclass(frozen=True)
+class InnerMoves:
+    """What inner coordinates do over a step.
+
+    along (M, R) = slope·noise; increments (M, R) = ζ(X') - E[ζ(X') | X] as far as it is known; covariance (M, R, R) of
+    ``along`` given X, None where the noise depends on the state
+    """
+
+    along: Array
+    increments: Array
+    covariance: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class InnerMap:
+    """The coordinates of one time.
 
     standard : centre and scale (d,) of the standardised state
     noise_to_come : root mean square, per component, of what states and points will still move
     """
-    to_come_in_states, to_come_in_points = noise_to_come
-    values, slopes, beyond = [], [], np.zeros((len(state), len(coordinates)))
-    variance = process.noise_variance(h) if move is not None else None
-    for k, one in enumerate(coordinates):
-        centre, scale = standard if one.formula is None else (0.0, np.ones(1))
-        if one.kind == SQUARE_KIND and (one.formula is None or _same_space(process)):
-            z = (state - centre) / scale
-            values.append((z * z).sum(axis=1))
-            slopes.append(2 * z / scale)
-            if move is not None and variance is not None:
-                own = move.noise / scale
-                beyond[:, k] = (own * own).sum(axis=1) - (variance / scale**2).sum()
-            continue
-        assert one.formula is not None
-        if one.kind == EXTREME and process.exact:
-            sign = 1.0 if one.formula.name == "largest" else -1.0
-            width = sign * one.softness * to_come_in_states
-            top = (state / width).max(axis=1, keepdims=True)
-            terms = np.exp(state / width - top)
-            total = terms.sum(axis=1, keepdims=True)
-            values.append(width * (top[:, 0] + np.log(total[:, 0] / state.shape[1])))
-            slopes.append(terms / total)
-            if move is not None and variance is not None and variance.max() <= width**2:
-                beyond[:, k] = _second_order(slopes[-1], move.noise, variance, width, process)
-            continue
-        value, gradient = value_and_gradients(
-            one.formula, form.known(s, point), ("point",), one.softness * to_come_in_points
-        )
-        values.append(value[:, 0])
-        slopes.append(process.to_state(point, gradient["point"]))
-        if one.kind == QUADRATIC and move is not None and variance is not None and _same_space(process):
-            origin, columns = np.zeros((1, process.dim)), np.diag(np.sqrt(variance))
-            if process.correlation is not None:
-                values_of, vectors = np.linalg.eigh(process.correlation)
-                columns = (np.sqrt(np.maximum(values_of, 0.0)) * vectors).T * np.sqrt(variance)
-            expected = float(_second_difference(one.formula, origin, columns).sum())
-            beyond[:, k] = 0.5 * (_second_difference(one.formula, origin, move.noise) - expected)
-        if one.kind == LINEAR and move is not None and not _same_space(process):
-            beyond[:, k] = (gradient["point"] * process.linear_noise(state, move, h)).sum(axis=1)
-            beyond[:, k] -= (slopes[-1] * move.noise).sum(axis=1)
-    return InnerValues(np.stack(values, axis=1), tuple(slopes), beyond if move is not None else None)
+
+    coordinates: tuple[InnerCoordinate, ...]
+    form: Parabolic
+    process: PathProcess
+    s: float
+    standard: tuple[Array, Array]
+    noise_to_come: tuple[float, float]
+
+    @cached_property
+    def _extreme(self) -> tuple[int, ...]:
+        return tuple(k for k, one in enumerate(self.coordinates) if one.kind == EXTREME and self.process.exact)
+
+    def _is_square(self, one: InnerCoordinate) -> bool:
+        return one.kind == SQUARE_KIND and (one.formula is None or _same_space(self.process))
+
+    def _width(self, one: InnerCoordinate) -> float:
+        """ε of a smoothed extreme, below zero for the smallest component."""
+        return (1.0 if _name(one) == "largest" else -1.0) * one.softness * self.noise_to_come[0]
+
+    def values(self, state: Array, point: Array) -> InnerValues:
+        """All coordinates at states and their points (M, d)."""
+        size = (len(state), len(self.coordinates))
+        values, slopes = np.empty(size), np.empty((*size, state.shape[1]))
+        for name in ("smallest", "largest"):
+            chosen = [k for k in self._extreme if _name(self.coordinates[k]) == name]
+            if chosen:
+                _extremes(state, [self._width(self.coordinates[k]) for k in chosen], chosen, values, slopes)
+        for k, one in enumerate(self.coordinates):
+            if k in self._extreme:
+                continue
+            if self._is_square(one):
+                centre, scale = self.standard if one.formula is None else (0.0, np.ones(1))
+                z = (state - centre) / scale
+                np.einsum("ij,ij->i", z, z, out=values[:, k])
+                np.multiply(z, 2 / scale, out=slopes[:, k])
+                continue
+            assert one.formula is not None
+            soft = one.softness * self.noise_to_come[1]
+            value, gradient = value_and_gradients(one.formula, self.form.known(self.s, point), ("point",), soft)
+            values[:, k] = value[:, 0]
+            slopes[:, k] = self.process.to_state(point, gradient["point"])
+        return InnerValues(values, slopes)
+
+    def moves(self, found: InnerValues, state: Array, point: Array, move: PathStep, h: float) -> InnerMoves:
+        """Their increments over a step."""
+        process, slopes, noise = self.process, found.slopes, move.noise
+        variance = process.noise_variance(h)
+        along = (slopes @ noise[:, :, None])[:, :, 0]
+        increments = along.copy()
+        covariance = None if variance is None else _covariance(slopes, variance, process.correlation)
+        for k, one in enumerate(self.coordinates):
+            if one.kind == LINEAR and not _same_space(process):
+                gradient = process.to_point(point, slopes[:, k])
+                increments[:, k] = np.einsum("ij,ij->i", gradient, process.linear_noise(state, move, h))
+            if variance is None:
+                continue
+            if self._is_square(one):
+                scale = self.standard[1] if one.formula is None else np.ones(process.dim)
+                own = noise / scale
+                increments[:, k] += np.einsum("ij,ij->i", own, own) - float((variance / scale**2).sum())
+            if one.kind == QUADRATIC and _same_space(process) and one.formula is not None:
+                increments[:, k] += _quadratic(one.formula, process, variance, noise)
+        if covariance is not None and variance is not None and self._extreme:
+            squares = (slopes @ (noise * noise - variance)[:, :, None])[:, :, 0]
+            for k in self._extreme:
+                # Itô's second-order term: the Hessian of ε log mean exp(y/ε) is (diag(p) - p pᵀ)/ε, p its slope
+                width = self._width(self.coordinates[k])
+                if variance.max() <= width**2:
+                    increments[:, k] += 0.5 / width * (squares[:, k] - along[:, k] ** 2 + covariance[:, k, k])
+        return InnerMoves(along, increments, covariance)
 
 
-def _second_order(shares: Array, noise: Array, variance: Array, width: float, process: PathProcess) -> Array:
-    """½ (noise·H noise - E) of ε log mean exp(y/ε), whose Hessian is (diag(p) - p pᵀ)/ε, p the shares (M, d)."""
-    along = np.einsum("ij,ij->i", shares, noise)
-    ends = shares @ variance
-    spread = shares * np.sqrt(variance)
-    turned = spread if process.correlation is None else spread @ process.correlation
-    return (
-        0.5 / width * (np.einsum("ij,ij->i", shares, noise * noise) - ends - along**2 + (turned * spread).sum(axis=1))
-    )
+def _name(one: InnerCoordinate) -> str:
+    return "" if one.formula is None else one.formula.name
+
+
+def _extremes(state: Array, widths: list[float], places: list[int], values: Array, slopes: Array) -> None:
+    """ε log mean exp(y/ε) and its slopes for several widths ε of one sign at once.
+
+    Widths that double need one exponential: exp(y/ε) is the square of exp(y/(2ε)).
+    """
+    sign = float(np.sign(widths[0]))
+    signed = state if sign > 0 else -state
+    top = signed.max(axis=1, keepdims=True)
+    shifted = signed - top
+    terms: Array | None = None
+    previous = 0.0
+    for width, place in sorted(zip(np.abs(widths).tolist(), places, strict=True), reverse=True):
+        if terms is not None and abs(previous - 2 * width) <= 1e-12 * previous:
+            np.multiply(terms, terms, out=terms)
+        else:
+            terms = np.exp(shifted / width)
+        previous = width
+        total = terms.sum(axis=1)
+        values[:, place] = sign * (top[:, 0] + width * np.log(total / state.shape[1]))
+        np.divide(terms, total[:, None], out=slopes[:, place])
+
+
+def _covariance(slopes: Array, variance: Array, correlation: Array | None) -> Array:
+    """Of slope·noise of all coordinates (M, R, R)."""
+    same = float(np.ptp(variance)) == 0.0
+    weighted = slopes if same else slopes * np.sqrt(variance)
+    turned = weighted if correlation is None else weighted @ correlation
+    found: Array = turned @ weighted.transpose(0, 2, 1)
+    return found * variance[0] if same else found
+
+
+def _quadratic(formula: Operation, process: PathProcess, variance: Array, noise: Array) -> Array:
+    """What a quadratic polynomial moves beyond its slope, less its mean (M,)."""
+    origin, columns = np.zeros((1, process.dim)), np.diag(np.sqrt(variance))
+    if process.correlation is not None:
+        values_of, vectors = np.linalg.eigh(process.correlation)
+        columns = (np.sqrt(np.maximum(values_of, 0.0)) * vectors).T * np.sqrt(variance)
+    expected = float(_second_difference(formula, origin, columns).sum())
+    return 0.5 * (_second_difference(formula, origin, noise) - expected)
 
 
 def _same_space(process: PathProcess) -> bool:

@@ -1,11 +1,12 @@
-"""The hidden layer of one time, and the network that a regression makes of it.
+"""The hidden layer of one time, and the law from which it is sampled.
 
 Columns at a state y with z = (y - centre)/scale and inner coordinates ζ, standardised:
 
-    1,   ζ_r,   z_i (while d is small beside the number of paths),   tanh(ζ·a_j + w_j·z + b_j)
+    1,   ζ_r,   z_i,   z_i² ,   tanh(ζ·a_j + w_j·z + b_j)
 
-Every column φ comes with a martingale increment over the next step, ∇φ·noise plus what the increments of ζ hold beyond
-their slope. A regression on φ + increment fits the value and the gradient together.
+(z_i while d is small beside the number of paths; z_i² where the data are quadratic or additive). Every column φ comes
+with a martingale increment over the next step: ∇φ·noise plus Itô's second-order term where it is known. A regression
+on φ + increment fits the value and the gradient together.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from functools import cached_property
 
 import numpy as np
 
-from rannpde.arrays import Array
-from rannpde.pde.paths.inner import InnerCoordinate, InnerValues, inner_values
+from rannpde.arrays import Array, row_blocks
+from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMap, InnerMoves
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
+
+DESIGN_BLOCK = 2**21
+"""Numbers (rows × inner coordinates × d) that a block of a design works on: about 16 MB for each array."""
+
+MOMENT_ROWS = 512
+"""Rows from which the mean and the scale of inner coordinates are taken: they only standardise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +34,7 @@ class PathLayer:
 
     centre, scale (d,) : of the standardised state; inner_mean, inner_scale (R,) : of the inner coordinates
     directions (d, N) : w; mix (R, J + N) : a, of J neurons without and N with a ridge; bias (J + N,) : b
-    linear : whether the components of z are columns; noise_to_come : root mean square, per component, of what states
+    linear, squares : whether z_i and z_i² are columns; noise_to_come : root mean square, per component, of what states
         and points will still move
     """
 
@@ -44,139 +51,109 @@ class PathLayer:
     bias: Array
     linear: bool
     noise_to_come: tuple[float, float]
+    squares: bool = False
 
     @property
     def columns(self) -> int:
-        return 1 + len(self.inner) + (len(self.centre) if self.linear else 0) + len(self.bias)
+        return column_count(len(self.inner), len(self.centre), self.linear, self.squares, len(self.bias))
 
-    def _inner(self, state: Array, point: Array, move: PathStep | None, h: float) -> InnerValues:
-        return inner_values(
-            self.inner, self.form, self.process, self.s, state, point, (self.centre, self.scale), self.noise_to_come,
-            move, h,
-        )  # fmt: skip
+    @property
+    def alone(self) -> int:
+        """J, the neurons of inner coordinates alone."""
+        return len(self.bias) - self.directions.shape[1]
 
-    def _neurons(self, z: Array, zeta: Array) -> Array:
+    @cached_property
+    def inner_map(self) -> InnerMap:
+        return InnerMap(self.inner, self.form, self.process, self.s, (self.centre, self.scale), self.noise_to_come)
+
+    def neurons(self, z: Array, zeta: Array) -> Array:
         argument = zeta @ self.mix + self.bias
         if self.directions.shape[1]:
-            argument[:, len(self.bias) - self.directions.shape[1] :] += z @ self.directions
+            argument[:, self.alone :] += z @ self.directions
         return np.tanh(argument, out=argument)
 
     def values(self, state: Array) -> Array:
         """Columns (M, C) at states."""
-        inner = self._inner(state, self.process.point(state), None, 0.0)
-        z = (state - self.centre) / self.scale
-        zeta = (inner.values - self.inner_mean) / self.inner_scale
-        linear = [z] if self.linear else []
-        return np.concatenate([np.ones((len(state), 1)), zeta, *linear, self._neurons(z, zeta)], axis=1)
+        found = np.empty((len(state), self.columns))
+        for rows in self.blocks(len(state)):
+            own = state[rows]
+            inner = self.inner_map.values(own, self.process.point(own))
+            z = (own - self.centre) / self.scale
+            zeta = (inner.values - self.inner_mean) / self.inner_scale
+            found[rows] = self._columns(1.0, zeta, z, z * z if self.squares else None, self.neurons(z, zeta))
+        return found
+
+    def blocks(self, count: int) -> list[slice]:
+        return list(row_blocks(count, max(64, DESIGN_BLOCK // (len(self.inner) * len(self.centre)))))
+
+    def _columns(self, first: float, inner: Array, linear: Array, squares: Array | None, neurons: Array) -> Array:
+        parts = [np.full((len(inner), 1), first), inner, *([linear] if self.linear else [])]
+        return np.concatenate([*parts, *([squares] if squares is not None else []), neurons], axis=1)
 
     @cached_property
     def _ridged(self) -> Array:
         """The neurons of a ridge alone, as a mask (N,)."""
-        return np.asarray((self.mix[:, len(self.bias) - self.directions.shape[1] :] == 0).all(axis=0))
+        return np.asarray((self.mix[:, self.alone :] == 0).all(axis=0))
 
-    def _second_order(self, inner: InnerValues, move: PathStep, variance: Array | None) -> Array | None:
+    def second_order(self, inner: InnerMoves, along: Array, variance: Array | None) -> Array | None:
         """½ (Δα² - E[Δα² | X]) (M, J + N) of the arguments α of neurons, Δα = ∇α·noise: Itô's next term but for φ''.
 
-        Of neurons that mix ridge and inner coordinates it is left out; None where the noise depends on the state.
+        along (M, N) : what ridges move. Of neurons that mix ridge and inner coordinates it is left out; None where the
+        noise depends on the state.
         """
-        if variance is None:
+        if variance is None or inner.covariance is None:
             return None
-        alone, size = len(self.bias) - self.directions.shape[1], len(self.inner)
-        found = np.zeros((len(move.noise), len(self.bias)))
-        deviation = np.sqrt(variance)
-        turned = [slope * deviation for slope in inner.slopes]
-        correlated = [t if self.process.correlation is None else t @ self.process.correlation for t in turned]
-        moved = np.stack([np.einsum("ij,ij->i", slope, move.noise) for slope in inner.slopes], axis=1)
+        alone, size = self.alone, len(self.inner)
+        found = np.zeros((len(along), len(self.bias)))
         mixing = self.mix[:, :alone] / self.inner_scale[:, None]
-        found[:, :alone] = (moved @ mixing) ** 2
-        for r in range(size):
-            for q in range(r + 1):
-                covariance = np.einsum("ij,ij->i", correlated[r], turned[q]) * (1.0 if q == r else 2.0)
-                found[:, :alone] -= covariance[:, None] * (mixing[r] * mixing[q])
+        products = (mixing[:, None, :] * mixing[None, :, :]).reshape(size * size, alone)
+        found[:, :alone] = (inner.along @ mixing) ** 2 - inner.covariance.reshape(-1, size * size) @ products
         if self._ridged.any():
-            own = self.directions[:, self._ridged] / self.scale[:, None]
-            weighted = own * deviation[:, None]
-            along = weighted if self.process.correlation is None else self.process.correlation @ weighted
-            expected = (along * weighted).sum(axis=0)
-            found[:, alone:][:, self._ridged] = (move.noise @ own) ** 2 - expected
+            weighted = self.directions[:, self._ridged] / self.scale[:, None] * np.sqrt(variance)[:, None]
+            turned = weighted if self.process.correlation is None else self.process.correlation @ weighted
+            found[:, alone:][:, self._ridged] = along[:, self._ridged] ** 2 - (turned * weighted).sum(axis=0)
         return 0.5 * found
 
     def design(self, state: Array, move: PathStep, h: float) -> tuple[Array, Array]:
         """Columns (M, C) and their martingale increments (M, C)."""
+        values, increments = np.empty((len(state), self.columns)), np.empty((len(state), self.columns))
+        variance = self.process.noise_variance(h)
+        for rows in self.blocks(len(state)):
+            own = PathStep(move.state[rows], move.noise[rows], move.brownian[rows])
+            values[rows], increments[rows] = self._design(state[rows], own, h, variance)
+        return values, increments
+
+    def _design(self, state: Array, move: PathStep, h: float, variance: Array | None) -> tuple[Array, Array]:
         point = self.process.point(state)
-        inner = self._inner(state, point, move, h)
+        inner = self.inner_map.values(state, point)
+        moves = self.inner_map.moves(inner, state, point, move, h)
         z, noise = (state - self.centre) / self.scale, move.noise / self.scale
-        zeta = (inner.values - self.inner_mean) / self.inner_scale
-        assert inner.beyond is not None
-        moved = inner.beyond + np.stack([(slope * move.noise).sum(axis=1) for slope in inner.slopes], axis=1)
-        moved /= self.inner_scale
-        neurons = self._neurons(z, zeta)
+        zeta, moved = (inner.values - self.inner_mean) / self.inner_scale, moves.increments / self.inner_scale
+        neurons, along = self.neurons(z, zeta), noise @ self.directions
         change = moved @ self.mix
-        change[:, len(self.bias) - self.directions.shape[1] :] += noise @ self.directions
-        second = self._second_order(inner, move, self.process.noise_variance(h))
+        change[:, self.alone :] += along
+        second = self.second_order(moves, along, variance)
         if second is not None:
             change -= 2 * neurons * second
         change *= 1 - neurons * neurons
-        ones, none = np.ones((len(state), 1)), np.zeros((len(state), 1))
-        linear = ([z], [noise]) if self.linear else ([], [])
-        values = np.concatenate([ones, zeta, *linear[0], neurons], axis=1)
-        return values, np.concatenate([none, moved, *linear[1], change], axis=1)
+        squares = curves = None
+        if self.squares:
+            squares, curves = z * z, 2 * z * noise
+            if variance is not None:
+                curves += noise * noise - variance / self.scale**2
+        return self._columns(1.0, zeta, z, squares, neurons), self._columns(0.0, moved, noise, curves, change)
 
 
-@dataclass(frozen=True)
-class NetworkReading:
-    """A network along paths: value (M,), gradient in states and in points (M, d), martingale increment (M,)."""
-
-    value: Array
-    state_gradient: Array
-    gradient: Array
-    increment: Array
-
-
-@dataclass(frozen=True, eq=False)
-class PathNetwork:
-    """A hidden layer with output weights (C,): u(s, ·) near the law of the paths."""
-
-    layer: PathLayer
-    weights: Array
-
-    def read(self, state: Array, move: PathStep | None = None, h: float = 0.0) -> NetworkReading:
-        """Value and gradient at states, and the increment over a move."""
-        layer = self.layer
-        point = layer.process.point(state)
-        inner = layer._inner(state, point, move, h)
-        z = (state - layer.centre) / layer.scale
-        zeta = (inner.values - layer.inner_mean) / layer.inner_scale
-        neurons = layer._neurons(z, zeta)
-        size, dim = len(layer.inner), layer.process.dim
-        own = self.weights[1 : 1 + size]
-        last = self.weights[len(self.weights) - len(layer.bias) :]
-        value = self.weights[0] + zeta @ own + neurons @ last
-        slopes = (1 - neurons * neurons) * last
-        by_inner = (own + slopes @ layer.mix.T) / layer.inner_scale
-        gradient = slopes[:, len(layer.bias) - layer.directions.shape[1] :] @ layer.directions.T
-        if layer.linear:
-            straight = self.weights[1 + size : 1 + size + dim]
-            value += z @ straight
-            gradient += straight
-        gradient /= layer.scale
-        for k, slope in enumerate(inner.slopes):
-            gradient += by_inner[:, k : k + 1] * slope
-        if move is None:
-            increment = np.zeros(len(state))
-        else:
-            assert inner.beyond is not None
-            increment = np.einsum("ij,ij->i", gradient, move.noise) + (by_inner * inner.beyond).sum(axis=1)
-            second = layer._second_order(inner, move, layer.process.noise_variance(h))
-            if second is not None:
-                increment -= 2 * np.einsum("ij,ij,ij->i", slopes, neurons, second)
-        return NetworkReading(value, gradient, layer.process.to_point(point, gradient), increment)
+def column_count(inner: int, dim: int, linear: bool, squares: bool, neurons: int) -> int:
+    """Columns of a hidden layer."""
+    return 1 + inner + (dim if linear else 0) + (dim if squares else 0) + neurons
 
 
 @dataclass(frozen=True)
 class LayerLaw:
     """How hidden layers are sampled: ``width`` neurons with a ridge, a share ``sparse`` of them along single
-    coordinates and a share ``mixed`` with inner coordinates in their argument, and as many neurons of inner
+    coordinates, half of the others along random combinations of gradients of the data (their covariance spans the
+    active subspace), a share ``mixed`` with inner coordinates in their argument; and as many neurons of inner
     coordinates alone.
     """
 
@@ -184,6 +161,11 @@ class LayerLaw:
     linear: bool
     sparse: float
     mixed: float = 0.3
+    squares: bool = False
+
+    def columns(self, inner: tuple[InnerCoordinate, ...], dim: int) -> int:
+        """Columns of the layers."""
+        return column_count(len(inner), dim, self.linear, self.squares, self.width + inner_width(self.width))
 
     def sample(
         self,
@@ -195,16 +177,23 @@ class LayerLaw:
         spread: Array,
         noise_to_come: tuple[float, float],
         rng: np.random.Generator,
+        gradients: Array | None = None,
     ) -> PathLayer:
-        """A layer standardised on states (M, d); spread (d,): their scale, also where they are one point."""
+        """A layer standardised on states (M, d); spread (d,): their scale, also where they are one point.
+
+        gradients (K, d) : of the data in states, from which ridges take directions
+        """
         dim, count, alone = state.shape[1], self.width, inner_width(self.width)
         centre = state.mean(axis=0)
-        values = inner_values(inner, form, process, s, state, process.point(state), (centre, spread), noise_to_come)
+        some = state[:: max(1, len(state) // MOMENT_ROWS)]
+        values = InnerMap(inner, form, process, s, (centre, spread), noise_to_come).values(some, process.point(some))
         mean, deviation = values.values.mean(axis=0), values.values.std(axis=0)
         floor = 1e-6 * np.maximum(np.abs(mean), 1e-300) + 1e-12
-        slope = np.array([np.sqrt(((one * spread) ** 2).sum(axis=1).mean()) for one in values.slopes])
+        slope = np.sqrt(((values.slopes * spread) ** 2).sum(axis=2).mean(axis=0))
         deviation = np.where(deviation > floor, deviation, np.where(slope > floor, slope, 1.0))
         directions = _unit(rng, dim, count, self.sparse)
+        if gradients is not None and dim > 1:
+            _learn_directions(directions, gradients * spread, rng)
         mix = np.concatenate([_unit(rng, len(inner), alone, 0.5), _unit(rng, len(inner), count, 0.5)], axis=1)
         mix[:, alone:] *= rng.uniform(0, 1, count) < self.mixed
         # tanh(gain·(argument - place)) with places all over the law of the argument, which has about unit variance
@@ -212,8 +201,21 @@ class LayerLaw:
         mix, directions = mix * gain, directions * gain[alone:]
         bias = -gain * rng.normal(0.0, 1.5, alone + count)
         return PathLayer(
-            form, process, s, centre, spread, inner, mean, deviation, directions, mix, bias, self.linear, noise_to_come
-        )
+            form, process, s, centre, spread, inner, mean, deviation, directions, mix, bias, self.linear, noise_to_come,
+            self.squares,
+        )  # fmt: skip
+
+
+def layer_law(width: int, inner: tuple[InnerCoordinate, ...], dim: int, most_linear: int, sparse: float) -> LayerLaw:
+    """The law for a problem: components are columns while there are at most ``most_linear``; their squares too where
+    the data are sums over components, or quadratic forms, which evolve differently from component to component.
+    """
+    squares = (
+        2 * dim <= most_linear
+        and dim > 1
+        and any(one.kind in (QUADRATIC, GENERAL) and not one.softness for one in inner)
+    )
+    return LayerLaw(width, dim <= most_linear, sparse, squares=squares)
 
 
 def inner_width(width: int) -> int:
@@ -228,3 +230,14 @@ def _unit(rng: np.random.Generator, dim: int, count: int, sparse: float) -> Arra
     found[:, chosen] = 0.0
     found[rng.integers(dim, size=len(chosen)), chosen] = rng.choice([-1.0, 1.0], len(chosen))
     return found
+
+
+def _learn_directions(directions: Array, gradients: Array, rng: np.random.Generator) -> None:
+    """Replace half of the dense directions (d, N) by random combinations of gradients (K, d): the active subspace."""
+    size = float(np.sqrt((gradients**2).sum(axis=1).mean()))
+    if not np.isfinite(size) or size == 0:
+        return
+    dense = np.flatnonzero((directions != 0).sum(axis=0) > 1)
+    chosen = dense[: len(dense) // 2]
+    found = gradients.T @ rng.standard_normal((len(gradients), len(chosen)))
+    directions[:, chosen] = found / (size * np.sqrt(len(gradients)))

@@ -14,7 +14,7 @@ from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.paths.adaptive import PathsResolution, PointSearch, PointValue, fixed_start
 from rannpde.pde.paths.bounds import StoppingSearch
-from rannpde.pde.paths.processes import process_of
+from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.region import region_search
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, PointTable
 from rannpde.pde.paths.tuning import PathsTuning

@@ -23,11 +23,14 @@ from rannpde.errors import InputError, finite_points, reject, require
 from rannpde.network.storage import floats
 from rannpde.pde.monitor import Status
 from rannpde.pde.paths.adaptive import PathsRound, PathStart, PointSearch, TrainedPair, parallel
+from rannpde.pde.paths.euler import EulerProcess
 from rannpde.pde.paths.forward import PathSums, follow, follow_euler
+from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
-from rannpde.pde.paths.layer import PathLayer, PathNetwork
-from rannpde.pde.paths.processes import EulerProcess, process_of
-from rannpde.pde.paths.regression import NormalDraws, PathsModel
+from rannpde.pde.paths.layer import PathLayer
+from rannpde.pde.paths.network import PathNetwork
+from rannpde.pde.paths.recognition import process_of
+from rannpde.pde.paths.regression import PathsModel
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.problem import Problem
 
@@ -69,12 +72,12 @@ class RegionNetwork:
     def __call__(self, points: Array) -> Array:
         """(M, 1)."""
         state = self._states(points)
-        return np.mean([network.read(state).value for network in self.networks], axis=0)[:, None]
+        return np.mean([network.value(state) for network in self.networks], axis=0)[:, None]
 
     def gradient(self, points: Array) -> Array:
         """(M, d)."""
         state = self._states(points)
-        found: Array = np.mean([network.read(state).gradient for network in self.networks], axis=0)
+        found: Array = np.mean([network.gradient(state) for network in self.networks], axis=0)
         return found
 
     def derivative(self, points: Array, derivative: MultiIndex) -> Array:
@@ -92,7 +95,7 @@ class RegionNetwork:
         arrays: dict[str, Array] = {}
         for k, network in enumerate(self.networks):
             layer = network.layer
-            header["layers"].append([layer.s, layer.linear, *layer.noise_to_come])
+            header["layers"].append([layer.s, layer.linear, *layer.noise_to_come, layer.squares])
             for name in _ARRAYS:
                 arrays[f"{k}.{name}"] = np.asarray(getattr(layer, name), dtype=float)
             arrays[f"{k}.weights"] = network.weights
@@ -114,9 +117,10 @@ def unpack_region(header: Mapping[str, Any], arrays: Mapping[str, Array], proble
         centre, scale, mean, deviation, directions, mix, bias = own
         layer = PathLayer(
             form, process, float(s), centre, scale, inner, mean, deviation, directions, mix, bias, bool(linear),
-            (float(to_come[0]), float(to_come[1])),
+            (float(to_come[0]), float(to_come[1])), bool(to_come[2]) if len(to_come) > 2 else False,
         )  # fmt: skip
-        networks.append(PathNetwork(layer, floats(arrays, f"{k}.weights", (layer.columns,))))
+        weights = floats(arrays, f"{k}.weights", (layer.columns,))
+        networks.append(PathNetwork(layer, weights, weights))
     return RegionNetwork(
         (networks[0], networks[1]), float(header["time"]), float(header["half_width"]), float(header["confidence"])
     )
@@ -225,7 +229,8 @@ class RegionSearch:
             size[size == 0] = 1.0
             scaled = gram / size / size[:, None]
             scaled[np.diag_indices_from(scaled)] += self.search.tuning.penalty
-            return PathNetwork(layer, network.weights + scipy.linalg.solve(scaled, right / size, assume_a="pos") / size)
+            found = network.weights + scipy.linalg.solve(scaled, right / size, assume_a="pos") / size
+            return PathNetwork(layer, found, found)
 
         count = max(1, paths // (2 * rows))
         seeds = rng.integers(2**62, size=(2, count))
@@ -241,7 +246,7 @@ class RegionSearch:
             start = self.search.start(rows, rng)
             half = rows // 2
             state = model.process.start(start[:half])
-            known = np.mean([network.read(state).value for network in networks], axis=0)
+            known = np.mean([network.value(state) for network in networks], axis=0)
             found = []
             for own in trained.models:  # two independent pairs of paths from every start
                 sums = self._follow(own, start, int(rng.integers(2**62)))

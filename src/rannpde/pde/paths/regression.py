@@ -1,66 +1,34 @@
 """Backward in time: one least-squares problem per step gives the value and the gradient of the solution together.
 
-With the martingale increments M_n of the network û_n, paths carry
+With w_n = E[û_{n+1} + ½h f_{n+1} | X_n] and its martingale increments M_n, paths carry
 
     Y_n = Y_{n+1} - M_n + ½h (f_n + f_{n+1}) ,     Y_N = g(X_N) ,
 
-and û_n is the regression of Y_{n+1} + ½h (f_n + f_{n+1}) on columns + increments at X_n. The increments have mean
-zero given X_n and explain most of the noise, so that few paths suffice. f_n needs û_n: it is taken from a first fit
-without it.
+and w_n is the regression of Y_{n+1} + ½h f_{n+1} on columns + increments at X_n. The increments have mean zero given
+X_n and explain most of the noise, so that few paths suffice. The network is û_n = w_n + ½h f(û_n), whose last part is
+a function of X_n without noise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from rannpde.arrays import Array
+from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import InnerCoordinate
-from rannpde.pde.paths.layer import LayerLaw, PathNetwork
-from rannpde.pde.paths.processes import PathProcess
+from rannpde.pde.paths.layer import LayerLaw, PathLayer
+from rannpde.pde.paths.linearisation import bounded_tilt, linearised
+from rannpde.pde.paths.network import PathNetwork
+from rannpde.pde.paths.processes import PathProcess, PathStep
+from rannpde.pde.paths.ridge import RidgeRegression, fit_columns
+from rannpde.pde.paths.walls import NO_WALLS, PathWalls
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
 
-
-@dataclass(frozen=True, eq=False)
-class TimeGrid:
-    """Nodes s_n = S (1 - (1 - n/N)^p): even for p = 1, graded towards the data, where kinks make the solution steep,
-    for p = 2. Integrals over time are taken in n/N, in which the integrand is as smooth as it can be.
-    """
-
-    length: float
-    steps: int
-    power: int = 1
-
-    @cached_property
-    def nodes(self) -> Array:
-        share = np.arange(self.steps + 1) / self.steps
-        nodes = self.length * (1 - (1 - share) ** self.power)
-        nodes[-1] = self.length
-        return nodes
-
-    def rule(self, every: int) -> Array:
-        """Weights (N + 1,) of Simpson's rule on every ``every``-th node, trapezoidal where their number is odd."""
-        steps = self.steps // every
-        own = np.ones(steps + 1)
-        if steps % 2 == 0:
-            own[1:-1:2], own[2:-1:2] = 4.0, 2.0
-            own /= 3
-        else:
-            own[0] = own[-1] = 0.5
-        weights = np.zeros(self.steps + 1)
-        share = np.arange(self.steps + 1) / self.steps
-        weights[::every] = own * every / self.steps
-        return weights * self.length * self.power * (1 - share) ** (self.power - 1)
-
-    @cached_property
-    def trapezoidal(self) -> Array:
-        """Weights of the trapezoidal rule on the nodes."""
-        lengths = np.diff(self.nodes)
-        return 0.5 * (np.append(lengths, 0.0) + np.append(0.0, lengths))
+GRADIENT_ROWS = 512
+"""Training paths from which gradients of the data and the scale of the noise to come are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +39,7 @@ class PathsModel:
     process: PathProcess
     grid: TimeGrid
     networks: tuple[PathNetwork, ...]
+    walls: PathWalls = NO_WALLS
 
 
 def source_values(form: Parabolic, s: float, point: Array, value: Array, gradient: Array) -> Array:
@@ -89,72 +58,56 @@ def data_values(form: Parabolic, point: Array, slopes: bool) -> tuple[Array, Arr
 
 
 @dataclass(frozen=True)
-class NormalDraws:
-    """The standard normal numbers (count, columns) of every step, each from a seed of its own, so that they can be had
-    again; antithetic: the second half of the rows is the negative of the first.
-
-    halved : columns of a step of Euler's that are added in pairs, for half as many substeps on the same path
-    """
-
-    seed: int
-    count: int
-    columns: int
-    antithetic: bool = True
-    halved: int = 0
-
-    def normals(self, n: int) -> Array:
-        """Those of step n."""
-        rng = np.random.default_rng((self.seed, n))
-        if self.antithetic:
-            half = rng.standard_normal((self.count // 2, self.columns))
-            found = np.concatenate([half, -half])
-        else:
-            found = rng.standard_normal((self.count, self.columns))
-        if not self.halved:
-            return found
-        pairs = found.reshape(self.count, -1, 2, self.halved)
-        return ((pairs[:, :, 0] + pairs[:, :, 1]) / np.sqrt(2.0)).reshape(self.count, -1)
-
-    def paired(self, dim: int) -> NormalDraws:
-        """For half as many substeps in ``dim`` dimensions."""
-        return replace(self, halved=dim)
-
-
-@dataclass(frozen=True)
 class TrainingPaths:
-    """States of every node in single precision; the numbers behind a step are drawn again from its own seed."""
+    """States of every node in single precision; the numbers behind a step are drawn again from its own seed.
+
+    guide : a model that tilts the steps of every second path towards where the linearised equation sends them, so that
+        regressions see those places too
+    """
 
     process: PathProcess
+    nodes: Array
     draws: NormalDraws
     states: tuple[Array, ...]
+    guide: PathsModel | None = None
 
     @classmethod
-    def simulate(cls, process: PathProcess, nodes: Array, start: Array, rng: np.random.Generator) -> TrainingPaths:
+    def simulate(
+        cls, process: PathProcess, nodes: Array, start: Array, rng: np.random.Generator, guide: PathsModel | None = None
+    ) -> TrainingPaths:
         draws = NormalDraws(int(rng.integers(2**62)), len(start), process.normal_count())
-        state = process.start(start)
-        states = [state.astype(np.float32)]
+        states = [process.start(start).astype(np.float32)]
         for n in range(len(nodes) - 1):
-            state = process.step(float(nodes[n]), float(nodes[n + 1] - nodes[n]), state, draws.normals(n)).state
-            states.append(state.astype(np.float32))
-        return cls(process, draws, tuple(states))
+            known = cls(process, nodes, draws, tuple(states), guide)
+            states.append(known.step(n).state.astype(np.float32))
+        return cls(process, nodes, draws, tuple(states), guide)
+
+    def step(self, n: int) -> PathStep:
+        """The step from node n."""
+        s, h = float(self.nodes[n]), float(self.nodes[n + 1] - self.nodes[n])
+        state, normals = self.states[n].astype(float), self.draws.normals(n)
+        if self.guide is not None and h > 0:
+            parts = normals.shape[1] // self.process.dim
+            tilt = guided_tilt(self.guide, self.process, s, h, state[::2])
+            normals[::2] += np.tile(tilt, parts) * np.sqrt(h / parts)
+        return self.process.step(s, h, state, normals)
 
 
-def solve_normal(design: Array, targets: Array, penalty: float) -> Array:
-    """Ridge regression by normal equations on columns scaled to one; penalty relative to them.
+def guided_tilt(guide: PathsModel, process: PathProcess, s: float, h: float, state: Array) -> Array:
+    """θ (M, d) of a model at states, from its network of the nearest node."""
+    k = int(np.argmin(np.abs(guide.grid.nodes[:-1] - s)))
+    point, network = process.point(state), guide.networks[k]
+    value, gradient = network.value(state), network.gradient(state)
+    slope = linearised(guide.form, s, point, value, gradient).by_gradient
+    return np.zeros_like(state) if slope is None else bounded_tilt(process.pull(s, point, slope), h)
 
-    Targets that are not finite, of a solution that blows up along its paths, give weights that are not numbers.
-    """
-    if not (np.isfinite(targets).all() and np.isfinite(design).all()):
-        return np.full((design.shape[1], *targets.shape[1:]), np.nan)
-    size = np.sqrt(np.einsum("ij,ij->j", design, design) / len(design))
-    size[size == 0] = 1.0
-    gram = scipy.linalg.blas.dsyrk(1.0 / len(design), design, trans=1, lower=1)
-    gram /= size[:, None] * size
-    gram[np.diag_indices_from(gram)] += penalty
-    right = (design.T @ targets) / len(design) / (size if targets.ndim == 1 else size[:, None])
-    factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-    found: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
-    return found / (size if targets.ndim == 1 else size[:, None])
+
+def data_gradients(form: Parabolic, process: PathProcess, state: Array) -> Array | None:
+    """Gradients of the data in states, at some of the last states; None where they need differences."""
+    if any(node.name == "call" and not hasattr(node.value, "gradient") for node in form.data.nodes):
+        return None
+    point = process.point(state[:: max(1, len(state) // GRADIENT_ROWS)].astype(float))
+    return process.to_state(point, np.broadcast_to(data_values(form, point, True)[1], point.shape))
 
 
 def train(
@@ -166,44 +119,91 @@ def train(
     inner: tuple[InnerCoordinate, ...],
     penalty: float,
     rng: np.random.Generator,
+    walls: PathWalls = NO_WALLS,
+    guide: PathsModel | None = None,
 ) -> PathsModel:
-    """Networks at all nodes, from paths that begin at ``start`` (M, d)."""
+    """Networks at all nodes, from paths that begin at ``start`` (M, d), some of them guided by an earlier model.
+
+    With walls, a regression uses the paths that are inside at its node, and what lies behind a step counts with the
+    probability that the step did not touch a wall.
+    """
     nodes = grid.nodes
-    paths = TrainingPaths.simulate(process, nodes, start, rng)
-    gradients = form.source.has("gradient")
+    paths = TrainingPaths.simulate(process, nodes, start, rng, guide)
     last = process.point(paths.states[-1].astype(float))
-    target, slope = data_values(form, last, gradients)
+    target, slope = data_values(form, last, form.source.has("gradient"))
     source = source_values(form, nodes[-1], last, target, slope)
+    inside = walls.inside(paths.states[-1].astype(float))
+    if inside is not None:
+        target, source = np.where(inside, target, 0.0), np.where(inside, source, 0.0)
+    learned = data_gradients(form, process, paths.states[-1])
     networks: list[PathNetwork] = []
     for n in range(len(nodes) - 2, -1, -1):
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         state = paths.states[n].astype(float)
-        point = process.point(state)
-        move = process.step(s, h, state, paths.draws.normals(n))
-        spread = spread_of(paths, n)
-        to_come = (move_between(paths.states[-1], paths.states[n]), move_between(last, point))
-        layer = law.sample(form, process, inner, s, state, spread, to_come, rng)
-        values, increments = layer.design(state, move, h)
-        design = values + increments
-        half = target + 0.5 * h * source
-        network = PathNetwork(layer, solve_normal(design, half, penalty))
-        own = _source(network, values, state, point, s, h, form, gradients)
-        network = PathNetwork(layer, solve_normal(design, half + 0.5 * h * own, penalty))
-        own = _source(network, values, state, point, s, 0.0, form, gradients)
-        target = half + 0.5 * h * own - increments @ network.weights
-        source = own
-        networks.append(network)
-    return PathsModel(form, process, grid, tuple(reversed(networks)))
+        move = paths.step(n)
+        to_come = noise_to_come(paths, n, len(nodes) - 1)
+        layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng, learned)
+        ahead = target + 0.5 * h * source
+        inside = walls.inside(state)
+        if inside is not None:
+            ahead = np.where(inside, ahead * walls.survival(state, move.state, h), 0.0)
+        fitted = _fit_node(layer, state, move, h, ahead, penalty, inside)
+        target, source = fitted.target, fitted.source
+        networks.append(fitted.network)
+    return PathsModel(form, process, grid, tuple(reversed(networks)), walls)
+
+
+@dataclass(frozen=True)
+class FittedNode:
+    """The network of a node, and what paths carry to the one before it: Y_n and f_n (M,)."""
+
+    network: PathNetwork
+    target: Array
+    source: Array
+
+
+def _fit_node(
+    layer: PathLayer, state: Array, move: PathStep, h: float, ahead: Array, penalty: float, inside: Array | None
+) -> FittedNode:
+    """Fit w = E[ahead | X], whose martingale increments are those of the step, then û = w + ½h f(û).
+
+    inside : mask (M,) of the paths that count, None for all
+    """
+    form, s, point = layer.form, layer.s, layer.process.point(state)
+    rows = slice(None) if inside is None else inside
+    values, increments = layer.design(state, move, h)
+    martingale = fit_columns((values + increments)[rows], ahead[rows], penalty)
+    weights = martingale
+    network = PathNetwork(layer, weights, martingale)
+    own = _source(network, values, state, point, s, h, form)
+    if np.any(own):
+        columns = RidgeRegression.of(values[rows], penalty)
+        for _ in range(2 if form.source.has("field", "gradient") else 1):
+            # ½h f has no noise: it is fitted on the columns alone
+            more = np.full_like(martingale, np.nan) if columns is None else columns.solve(0.5 * h * own[rows])
+            network = PathNetwork(layer, martingale + more, martingale)
+            own = _source(network, values, state, point, s, 0.0, form)
+    target = ahead + 0.5 * h * own - increments @ martingale
+    if inside is not None:
+        target, own = np.where(inside, target, 0.0), np.where(inside, own, 0.0)
+    return FittedNode(network, target, own)
 
 
 def _source(
-    network: PathNetwork, values: Array, state: Array, point: Array, s: float, h: float, form: Parabolic, slopes: bool
+    network: PathNetwork, values: Array, state: Array, point: Array, s: float, h: float, form: Parabolic
 ) -> Array:
     """f at the network's values, to which ½h f is added first where that is still missing."""
     value = values @ network.weights
-    gradient = network.read(state).gradient if slopes else point
+    gradient = network.gradient(state) if form.source.has("gradient") else point
     found = source_values(form, s, point, value, gradient)
     return source_values(form, s, point, value + 0.5 * h * found, gradient) if h else found
+
+
+def noise_to_come(paths: TrainingPaths, n: int, last: int) -> tuple[float, float]:
+    """Root mean square, per component, of what states and points still move from node n to node ``last``."""
+    every = max(1, len(paths.states[n]) // GRADIENT_ROWS)
+    here, there = (paths.states[k][::every].astype(float) for k in (n, last))
+    return move_between(there, here), move_between(paths.process.point(there), paths.process.point(here))
 
 
 def move_between(one: Array, other: Array) -> float:
@@ -215,7 +215,7 @@ def spread_of(paths: TrainingPaths, n: int) -> Array:
     """Standard deviation (d,) of the states of a node; of the next one where all start at one point."""
     for k in range(n, len(paths.states)):
         spread = paths.states[k].std(axis=0, dtype=float)
-        typical = float(np.abs(paths.states[k]).mean())
+        typical = float(np.abs(paths.states[k][:GRADIENT_ROWS]).mean())
         if (spread > 1e-5 * typical + 1e-30).all():
             return spread
     fallback = paths.states[-1].std(axis=0, dtype=float)

@@ -49,30 +49,30 @@ class SampleMoments:
 class PathSample:
     """What fresh paths of one model said: moments over antithetic pairs.
 
-    gradient : of (value - its mean)·ΔW/h of the first step (d,), before it is turned into a gradient
+    gradient, gradient_in_time : of the score of the first step (d,), before it is turned into a gradient, and of what a
+        step of twice the length changes in it
     residual : variance of Σ W ρ of single paths; mean_square : of u along the paths
     """
 
     value: SampleMoments
     in_time: SampleMoments
     gradient: SampleMoments
+    gradient_in_time: SampleMoments
     residual: float
     mean_square: float
 
     @classmethod
-    def of(cls, sums: PathSums, h: float) -> PathSample:
-        centred = sums.shifted - sums.shifted.mean()
-        products = pairs(centred[:, None] * sums.brownian) / h
-        return cls(
-            SampleMoments.of(pairs(sums.value)), SampleMoments.of(pairs(sums.in_time)), SampleMoments.of(products),
-            float(sums.residual.var()), sums.mean_square,
-        )  # fmt: skip
+    def of(cls, sums: PathSums) -> PathSample:
+        value, in_time, score, score_in_time = (
+            SampleMoments.of(pairs(one)) for one in (sums.value, sums.in_time, sums.score, sums.score_in_time)
+        )
+        return cls(value, in_time, score, score_in_time, float(sums.residual.var()), sums.mean_square)
 
     def __add__(self, other: PathSample) -> PathSample:
         mine, theirs = self.value.count, other.value.count
         share = mine / (mine + theirs)
         return PathSample(
             self.value + other.value, self.in_time + other.in_time, self.gradient + other.gradient,
-            share * self.residual + (1 - share) * other.residual,
+            self.gradient_in_time + other.gradient_in_time, share * self.residual + (1 - share) * other.residual,
             share * self.mean_square + (1 - share) * other.mean_square,
         )  # fmt: skip

@@ -17,10 +17,13 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import reject
+from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import InnerCoordinate
-from rannpde.pde.paths.layer import LayerLaw, PathNetwork
+from rannpde.pde.paths.layer import LayerLaw
+from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.processes import PathProcess
-from rannpde.pde.paths.regression import NormalDraws, TrainingPaths, data_values, move_between, solve_normal, spread_of
+from rannpde.pde.paths.regression import TrainingPaths, data_gradients, data_values, noise_to_come, spread_of
+from rannpde.pde.paths.ridge import fit_columns
 from rannpde.pde.paths.statistics import SampleMoments, pairs
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import evaluate_vector
@@ -116,21 +119,21 @@ def train_stopping(
     paths = TrainingPaths.simulate(process, nodes, start, rng)
     last = process.point(paths.states[-1].astype(float))
     carried = _final(form, grid, last)
+    learned = data_gradients(form, process, paths.states[-1])
     networks: list[PathNetwork] = []
     for n in range(len(nodes) - 2, -1, -1):
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         state = paths.states[n].astype(float)
         point = process.point(state)
-        move = process.step(s, h, state, paths.draws.normals(n))
+        move = paths.step(n)
         following = n + 1 + int(np.argmax(grid.dates[n + 1 :])) if grid.dates[n + 1 :].any() else len(nodes) - 1
-        ahead = paths.states[following]
-        to_come = (move_between(ahead, paths.states[n]), move_between(process.point(ahead.astype(float)), point))
-        layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng)
+        to_come = noise_to_come(paths, n, following)
+        layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng, learned)
         rate, constant = _rates(form, s + 0.5 * h, point)
         target = np.exp(rate * h) * carried + h * constant
         values, increments = layer.design(state, move, h)
-        weights = solve_normal(values + increments, target, penalty)
-        networks.append(PathNetwork(layer, weights))
+        weights = fit_columns(values + increments, target, penalty)
+        networks.append(PathNetwork(layer, weights, weights))
         carried = target - increments @ weights
         if grid.dates[n]:
             now, later = payoff(form, s, point), values @ weights
@@ -161,7 +164,7 @@ def bound(model: StoppingModel, start: Array, draws: NormalDraws) -> StoppingSam
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         point = process.point(state)
         move = process.step(s, h, state, draws.normals(n))
-        read = network.read(state, move, h)
+        read = network.at(state)
         if grid.dates[n]:
             now = payoff(form, s, point)
             gain = discount * now + collected - martingale
@@ -170,7 +173,7 @@ def bound(model: StoppingModel, start: Array, draws: NormalDraws) -> StoppingSam
             stopped |= chosen
             upper = np.maximum(upper, gain)
         rate, constant = _rates(form, s + 0.5 * h, point)
-        martingale += discount * read.increment
+        martingale += discount * read.moved(move, h)[0]
         collected += discount * h * constant
         discount = discount * np.exp(rate * h)
         state = move.state

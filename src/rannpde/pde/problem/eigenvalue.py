@@ -24,6 +24,10 @@ def check_eigenvalue(problem: Problem) -> None:
     for argument in ("unknown", "bounds", "exact"):
         if getattr(problem, argument):
             raise InputError(f"{argument} is given beside eigenvalue={name!r}; leave one of them out")
+    if problem.complex:
+        reject("complex", True, f"left out beside eigenvalue={name!r}", 'state i by parameters={"i": 1j}')
+    if isinstance(problem.fields, Mapping) or problem.definitions:
+        raise InputError(f"vectors and definitions are given beside eigenvalue={name!r}; write out the components")
     if name in problem.parameters:
         raise InputError(f"{name!r} is the eigenvalue and a parameter; leave it out of the parameters")
     if isinstance(problem.domain, SpaceTime):

@@ -74,20 +74,21 @@ class OutputExpression:
 
     def values(self, function: State, points: Array, normals: Array | None = None) -> Array:
         """The values (M,) at points (M, n), with outward normals (M, n) on sides."""
-        value = self.expression.value(*self._known(function, points, normals))
+        value = self.expression.value(*self.inputs(function, points, normals))
         return np.broadcast_to(np.asarray(value, dtype=float), (len(points),))
 
     def slopes(self, function: State, points: Array, normals: Array | None = None) -> Array:
         """Σ over the jets of |∂expression/∂jet| (M,): how errors of values act, where no derivatives occur."""
-        _, partials = self.expression.linearised(*self._known(function, points, normals))
+        _, partials = self.expression.linearised(*self.inputs(function, points, normals))
         total = np.zeros(len(points))
         for partial in partials:
             total = total + np.abs(partial)
         return total
 
-    def _known(
+    def inputs(
         self, function: State, points: Array, normals: Array | None
     ) -> tuple[dict[sympy.Symbol, Array], dict[Jet, Array]]:
+        """Values (M,) of coordinates and normals, and of jets, at points (M, n)."""
         words = self.vocabulary
         known = dict(zip(words.symbols, points.T, strict=True))
         if normals is not None:

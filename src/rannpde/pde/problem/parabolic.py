@@ -48,6 +48,14 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
+class Wall:
+    """A boundary level(x) = 0 on which u = 0, with the text that states it."""
+
+    level: Operation
+    text: str
+
+
+@dataclass(frozen=True)
 class Parabolic:
     """The form above.
 
@@ -64,6 +72,7 @@ class Parabolic:
     data: Operation
     obstacle: Obstacle | None
     words: VectorVocabulary
+    walls: tuple[Wall, ...] = ()
 
     @property
     def length(self) -> float:
@@ -113,14 +122,14 @@ def parabolic_form(problem: Problem) -> Parabolic:
         parts = linear_parts(read_vector(statement, words), _refuse(statement))
         if not parts.rate.constant or not float(evaluate_vector(parts.rate, {})[0, 0]):
             raise InputError(f"{field}_t must stand in it with a constant factor that is not zero")
-    data, obstacle, backward = _conditions(problem.conditions, words, domain)
+    data, obstacle, backward, walls = _conditions(problem.conditions, words, domain)
     factor = (1.0 if backward else -1.0) / float(evaluate_vector(parts.rate, {})[0, 0])
     second = tuple(DiffusionFactors(_times(factor, f.scale), f.diagonal, f.left, f.middle) for f in parts.second)
     require(bool(second), f"equation {name!r}", statement, "parabolic: it has no second derivative",
             f"write laplace({field}) or trace(A*hessian({field}))")  # fmt: skip
     drift = tuple(_times(factor, one) for one in parts.drift)
     source = _times(factor, parts.rest)
-    return Parabolic(domain.space.size, domain.time, backward, second, drift, source, data, obstacle, words)
+    return Parabolic(domain.space.size, domain.time, backward, second, drift, source, data, obstacle, words, walls)
 
 
 def _times(factor: float, node: Operation) -> Operation:
@@ -148,9 +157,9 @@ def _field(problem: Problem, statement: str) -> str:
 
 def _conditions(
     conditions: Mapping[str, Any], words: VectorVocabulary, domain: SpaceTime
-) -> tuple[Operation, Obstacle | None, bool]:
+) -> tuple[Operation, Obstacle | None, bool, tuple[Wall, ...]]:
     data: tuple[Operation, bool] | None = None
-    obstacle = None
+    obstacle, walls = None, list[Wall]()
     for name, condition in conditions.items():
         with naming(f"condition {name!r}"):
             if not isinstance(condition, On) or callable(condition.where) or not isinstance(condition.equation, str):
@@ -160,6 +169,10 @@ def _conditions(
                 require(obstacle is None, "a second obstacle", condition.equation, "left out; write u >= max(a, b)")
                 obstacle = _obstacle(condition.equation, places, words, domain)
                 continue
+            sides = [place for place in places if place.partition("=")[0].strip() != words.time]
+            if sides and all("=" in place for place in places):
+                walls += [_wall(condition.equation, place, words) for place in places]
+                continue
             require(data is None, "a second condition", condition.equation, "left out: data at one end of time suffice")
             require(len(places) == 1, "its places", places, "one end of the interval of time")
             data = _data(condition.equation, places[0], words, domain)
@@ -167,7 +180,26 @@ def _conditions(
         raise InputError(
             f"the problem has no data at an end of time; give one as {words.field} = … at t={domain.time[1]:g}"
         )
-    return data[0], obstacle, data[1]
+    if walls and obstacle is not None:
+        reject("an obstacle", obstacle.payoff.name, "left out where the problem has walls", "both are not solved")
+    return data[0], obstacle, data[1], tuple(walls)
+
+
+def _wall(equation: str, place: str, words: VectorVocabulary) -> Wall:
+    """A side such as x[1]=0 with u = 0 on it."""
+    left, right = parse(place)
+    if right is None:
+        raise InputError(f"{place!r} is no side; write one as x[1]=0")
+    sides = read_sides(place, left, right, words)
+    if any(one.has("field", "gradient", "time") or not one.known for one in sides):
+        raise InputError(f"{place!r} is no side of space; a side is an equation of x alone such as x[1]=0")
+    first, second = parse(equation)
+    value = None if second is None else _alone(read_sides(equation, first, second, words), words.field, equation)
+    if value is None or not value.constant or float(evaluate_vector(value, {})[0, 0]) != 0:
+        reject("the equation on a side", equation, f"{words.field} = 0",
+               "state the problem for the difference from a function that has the values wanted there")  # fmt: skip
+    minus = combine("multiply", scalar_constant(-1.0), sides[1])
+    return Wall(combine("add", sides[0], minus), place)
 
 
 def _is_inequality(text: str) -> bool:

@@ -19,8 +19,10 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import splu
 
 from rannpde.arrays import Array
+from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
+from rannpde.pde.weak.mesh import WeakMesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +70,7 @@ class HybridSystem:
         if total:
             indices = (np.concatenate(rows), np.concatenate(columns))
             matrix = sparse.csc_matrix((np.concatenate(entries), indices), (total, total))
-            traces = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1,
-                          options={"SymmetricMode": True}).solve(right)  # fmt: skip
+            traces = self._traces(matrix, right, block)
         weights = np.zeros((self.mesh.count, fields, self.local.size))
         for batch, same, response, own in kept:
             inside = own
@@ -80,6 +81,16 @@ class HybridSystem:
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
         return HybridSolution(weights, shaped, self._jumps(weights, shaped))
+
+    def _traces(self, matrix: sparse.csc_matrix, right: Array, block: int) -> Array:
+        """The solution for traces: by minimum degree in the plane, by nested dissection along the tree in space."""
+        settings = {"diag_pivot_thresh": 0.1, "options": {"SymmetricMode": True}}
+        if self.layer.dim < 3:
+            return np.asarray(splu(matrix, permc_spec="MMD_AT_PLUS_A", **settings).solve(right))
+        order = (nested_dissection(self.mesh)[:, None] * block + np.arange(block)).ravel()
+        found = np.empty_like(right)
+        found[order] = splu(matrix[order][:, order], permc_spec="NATURAL", **settings).solve(right[order])
+        return found
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
         """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
@@ -190,3 +201,19 @@ def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
         mine = np.flatnonzero(same == kind)
         found[mine] = vectors[mine] @ matrix.T
     return found
+
+
+def nested_dissection(mesh: WeakMesh) -> Array:
+    """Faces (N,) in an order of elimination: those inside the children of a node of the tree before those between."""
+    middles = mesh.spans.mean(axis=2)
+
+    def ordered(node: CellNode, faces: Array) -> list[Array]:
+        if node.children is None or not len(faces):
+            return [faces]
+        place = node.children[0].bounds[node.axis, 1]
+        between = (mesh.axis[faces] == node.axis) & (mesh.spans[faces, node.axis, 0] == place)
+        below = ~between & (middles[faces, node.axis] < place)
+        lower, upper = node.children
+        return [*ordered(lower, faces[below]), *ordered(upper, faces[~between & ~below]), faces[between]]
+
+    return np.concatenate(ordered(mesh.tree, np.arange(len(mesh.axis))))

@@ -180,10 +180,13 @@ class HiddenLayer:
         found = self.tables(self.grid[0])
         return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1:].transpose(1, 0, 2))
 
-    def sizes_by_degree(self, weights: Array) -> Array:
-        """Root of the sum of squares of the Legendre coefficients of each degree, (…, degrees), of weights (…, k)."""
+    def sizes_by_degree(self, weights: Array, axis: int | None = None) -> Array:
+        """Root of the sum of squares of the Legendre coefficients of each degree, (…, degrees), of weights (…, k).
+
+        axis : of the degree along this axis, not of the total degree
+        """
         squares = (weights @ self._whole[0].T) ** 2
-        degrees = self.modes.sum(axis=1)
+        degrees = self.modes.sum(axis=1) if axis is None else self.modes[:, axis]
         select = (degrees[:, None] == np.arange(self.highest + 1)).astype(float)
         return np.sqrt(squares @ select)
 

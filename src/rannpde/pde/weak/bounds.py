@@ -24,12 +24,13 @@ from numpy.polynomial.legendre import Legendre, legder, leggauss, legval, legvan
 from scipy.linalg import block_diag, eigh
 
 from rannpde.arrays import Array
+from rannpde.pde.statement.divergence import DivergenceSystem
 from rannpde.pde.weak.assembly import HybridSolution
 from rannpde.pde.weak.local import LocalMatrices
 
 DIGITS = 9
 """To which places of sides in the coordinates of their cells agree that have the same integrals."""
-ROUNDING = 1e-13
+COORDINATE_ROUNDING = 1e-13
 """Of coordinates, over the largest of them."""
 JUMP = 1e-6
 """Difference of essential data at a vertex, over their size, above which no function of finite energy fulfils them."""
@@ -52,9 +53,10 @@ class EnergyBound:
 
 
 def bounded(local: LocalMatrices) -> bool:
-    """Whether there is a bound: a linear symmetric problem of one field in the plane, cells that are whole boxes."""
+    """Whether there is a bound: a linear symmetric problem of one field in the plane, no obstacles, whole boxes."""
     form, plane = local.form, local.layer.dim == 2 and not local.mesh.parts
-    return plane and local.fields == 1 and form.symmetric and form.problem.linear
+    stated = form.problem.linear and not form.problem.inequalities and isinstance(form.system, DivergenceSystem)
+    return plane and stated and local.fields == 1 and form.symmetric
 
 
 def energy_bound(local: LocalMatrices, solution: HybridSolution) -> EnergyBound | None:
@@ -145,7 +147,7 @@ class _Sides:
         for lip in local.form.problem.slits:  # vertices on a slit are two, but for its ends inside
             share, beside = lip.shares(flat)
             inside = local.form.problem.domain.level(np.array([lip.start, lip.end])) < -JUMP * size
-            slack = ROUNDING * size / lip.measure
+            slack = COORDINATE_ROUNDING * size / lip.measure
             low, high = (slack if inside[0] else -slack), 1 - (slack if inside[1] else -slack)
             on = (beside <= slack) & (share > low) & (share < high)
             lips = np.where(on, np.sign((middles - lip.start) @ lip.normal), 0.0)
@@ -358,6 +360,7 @@ def _inside(
 ) -> tuple[Array, Array, Array]:
     """u_h and ∇u_h, (B, Q) and (B, Q, 2), and -f - ∇·A∇u_h + c u_h at points of a grid (Q, 2) of [-1, 1]²."""
     problem, system = local.form.problem, local.form.system
+    assert isinstance(system, DivergenceSystem)
     expression = next(term.expression for term in problem.interior if term.name == system.names[0])
     indices = sorted({jet.index for jet in expression.jets} | {(0, 0), (1, 0), (0, 1)})
     half = local.mesh.halfwidths[cells]

@@ -70,8 +70,19 @@ def decay(local: LocalMatrices, solution: HybridSolution) -> Array:
     By least squares over the upper half of the degrees, of each cell (C,).
     """
     whole = local.functions.whole_weights(solution.weights)
-    sizes = local.layer.sizes_by_degree(whole)  # (C, F, degrees)
-    degrees = np.arange(local.layer.degree // 2, local.layer.degree + 1)
+    return _rates(local.layer.sizes_by_degree(whole), local.layer.degree)
+
+
+def axis_decay(local: LocalMatrices, solution: HybridSolution) -> Array:
+    """The same by the degree along each axis, (C, d)."""
+    whole = local.functions.whole_weights(solution.weights)
+    found = [_rates(local.layer.sizes_by_degree(whole, axis), local.layer.degree) for axis in range(local.layer.dim)]
+    return np.stack(found, axis=1)
+
+
+def _rates(sizes: Array, degree: int) -> Array:
+    """Rates (C,) of decay of sizes (C, F, degrees)."""
+    degrees = np.arange(degree // 2, degree + 1)
     floor = 1e-13 * np.maximum(sizes.max(axis=(0, 2), keepdims=True), 1e-300)
     logs = np.log(np.maximum(sizes[:, :, degrees], floor))
     centred = degrees - degrees.mean()

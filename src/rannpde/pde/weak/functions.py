@@ -17,7 +17,7 @@ from rannpde.pde.weak.mesh import WeakMesh
 KEPT = 2**28
 """Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
 
-SAME_PLACE = 11
+FACE_DIGITS = 11
 """Digits to which two faces agree, each in the coordinates of its cell, that have the same tables."""
 
 
@@ -92,7 +92,7 @@ class CellFunctions:
     def at(self, jets: Array, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, F) and gradients (P, q, F, d) of fields with these jets at points (P, q, d) of cells (P,)."""
         scaled = self.mesh.scaled(cells, points)
-        ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), SAME_PLACE) + 0.0
+        ends = np.round(scaled[:, [0, -1]].reshape(len(scaled), -1), FACE_DIGITS) + 0.0
         _, first, same = np.unique(ends, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(same.ravel(), kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(same.ravel()))[:-1])

@@ -15,7 +15,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.boundary.slits import Lip
-from rannpde.domains.domain import Domain
+from rannpde.domains.domain import Domain, is_box
 from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.domains.operations.cutrules import THIN
 from rannpde.pde.cells.mesh.tree import CellNode
@@ -89,19 +89,24 @@ class WeakMesh:
 
     def face_points(self, count: int) -> tuple[Array, Array]:
         """Points (N, q, d) and weights (N, q) on all faces, ``count`` Gauss nodes along each axis of them."""
-        dim = self.boxes.shape[1]
-        nodes, weights = gauss_cube(count, dim - 1)
-        points = np.empty((len(self.axis), len(nodes), dim))
-        scale = np.ones(len(self.axis))
-        for axis in range(dim):
-            mine = np.flatnonzero(self.axis == axis)
-            rest = [a for a in range(dim) if a != axis]
-            points[mine, :, axis] = self.spans[mine, axis, :1]
-            for column, a in enumerate(rest):
-                half = 0.5 * (self.spans[mine, a, 1] - self.spans[mine, a, 0])
-                points[mine, :, a] = self.spans[mine, a].mean(axis=1)[:, None] + half[:, None] * nodes[:, column]
-                scale[mine] *= half
-        return points, scale[:, None] * weights
+        return flat_points(self.axis, self.spans, count)
+
+
+def flat_points(axes: Array, spans: Array, count: int) -> tuple[Array, Array]:
+    """Points (N, q, d) and weights (N, q) on flat boxes (N, d, 2) across axes (N,), ``count`` Gauss nodes each way."""
+    dim = spans.shape[1]
+    nodes, weights = gauss_cube(count, dim - 1)
+    points = np.empty((len(axes), len(nodes), dim))
+    scale = np.ones(len(axes))
+    for axis in range(dim):
+        mine = np.flatnonzero(axes == axis)
+        rest = [a for a in range(dim) if a != axis]
+        points[mine, :, axis] = spans[mine, axis, :1]
+        for column, a in enumerate(rest):
+            half = 0.5 * (spans[mine, a, 1] - spans[mine, a, 0])
+            points[mine, :, a] = spans[mine, a].mean(axis=1)[:, None] + half[:, None] * nodes[:, column]
+            scale[mine] *= half
+    return points, scale[:, None] * weights
 
 
 def touching_pairs(boxes: Array) -> tuple[Array, Array, Array]:
@@ -185,34 +190,40 @@ def _on(region: Side, points: Array, normals: Array) -> Array:
 
 
 def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int) -> WeakMesh:
-    """The mesh of a domain that fills its bounding box; ``nodes`` : Gauss nodes along an axis of a patch."""
-    boxes = np.array([leaf.bounds for leaf in tree.leaves])
-    dim = boxes.shape[1]
-    cells, axis, spans = touching_pairs(boxes)
-    unit, shares = gauss_cube(nodes, dim - 1)
-    owners, points, weights, normals = [], [], [], []
-    for a in range(dim):
-        rest = [b for b in range(dim) if b != a]
+    """The mesh of a domain made of boxes, at the sides of which leaves end; ``nodes`` : Gauss nodes along an axis of a
+    patch."""
+    every = np.array([leaf.bounds for leaf in tree.leaves])
+    dim = every.shape[1]
+    inside = np.ones(len(every), dtype=bool) if is_box(domain) else domain.level(every.mean(axis=2)) < 0
+    leaves = np.flatnonzero(inside)
+    number = np.cumsum(inside) - 1
+    pairs, axes, spans = touching_pairs(every)
+    both = inside[pairs].all(axis=1)
+    owners, sides, flats, signs = [], [], [], []
+    for column, sign in ((0, 1.0), (1, -1.0)):  # leaves beside others that are outside
+        alone = inside[pairs[:, column]] & ~inside[pairs[:, 1 - column]]
+        owners.append(number[pairs[alone, column]])
+        sides.append(axes[alone])
+        flats.append(spans[alone])
+        signs.append(np.full(int(alone.sum()), sign))
+    for a in range(dim):  # leaves at the ends of the bounding box
         for end, sign in ((0, -1.0), (1, 1.0)):
-            mine = np.flatnonzero(boxes[:, a, end] == tree.bounds[a, end])
-            place = np.empty((len(mine), len(unit), dim))
-            place[:, :, a] = tree.bounds[a, end]
-            half = 0.5 * (boxes[mine][:, rest, 1] - boxes[mine][:, rest, 0])
-            place[:, :, rest] = boxes[mine][:, rest].mean(axis=2)[:, None] + half[:, None] * unit
-            normal = np.zeros(place.shape)
-            normal[:, :, a] = sign
-            owners.append(mine)
-            points.append(place)
-            weights.append(half.prod(axis=1)[:, None] * shares)
-            normals.append(normal)
-    middle = np.concatenate([place.mean(axis=1) for place in points])
-    outward = np.concatenate([normal[:, 0] for normal in normals])
+            mine = np.flatnonzero(inside & (every[:, a, end] == tree.bounds[a, end]))
+            flat = every[mine].copy()
+            flat[:, a] = tree.bounds[a, end]
+            owners.append(number[mine])
+            sides.append(np.full(len(mine), a))
+            flats.append(flat)
+            signs.append(np.full(len(mine), sign))
+    side, outward = np.concatenate(sides), np.concatenate(signs)
+    points, weights = flat_points(side, np.concatenate(flats), nodes)
+    normals = np.zeros(points.shape)
+    normals[np.arange(len(side)), :, side] = outward[:, None]
     patches = BoundaryPatches(
-        np.concatenate(owners), np.concatenate(points), np.concatenate(weights), np.concatenate(normals),
-        finder.groups(middle, outward),
-    )  # fmt: skip
-    count = len(boxes)
-    return WeakMesh(tree, np.arange(count), boxes, {}, cells, axis, spans, patches, finder.conditions)
+        np.concatenate(owners), points, weights, normals, finder.groups(points.mean(axis=1), normals[:, 0])
+    )
+    beside = number[pairs[both]]
+    return WeakMesh(tree, leaves, every[leaves], {}, beside, axes[both], spans[both], patches, finder.conditions)
 
 
 def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nodes: int, across: int) -> WeakMesh:

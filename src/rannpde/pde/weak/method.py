@@ -91,7 +91,7 @@ class WeakCells:
         if problem.jumping or problem.inequalities:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
-        if any(one.exponent < 1 for one in rough.points):
+        if rough.edges or any(one.exponent < 1 for one in rough.points):
             return ()
         natural = [term for term in form.terms if any(jet.order for jet in term.expression.jets)]
         if form.fields > 1 and natural:

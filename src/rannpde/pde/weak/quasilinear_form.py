@@ -60,6 +60,10 @@ class NominalSystem:
         return self.quasilinear.kinked
 
     @property
+    def signs(self) -> tuple[float, ...]:
+        return self.quasilinear.signs
+
+    @property
     def constant(self) -> bool:
         return False
 

@@ -26,7 +26,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import decay, output_weights, sampled, volume_points
+from rannpde.pde.weak.edges import SingularEdge, flat_places, rectilinear, singular_edges, towards_edges
+from rannpde.pde.weak.evaluation import axis_decay, decay, output_weights, sampled, volume_points
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     SingularPoint,
@@ -51,8 +52,8 @@ CHECK_POINTS = 4000
 
 def shape_obstacle(problem: Problem) -> str:
     """Why the cells of a domain cannot be integrated over; empty where they can."""
-    if not is_box(problem.domain) and problem.domain.dim != 2:
-        return "the domain is a shape in space that is no box"
+    if problem.domain.dim != 2 and not rectilinear(problem.domain):
+        return "the domain is a shape in space that is not made of boxes"
     if problem.kinked and interfaces_of(problem).curved:
         return "coefficients jump along curves"
     if any(lip.axis is None for lip in problem.slits):
@@ -109,7 +110,9 @@ class WeakDiscretisation:
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
         self.first_degree = degree or self._degree()
-        self.clipper = None if is_box(self.problem.domain) else BoxClipper(self.problem.domain)
+        self.edges: tuple[SingularEdge, ...] = singular_edges(form, self.finder)
+        whole = is_box(self.problem.domain) or self.dim > 2
+        self.clipper = None if whole else BoxClipper(self.problem.domain)
         self.curved = self.clipper is not None and self.clipper.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
@@ -139,14 +142,17 @@ class WeakDiscretisation:
         return WeakResolution(tree, degree)
 
     def _tree(self, tol: float) -> CellNode:
-        """Cells that follow interfaces, curves and singular points as far as a tolerance needs."""
+        """Cells that follow interfaces, curves, singular points and edges as far as a tolerance needs."""
         bounds = np.asarray(self.problem.domain.bounds, dtype=float)
         places = [(axis, place) for axis, place, _ in self.interfaces.flat]
         places += [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
         if self.clipper is not None:
             places += self.clipper.flat_places()
-        tree = graded_tree(bounds, places, self.points, tol, self._cells_across())
-        return self._round_curves(tree)
+        elif self.dim > 2:
+            places += [(axis, value) for axis, row in enumerate(flat_places(self.problem.domain)) for value in row]
+        tree = self._round_curves(graded_tree(bounds, places, self.points, tol, self._cells_across()))
+        most = self.settings.most_cells[self.dim - 1] // 4
+        return towards_edges(tree, [(edge, edge.levels(tol)) for edge in self.edges], most)
 
     def _cells_across(self) -> int:
         """Cells along the shortest side of a first mesh."""
@@ -279,7 +285,8 @@ class WeakDiscretisation:
             if self.reaction is not None:
                 left = left + self.reaction.signed(points, tables[(0,) * self.dim])[:, k]
             squares += left**2 / np.maximum(own[:, k], 1e-300)
-        lengths = 2 * mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
+        # a residual without low degrees weighs, in the dual norm of the energy, by the shortest length of its cell
+        lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
         energy = np.einsum("m,mki,mkfij,mfj->", weights, slopes, diffusion, slopes, optimize=True)
         return np.bincount(owners, weights * lengths**2 * squares, mesh.count), float(energy)
 
@@ -310,7 +317,8 @@ class WeakDiscretisation:
         smooth = self._smooth(now)
         slack = 1e-9 * tree.lengths
         levels: dict[SingularPoint, int] = {}
-        cut: list[CellNode] = []
+        cut: dict[CellNode, tuple[int, ...]] = {}
+        slow = self._slow_axes(now)
         leaves = tree.leaves
         top = resolution.degree >= most or bool(self.problem.inequalities)
         for cell in np.flatnonzero(marked):
@@ -318,9 +326,13 @@ class WeakDiscretisation:
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
             if own:
                 levels[own[0]] = self._more_levels(own[0])
+                continue
+            beside = {axis for one in self.edges if one.touched(leaf.bounds, slack) for axis in one.halved}
+            if beside:
+                cut[leaf] = tuple(sorted(beside))
             elif top or not smooth[cell]:
-                cut.append(leaf)
-        tree = tree.refined(dict.fromkeys(cut, tuple(range(self.dim))))
+                cut[leaf] = tuple(np.flatnonzero(slow[cell]).tolist())
+        tree = tree.refined(cut)
         tree = towards_points(tree, [(one.point, count) for one, count in levels.items()])
         in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
         degree = min(resolution.degree + (2 if in_smooth else 1), most)
@@ -337,6 +349,13 @@ class WeakDiscretisation:
             return least
         wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
         return int(np.clip(np.ceil(wanted), least, most))
+
+    def _slow_axes(self, now: WeakState) -> Array:
+        """Axes (bool, (C, d)) across which a cell would be halved: in the plane both, in space the less smooth ones."""
+        if self.dim < 3:
+            return np.ones((now.mesh.count, self.dim), dtype=bool)
+        rates = axis_decay(now.local, now.solution)
+        return np.asarray(rates <= np.maximum(rates.min(axis=1, keepdims=True) * 1.5, self.settings.smooth_decay))
 
     def _smooth(self, now: WeakState) -> Array:
         """Cells (bool) in which Legendre coefficients fall fast enough for a higher degree to pay."""

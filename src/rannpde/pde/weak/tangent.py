@@ -94,7 +94,7 @@ class TangentSystem:
             found.weights[whole] = np.einsum("kq,cqf->cfk", inverse, known, optimize=True)
         for cell, part in mesh.parts.items():
             root = np.sqrt(part.weights)[:, None]
-            table = self.local.part_tables[cell][:, 0]
+            table = self.local.functions.part_table(cell)[:, 0]
             found.weights[cell] = np.linalg.lstsq(root * table, root * function(part.points), rcond=1e-10)[0].T
         places = mesh.face_points(layer.nodes)[0]
         if not len(places):
@@ -130,7 +130,7 @@ class TangentSystem:
             found.append((rows, table[None] * scale[:, None, :, None], points, half.prod(axis=1)[:, None] * shares))
         for row in np.flatnonzero(cut):
             part = mesh.parts[int(cells[row])]
-            found.append((np.array([row]), self.local.part_tables[int(cells[row])][None], part.points[None],
+            found.append((np.array([row]), self.local.functions.part_table(int(cells[row]))[None], part.points[None],
                           part.weights[None]))  # fmt: skip
         return found
 
@@ -246,7 +246,7 @@ class TangentSystem:
         dim = normals.shape[2]
         own = np.abs(np.einsum("pqkkii->pq", here.diffusion)) / (dim * self.fields)
         excess = np.maximum(own / np.maximum(np.abs(means), 1e-300)[:, None], 1.0)
-        constant = np.einsum("pqj,pj->pq", np.abs(normals), self.local.penalty[cells], optimize=True) * excess
+        constant = np.einsum("pqj,pj->pq", np.abs(normals), self.local.functions.penalty[cells], optimize=True) * excess
         return np.asarray(self.layer.settings.coercivity * constant[:, :, None, None] * across)
 
     def _face_residual(self, batch: CellBatch, pairs: _PairTerms, residual: Array) -> Array:
@@ -264,7 +264,7 @@ class TangentSystem:
         inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
         left = pairs.normal[inner] - pushed[inner] - (pairs.outflow * pairs.gap)[inner]
         traces = np.matmul((weights[inner][:, :, None] * left).transpose(0, 2, 1), self.layer.face_functions)
-        return np.asarray(traces.reshape(b, t, fields, -1))
+        return np.asarray(traces.reshape(b, t, fields, traces.shape[-1]))
 
     def _places(self, batch: CellBatch) -> Array:
         """Numbers (B, T) of the unknowns of the faces of each cell."""
@@ -366,7 +366,7 @@ class TangentSystem:
                 corner[:, :, f, :, g, :] = edge.reshape(b, t, m, m)
         n, size = fields * k, t * fields * m
         square = matrix.reshape(b, n, n)
-        missing = np.arange(k) >= self.local.used[cells][:, None]  # padded columns
+        missing = np.arange(k) >= self.local.functions.used[cells][:, None]  # padded columns
         if missing.any():
             row, column = np.nonzero(np.tile(missing, (1, fields)))
             square[row, column, column] = 1.0

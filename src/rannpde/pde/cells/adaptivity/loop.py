@@ -29,20 +29,23 @@ from rannpde.pde.cells.mesh.initial import (
     resolve_layers,
     resolve_waves,
 )
-from rannpde.pde.cells.mesh.mesh import MeshBuilder
+from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution, cell_network
 from rannpde.pde.cells.stationary.newton import Newton
 from rannpde.pde.cells.stationary.system import CellsSystem
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.initial import starting_point
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import field_sizes, held_out_residual, relative_difference
+from rannpde.pde.residual import field_sizes, held_out_residual, jets_of, relative_difference
 
 WAVE_TOLERANCE = 1e-2
 """Waves are resolved at least to this relative accuracy: with less, the phase is lost, and residuals tell nothing."""
+AMPLITUDE_POINTS = 5
+"""Points of a cell at which the size of the last solution is taken."""
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
 
@@ -116,7 +119,9 @@ class CellsLoop:
         self.last: DiscreteSolution | None = None
         self.best: tuple[DiscreteSolution, float] | None = None
         self.grade_at_crossings = False
-        self.phase = self.stability = 0.0
+        self.phase = self.stability = self.defect = 0.0
+        self.several_slopes = False
+        self.origin = starting_point(problem) if self.dim == 1 and solver is None else None
         self.turning = 1.0
         self.system: CellsSystem | None = None
         # the second derivatives of one field alone, as in Poisson's equation, are coercive whatever the domain
@@ -202,7 +207,7 @@ class CellsLoop:
         if solution.status.by_caller and self.last is not None:  # the one before is whole
             return solution.status
         values = solution.network(self.points)
-        change = np.inf if self.last is None else relative_difference(self.last.network(self.points), values)
+        change = np.inf if self.last is None else self._difference(self.last, solution)
         residual = float(solution.indicators.max())
         cells = sum(cell is not None for cell in solution.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])
@@ -231,7 +236,14 @@ class CellsLoop:
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
         if agree and self._ill_conditioned(solution):
             return Status.UNDETERMINED
-        if agree and not self._fails_residual_check(solution):
+        if agree and self.dim == 1 and self._several_slopes(solution):
+            return Status.UNDETERMINED
+        defect = self._defect_error(solution) if agree and self.dim == 1 else 0.0
+        if defect > self.tol:  # cells with the largest residuals are split, even though two iterations agree
+            self.defect = defect
+            self.threshold = min(self.threshold, max(self.tol / defect, self.tuning.max_threshold_reduction) * residual)
+            self.best = (solution, defect)
+        elif agree and not self._fails_residual_check(solution):
             # the earlier ones failed the residual check, or were no better
             if len(self.estimator.checked_residuals) > 1:
                 self.best = (solution, estimate)
@@ -254,6 +266,58 @@ class CellsLoop:
         sizes = np.sqrt(np.mean(response(self.points) ** 2, axis=0)) / self.sizes
         self.stability = float(sizes.max())
         return not self.stability <= np.finfo(float).eps ** -0.5
+
+    def _difference(self, before: DiscreteSolution, now: DiscreteSolution) -> float:
+        """Return the relative L² difference of two solutions.
+
+        On a line it is integrated cell by cell: points spread evenly would miss a front of 1e-4 of the interval.
+        """
+        points, roots = self._rule(now) if self.dim == 1 and self.solver is None else (self.points, 1.0)
+        return relative_difference(roots * before.network(points), roots * now.network(points))
+
+    def _rule(self, solution: DiscreteSolution) -> tuple[Array, Array]:
+        """Return Gauss points (M, 1) of all cells of an interval, and square roots of weights (M, 1) with sum 1."""
+        nodes, weights = np.polynomial.legendre.leggauss(self.degree)
+        bounds = np.concatenate([leaf.bounds for leaf in solution.mesh.tree.leaves])
+        centres, halves = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
+        points = (centres[:, None] + halves[:, None] * nodes).reshape(-1, 1)
+        shares = (halves[:, None] * weights).reshape(-1, 1)
+        return points, np.sqrt(shares / shares.sum())
+
+    def _defect_error(self, solution: DiscreteSolution) -> float:
+        """Return the relative error that residuals of the present size can leave: defect times stability.
+
+        Two iterations share the signs of their residuals where one cell is like the other, and agree on a wrong
+        solution: a flame that ignites too early. Residuals at rounding tell nothing more.
+        """
+        if self.system is None or not self.may_be_ill_conditioned:
+            return 0.0
+        if self.estimator.at_rounding(self.estimator.iterations[-1]):
+            return 0.0
+        response = self.system.perturbed(solution.weights, self.rng, solution.indicators)
+        points, roots = self._rule(solution)
+        values = roots * cell_network(solution.mesh, response)(points)
+        return float((np.sqrt(np.sum(values**2, axis=0)) / self.sizes).max())
+
+    def _several_slopes(self, solution: DiscreteSolution) -> bool:
+        """Return whether the highest derivative of a scalar equation jumps between several values that satisfy it.
+
+        The coefficient of the highest derivative in the linearised equation then changes its sign, and it depends on
+        that derivative, as in |u_x| = 1: every zigzag satisfies the equation.
+        """
+        if len(self.problem.fields) > 1 or self.problem.linear:
+            return False
+        (term,) = self.problem.interior
+        highest = max(term.expression.jets, key=lambda jet: jet.order)
+        slope = term.expression.partials[term.expression.jets.index(highest)]
+        symbol = next(symbol for symbol, jet in term.expression.symbols.items() if jet == highest)
+        if symbol not in slope.free_symbols:
+            return False
+        jets = jets_of(solution.network, self.problem.fields, self.points, term.expression.jets)
+        _, partials = term.expression.linearised(term.known(self.points, self.problem.vocabulary), jets)
+        values = np.broadcast_to(partials[term.expression.jets.index(highest)], len(self.points))
+        self.several_slopes = bool(values.min() < 0 < values.max())
+        return self.several_slopes
 
     @property
     def _rounding(self) -> float:
@@ -323,6 +387,11 @@ class CellsLoop:
             count = len(self.estimator.iterations)
             return f"{known}the largest residual of a cell is {residual:.1e} after {count} iterations"
         amplification = max(self.stability, self.turning)
+        if status is Status.UNDETERMINED and self.several_slopes:
+            return (
+                "the equation has several solutions: its highest derivative jumps between values that all satisfy it; "
+                "state it for the derivative itself, or add diffusion"
+            )
         if status is Status.UNDETERMINED and amplification > 1:
             return (
                 f"the problem is ill-conditioned: the solution may change by {amplification:.1e} times what is left in "
@@ -352,6 +421,8 @@ class CellsLoop:
         seed = int(self.rng.integers(2**31))
         system = CellsSystem(self.problem, mesh, self.sizes, weak_outflow, self.factors, seed)
         self.system = system
+        if self.origin is not None:
+            system.amplitudes = self._running_amplitudes(mesh, state)
         if self.newton is None:
             weights, rank_deficient = system.solve(state)
             steps, status = 1, Status.CONVERGED
@@ -373,6 +444,25 @@ class CellsLoop:
             status,
             rank_deficient,
         )
+
+    def _running_amplitudes(self, mesh: Mesh, state: State) -> dict[int, float]:
+        """Return for each cell the largest size of an initial value problem up to there, relative to the whole.
+
+        Where a solution grows, what is left in the equations while it is small grows with it: residuals are relative to
+        the size that the solution has reached.
+        """
+        leaves = [(cell.bounds, id(cell)) for _, cell in mesh.present]
+        points = np.concatenate(
+            [np.linspace(bounds[0, 0], bounds[0, 1], AMPLITUDE_POINTS)[:, None] for bounds, _ in leaves]
+        )
+        values = np.abs(state.derivative(points, (0,))).reshape(len(leaves), AMPLITUDE_POINTS, -1)
+        largest = values.max(axis=1)
+        if not np.isfinite(largest).all() or not (largest.max(axis=0) > 0).all():
+            return {}
+        order = np.argsort([abs(bounds.mean() - self.origin) for bounds, _ in leaves])
+        reached = np.maximum.accumulate(largest[order], axis=0)
+        shares = np.clip((reached / reached[-1]).max(axis=1), np.finfo(float).eps ** 0.5, 1.0)
+        return {leaves[k][1]: float(share) for k, share in zip(order, shares, strict=True)}
 
     def _sizes_of(self, values: Array) -> Array:
         """Return the sizes of the fields from values (M, fields); the previous ones where no value is finite."""

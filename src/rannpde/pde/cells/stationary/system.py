@@ -113,6 +113,8 @@ class CellsSystem:
         self.collocations = collocation_points(problem, mesh, np.random.default_rng(seed))
         self.roots: list[list[Array]] = [[] for _ in mesh.cells]
         self.noise: list[list[Array]] | None = None
+        self.amplitudes: dict[int, float] = {}
+        """Of a cell (by its identity), relative to the sizes of the fields; 1 unless said."""
 
     # -------------------------------------------------------------------------------------------------------- rows
 
@@ -160,7 +162,7 @@ class CellsSystem:
         for jet, partial in zip(collocation.term.expression.jets, partials, strict=True):
             if jet.field not in self.problem.fields:
                 continue
-            size = self.sizes[self.problem.fields.index(jet.field)]
+            size = self.sizes[self.problem.fields.index(jet.field)] * self.amplitudes.get(id(cell), 1.0)
             with np.errstate(over="ignore"):  # what is not finite is refused below
                 natural += float(np.sqrt(np.mean(np.square(partial)))) * cell.factor(jet.index) * size
         if not (np.isfinite(natural) and np.isfinite(value).all()):
@@ -315,15 +317,25 @@ class CellsSystem:
             Weights(tuple(c[:, :, k].T for c in cells), tuple(t[:, k] for t in traces)) for k in every
         ], rank_deficient
 
-    def perturbed(self, weights: Weights, rng: np.random.Generator) -> Weights:
+    def perturbed(self, weights: Weights, rng: np.random.Generator, levels: Array | None = None) -> Weights:
         """Return the change of the weights under a random residual: independent standard normal numbers at all points,
         relative to the natural size of each term.
 
         Its size is the factor by which the linearised problem amplifies residuals, an estimate of its stability
         constant: white noise has a component along the left singular vector of the smallest singular value, however
         smooth or rough that is.
+
+        levels (C,) : with the residual of each leaf, the change is that under residuals of this size and of a random
+            sign in each leaf: an estimate of the error that they leave, defect times stability
         """
-        self.noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
+        if levels is None:
+            self.noise = [[rng.standard_normal(len(one.points)) for one in own] for own in self.collocations]
+        else:
+            signs = rng.choice([-1.0, 1.0], len(self.collocations)) * levels
+            self.noise = [
+                [np.full(len(one.points), sign) for one in own]
+                for sign, own in zip(signs, self.collocations, strict=True)
+            ]
         try:
             return self.solve_all(weights)[0][-1]
         finally:

@@ -51,8 +51,9 @@ RULE_ARRAYS = ("points", "weights", "boundary", "outward")
 """The arrays of a file."""
 TABLE_BLOCK = 2**22
 """Entries of a table of features that are computed between two checkpoints: a fraction of a second."""
-SVD_FLOPS = 6.0
-"""Operations of a singular value decomposition with vectors, per row and squared column (Golub & Van Loan, 8.6)."""
+SVD_FLOPS = (6.0, 20.0)
+"""Operations of a singular value decomposition with vectors of an m × n matrix: 6 m n² + 20 n³ (Golub & Van Loan,
+8.6)."""
 
 
 SCALING = ("centre", "halfwidth")
@@ -163,7 +164,7 @@ def feature_table(features: Features, points: Array, index: MultiIndex | None = 
 
 def affordable_width(rows: int, share: float) -> int:
     """Features whose basis at so many nodes takes this share of the time that is left."""
-    return int(min(np.sqrt(affordable(share, "svd") / (SVD_FLOPS * rows)), 1e9))
+    return int(min(np.sqrt(affordable(share, "svd") / (sum(SVD_FLOPS) * rows)), 1e9))
 
 
 def build_basis(
@@ -184,7 +185,8 @@ def build_basis(
     if null.shape[1] == 0:
         raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
     rows, columns = len(design), null.shape[1]
-    with factorising("svd", SVD_FLOPS * rows * columns**2, 3 * FLOAT_BYTES * rows * columns):
+    flops = (SVD_FLOPS[0] * rows + SVD_FLOPS[1] * columns) * columns**2
+    with factorising("svd", flops, 3 * FLOAT_BYTES * rows * columns):
         left, singular, right = svd(roots * (design @ null), full_matrices=False, overwrite_a=True, check_finite=False)
     keep = singular > cutoff * singular[0]
     left = left[:, keep] / roots

@@ -2,8 +2,8 @@
 
 On cells and traces the problem is K z = λ M z, where M acts within cells only. For a shift σ the matrices K - σM of
 cells are eliminated one by one and the Schur complement on the traces is factorised, so that (K - σM)⁻¹ costs as much
-as a solve of the weak form. If K is symmetric, the number of negative eigenvalues of K - σM is that of eigenvalues below σ
-(Sylvester), and it is the sum of those of the cells and of the Schur complement (Haynsworth).
+as a solve of the weak form. If K is symmetric, the number of negative eigenvalues of K - σM is that of eigenvalues
+below σ (Sylvester), and it is the sum of those of the cells and of the Schur complement (Haynsworth).
 """
 
 from __future__ import annotations

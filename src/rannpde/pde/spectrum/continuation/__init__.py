@@ -1,0 +1,1 @@
+"""Branches of stationary solutions over a parameter."""

@@ -1,0 +1,191 @@
+"""Pseudo-arclength continuation: along a branch of F(u, λ) = 0 past folds, where Newton's method in u alone ends.
+
+A step of length h solves F(u, λ) = 0 with t·(z - z0) = h, z = (u, λ), t the unit tangent. Along the branch the
+component of t along λ changes sign at a fold, and the determinant of the bordered matrix (F_u, F_λ; t) at a branch
+point, where another branch crosses (Keller 1977; Seydel, Practical Bifurcation and Stability Analysis).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import brentq
+
+from rannpde.arrays import Array
+from rannpde.pde.spectrum.continuation.collocation import StationarySystem
+
+CORRECTIONS = 12
+"""Newton iterations of a corrector; it converges quadratically or the step is too long."""
+CORRECTED = 1e-11
+"""Relative change at which Newton's method has converged; rounding of the derivatives is about this."""
+ALL_RATES = 900
+"""Unknowns up to which all rates of growth are computed; beyond, stability is not known."""
+LEAST_STEP = 1e-7
+"""Of the arclength, in units of the scaled branch."""
+
+
+class NoConvergence(Exception):
+    """Newton's method did not converge."""
+
+
+@dataclass(frozen=True, eq=False)
+class BranchState:
+    """A point of a branch: values (N,), parameter, tangent (N + 1,) of length one, sign and log of the determinant."""
+
+    values: Array
+    parameter: float
+    tangent: Array
+    sign: float
+    log: float
+
+
+@dataclass(frozen=True)
+class FollowSettings:
+    """Steps in scaled arclength: first, longest; turn : cosine between tangents below which a step is too long;
+    most : points; largest : of the solution over its size at the start, beyond which it is said to go to infinity."""
+
+    first: float = 0.02
+    longest: float = 0.25
+    turn: float = 0.95
+    most: int = 400
+    largest: float = 1e3
+
+
+@dataclass(eq=False)
+class Follower:
+    """Follows the branches of one discretised problem.
+
+    extent : length of the range of the parameter; size : of the solution; both scale the arclength
+    """
+
+    system: StationarySystem
+    extent: float
+    size: float = 1.0
+    settings: FollowSettings = field(default_factory=FollowSettings)
+
+    @property
+    def metric(self) -> Array:
+        """Weights (N + 1,) of the inner product of states."""
+        count = self.system.size
+        return np.concatenate([np.full(count, 1 / (count * self.size**2)), [1 / self.extent**2]])
+
+    def solve(self, values: Array, parameter: float) -> Array:
+        """Newton's method at a fixed parameter, with halved steps where the residual does not fall."""
+        values = values.copy()
+        for _ in range(4 * CORRECTIONS):
+            residual, matrix, _ = self.system.linearised(values, parameter)
+            step = _solved(matrix, residual)
+            length, norm = 1.0, np.linalg.norm(residual)
+            while length > 1e-4:
+                trial = values - length * step
+                with np.errstate(all="ignore"):  # a step may lead where an exponential overflows
+                    after = np.linalg.norm(self.system.residual(trial, parameter))
+                if np.isfinite(after) and (after <= (1 - 0.2 * length) * norm or norm < 1e-12):
+                    break
+                length *= 0.5
+            else:
+                raise NoConvergence
+            values = values - length * step
+            if np.abs(step).max() * length <= CORRECTED * max(float(np.abs(values).max()), 1e-8):
+                return values
+            if not np.isfinite(values).all():
+                break
+        if np.abs(step).max() <= 1e-7 * max(float(np.abs(values).max()), 1e-8):
+            return values  # rounding keeps it from settling further
+        raise NoConvergence
+
+    def state(self, values: Array, parameter: float, along: Array | None) -> BranchState:
+        """The point with its tangent, in the direction of ``along`` (N + 1,), or of a growing parameter."""
+        _, matrix, slope = self.system.linearised(values, parameter)
+        metric = self.metric
+        border = along * metric if along is not None else np.eye(len(metric))[-1]
+        bordered = np.block([[matrix, slope[:, None]], [border[None, :]]])
+        factors = _factorised(bordered)
+        tangent = scipy.linalg.lu_solve(factors, np.eye(len(metric))[-1])
+        tangent /= np.sqrt((metric * tangent**2).sum())
+        border = tangent * metric
+        bordered[-1] = border / np.linalg.norm(border)
+        sign, log = np.linalg.slogdet(bordered)
+        return BranchState(values, parameter, tangent, float(sign), float(log))
+
+    def step(self, state: BranchState, length: float, direction: Array | None = None) -> tuple[BranchState, int]:
+        """The point of the branch at this arclength from a state, and Newton iterations; NoConvergence otherwise."""
+        metric = self.metric
+        along = state.tangent if direction is None else direction
+        start = np.append(state.values, state.parameter)
+        z = start + length * along
+        for number in range(1, CORRECTIONS + 1):
+            residual, matrix, slope = self.system.linearised(z[:-1], float(z[-1]))
+            border = along * metric
+            scale = np.linalg.norm(border)
+            bordered = np.block([[matrix, slope[:, None]], [border[None, :] / scale]])
+            lack = ((z - start) * border).sum() - length
+            change = _solved(bordered, np.append(residual, lack / scale))
+            z = z - change
+            if not np.isfinite(z).all():
+                raise NoConvergence
+            moved = np.sqrt((metric * change**2).sum())
+            if moved <= CORRECTED * max(1.0, np.sqrt((metric * z**2).sum())):
+                return self.state(z[:-1], float(z[-1]), along if direction is None else z - start), number
+        if moved <= 1e-8:
+            return self.state(z[:-1], float(z[-1]), along if direction is None else z - start), CORRECTIONS
+        raise NoConvergence
+
+    def located(self, state: BranchState, length: float, measure: Callable[[BranchState], float]) -> BranchState:
+        """The state between here and a step of this length at which a measure changes its sign."""
+        known: dict[float, BranchState] = {0.0: state}
+
+        def at(share: float) -> float:
+            if share not in known:
+                known[share] = self.step(state, share)[0]
+            return measure(known[share])
+
+        root = float(brentq(at, 0.0, length, xtol=1e-9 * length, rtol=1e-12, maxiter=60))
+        at(root)
+        return known[root]
+
+    def kernel(self, state: BranchState) -> Array:
+        """The direction (N + 1,) across the tangent in which another branch leaves a branch point."""
+        _, matrix, slope = self.system.linearised(state.values, state.parameter)
+        rows = np.vstack([np.column_stack([matrix, slope]), (state.tangent * self.metric)[None, :]])
+        scale = 1 / np.sqrt(self.metric)
+        size = np.abs(rows).max(axis=1, keepdims=True)
+        found = np.linalg.svd(rows / size * scale)[2][-1] * scale
+        return np.asarray(found / np.sqrt((self.metric * found**2).sum()))
+
+    def unstable(self, values: Array, parameter: float, order: Array, signs: Array) -> tuple[int, float]:
+        """How many perturbations grow, and the largest rate, with the conditions held.
+
+        order, signs (fields,) : equation k gives the rate of field order[k], times signs[k]
+        """
+        _, matrix, _ = self.system.linearised(values, parameter)
+        held = self.system.constrained
+        inner = np.flatnonzero(~held)
+        outer = np.flatnonzero(held)
+        inside = matrix[np.ix_(inner, inner)]
+        inside = inside - matrix[np.ix_(inner, outer)] @ _solved(
+            matrix[np.ix_(outer, outer)], matrix[np.ix_(outer, inner)]
+        )
+        inside *= np.tile(signs, len(inner) // len(signs))[:, None]
+        places = (np.arange(len(inner)).reshape(-1, len(signs))[:, np.argsort(order)]).ravel()
+        inside = inside[places]
+        if len(inside) > ALL_RATES:  # those nearest to zero alone would not tell: a large rate may hide behind them
+            return -1, np.nan
+        rates = np.linalg.eigvals(inside)
+        return int((rates.real > 0).sum()), float(rates.real.max())
+
+
+def _factorised(matrix: Array) -> tuple[Array, Array]:
+    if not np.isfinite(matrix).all():
+        raise NoConvergence
+    factors = scipy.linalg.lu_factor(matrix, check_finite=False)
+    if not np.all(np.diag(factors[0])):
+        raise NoConvergence
+    return factors
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    return np.asarray(scipy.linalg.lu_solve(_factorised(matrix), right, check_finite=False))

@@ -1,0 +1,138 @@
+"""What ``rp.continuation`` gives back: branches with folds and branch points, a report and the bifurcation diagram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.io import PathLike
+from rannpde.pde.monitor import Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import Report
+from rannpde.pde.spectrum.continuation.collocation import TensorPolynomial
+
+SAME_SIZE = 0.02
+"""Relative difference of the two extremes of an odd solution that is the distance of the points of a grid."""
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class SpecialPoint:
+    """A fold or a branch point.
+
+    kind : "fold" or "branch point"; parameter, bound : its place and what two grids leave open of it
+    extreme : the value of largest size of the first field; function : the solution there
+    """
+
+    kind: str
+    parameter: float
+    bound: float
+    extreme: float
+    function: TensorPolynomial
+
+
+@dataclass(frozen=True, eq=False)
+class SolutionBranch:
+    """Solutions along a branch, in the order in which they were passed.
+
+    parameters, extremes (K,) : of the points; the value of largest size of the first field
+    unstable (K,) : perturbations that grow, -1 where it is not known; rates (K,) : the largest rate of growth
+    functions : the solutions; special : folds and branch points; ended : why it ends, in words
+    """
+
+    parameters: Array
+    extremes: Array
+    unstable: Array
+    rates: Array
+    functions: tuple[TensorPolynomial, ...]
+    special: tuple[SpecialPoint, ...]
+    ended: str
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation:
+    """Branches of stationary solutions over a parameter; the first is the one that was started on.
+
+    >>> import rannpde as rp
+    >>> bratu = rp.Problem("u_xx + lam*exp(u) = 0", rp.Interval(0, 1), {"boundary": "u = 0"}, parameters={"lam": 0.0})
+    >>> found = rp.continuation(bratu, "lam", 0.1, 4.0)
+    >>> [round(fold.parameter, 9) for fold in found.folds], found.converged
+    ([3.513830719], True)
+    """
+
+    problem: Problem
+    parameter: str
+    branches: tuple[SolutionBranch, ...]
+    status: Status
+    detail: str
+    tol: float
+    points: int
+    seconds: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether all folds and branch points have the wanted error, by two grids."""
+        return self.status.converged
+
+    @property
+    def reason(self) -> str:
+        return self.detail or str(self.status)
+
+    @property
+    def special(self) -> tuple[SpecialPoint, ...]:
+        """Folds and branch points of all branches."""
+        return tuple(one for branch in self.branches for one in branch.special)
+
+    @property
+    def folds(self) -> tuple[SpecialPoint, ...]:
+        return tuple(one for one in self.special if one.kind == "fold")
+
+    @property
+    def branch_points(self) -> tuple[SpecialPoint, ...]:
+        return tuple(one for one in self.special if one.kind == "branch point")
+
+    def report(self) -> Report:
+        """A page of text: branches, folds and branch points with their errors."""
+        verdict = "converged" if self.converged else "DID NOT CONVERGE"
+        title = self.problem.name or ", ".join(self.problem.fields)
+        lines = [f"{title}: {verdict} ({self.reason})", f"  {self.points} points along each axis"]
+        for number, branch in enumerate(self.branches, start=1):
+            ends = f"{self.parameter} from {branch.parameters[0]:.6g} to {branch.parameters[-1]:.6g}"
+            known = branch.unstable[branch.unstable >= 0]
+            stable = f", {int((known == 0).sum())} of {len(known)} stable" if len(known) else ""
+            lines.append(f"  branch {number}: {len(branch)} points{stable}, {ends}; {branch.ended}")
+            lines += [
+                f"    {one.kind} at {self.parameter} = {one.parameter:.12g} ± {one.bound:.1e}, value {one.extreme:.8g}"
+                for one in branch.special
+            ]
+        lines.append(f"  {self.seconds:.2f} s")
+        return Report("\n".join(lines))
+
+    def plot(self, path: PathLike | None = None) -> Figure:
+        """The bifurcation diagram: stable solutions as lines, unstable ones dashed, folds and branch points marked."""
+        from rannpde.plotting.bifurcation import plot_continuation  # pictures load when they are wanted
+
+        return plot_continuation(self, path)
+
+
+def extreme_of(function: TensorPolynomial, before: float = 0.0) -> float:
+    """The value of largest size of the first field, on a grid four times as fine as its points.
+
+    before : that of the point before, whose sign is kept where both extremes are of about the same size
+    """
+    counts = [4 * count + 1 for count in function.values.shape[:-1]]
+    axes = [np.linspace(low, high, n) for (low, high), n in zip(function.bounds, counts, strict=True)]
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    values = function(grid)[:, 0]
+    low, high = float(values.min()), float(values.max())
+    if before and abs(high + low) < SAME_SIZE * (high - low):
+        return high if before > 0 else low
+    return high if high >= -low else low

@@ -1,0 +1,294 @@
+"""rp.continuation: branches of stationary solutions over a parameter, with folds and branch points to a tolerance."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.errors import InputError, is_real, positive_number, require
+from rannpde.pde.budget import Budget
+from rannpde.pde.monitor import Monitor, Progress, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import ConvergenceWarning
+from rannpde.pde.spectrum.continuation.collocation import StationarySystem, guessed, with_parameter
+from rannpde.pde.spectrum.continuation.follow import (
+    LEAST_STEP,
+    BranchState,
+    Follower,
+    NoConvergence,
+)
+from rannpde.pde.spectrum.continuation.result import Continuation, SolutionBranch, SpecialPoint, extreme_of
+from rannpde.pde.spectrum.stability import rates_of_change
+from rannpde.threads import one_thread
+
+FIRST_POINTS, MORE_POINTS, FINEST_GRID = (40, 16), (12, 6), (160, 40)
+"""Points along an axis at first, more on each finer grid, and at most, by dimension."""
+MOST_FOLLOWED = (96, 22)
+"""Points along an axis at most on which whole branches are followed, by dimension: hundreds of factorisations."""
+RESOLVED = 1e-3
+"""Last Chebyshev coefficients over the largest at which a grid is good enough for the points of a diagram."""
+RATES_RESOLVED = 1e-4
+"""The same for stability: rates near zero, as of the translation of a peak, are wrong on grids that show it roughly."""
+SHORTEST_LOOK = 0.01
+"""Scaled step below which two rates that change sign at once are taken to be a pair."""
+TOO_STEEP = "the grid does not resolve what follows"
+"""Why a branch ends whose solutions become too steep."""
+
+
+def continuation(
+    problem: Problem,
+    parameter: str,
+    start: float,
+    stop: float,
+    *,
+    guess: Any = None,
+    branches: int = 0,
+    tol: float = 1e-8,
+    seconds: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Continuation:
+    """Follow stationary solutions from one value of a parameter towards another, past folds.
+
+    problem : on an interval or a box of two coordinates, of second order, one condition for each field on every side
+    parameter : the name of one of its parameters; start, stop : ends of the range, in which branches are followed
+    guess : of the solution at the start: a solution, a function of points (M, n), or field → number or function; None
+        begins from zero
+    branches : how many times branches that cross are followed in turn; 0 follows the first branch only
+    tol : relative error wanted of folds and branch points, by two grids
+    seconds, progress : as in ``solve``
+    """
+    stated = with_parameter(problem, parameter)
+    for name, value in (("start", start), ("stop", stop)):
+        require(is_real(value) and bool(np.isfinite(value)), name, value, "a finite number")
+    require(start != stop, "stop", stop, f"another number than start, {start}")
+    whole = isinstance(branches, int) and not isinstance(branches, bool) and branches >= 0
+    require(whole, "branches", branches, "a whole number ≥ 0")
+    tol = max(positive_number("tol", tol), 1e-12)
+    require(tol < 1, "tol", tol, "below 1")
+    require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
+    monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
+    with one_thread():
+        found = _Run(problem, stated, parameter, float(start), float(stop), tol, monitor).run(guess, branches)
+    if not found.converged:
+        warnings.warn(f"the continuation did not converge: {found.reason}", ConvergenceWarning, stacklevel=2)
+    return found
+
+
+class _Run:
+    """One continuation: a grid that resolves the branch, then its special points on finer grids."""
+
+    def __init__(
+        self, problem: Problem, stated: Problem, parameter: str, start: float, stop: float, tol: float, monitor: Monitor
+    ) -> None:
+        self.problem, self.stated, self.parameter = problem, stated, parameter
+        self.start, self.stop, self.tol, self.monitor = start, stop, tol, monitor
+        self.axis = problem.domain.dim - 1
+        self.passed = 0
+
+    def run(self, guess: Any, levels: int) -> Continuation:
+        count = FIRST_POINTS[self.axis]
+        while True:
+            self.follower = Follower(StationarySystem(self.stated, self.parameter, count), abs(self.stop - self.start))
+            first = self._first(guess)
+            found, crossings = self._branch(first)
+            finer = count + MORE_POINTS[self.axis]
+            if found.ended != TOO_STEEP or finer > MOST_FOLLOWED[self.axis] or self.monitor.exhausted:
+                break
+            count = finer
+        together = [found]
+        for _ in range(levels):
+            following = []
+            for state in crossings:
+                for side in (1.0, -1.0):
+                    follow = self._crossing(state, side)
+                    if follow is not None:
+                        branch, more = self._branch(follow)
+                        if len(branch) > 1 and not self._repeated(branch, together):
+                            together.append(branch)
+                            following += more
+            crossings = following
+        status, detail = Status.CONVERGED, "the branches were followed to their ends"
+        worst = max((one.bound / max(abs(one.parameter), 1e-3 * self.follower.extent)
+                     for branch in together for one in branch.special), default=0.0)  # fmt: skip
+        if self.monitor.exhausted:
+            status, detail = Status.BUDGET, ""
+        elif worst > self.tol:
+            status, detail = Status.DISAGREE, f"two grids differ by {worst:.1e} in a fold or branch point"
+        elif any("gave up" in branch.ended for branch in together):
+            status, detail = Status.NEWTON, "a branch could not be followed to its end"
+        return Continuation(
+            self.problem, self.parameter, tuple(together), status, detail, self.tol, count, self.monitor.elapsed
+        )
+
+    def _first(self, guess: Any) -> BranchState:
+        follower = self.follower
+        try:
+            values = follower.solve(guessed(follower.system, guess), self.start)
+            state = follower.state(values, self.start, None)
+        except NoConvergence:
+            raise InputError(
+                f"no solution was found at {self.parameter} = {self.start:g} from this guess; give a closer guess=…"
+            ) from None
+        slope = state.tangent[:-1] / state.tangent[-1]
+        size = max(float(np.sqrt(np.mean(values**2))), float(np.sqrt(np.mean(slope**2))) * follower.extent)
+        follower.size = size if size > 1e-12 else 1.0
+        direction = np.zeros(len(state.tangent))
+        direction[-1] = np.sign(self.stop - self.start)
+        return follower.state(values, self.start, direction)
+
+    # ------------------------------------------------------------------------------------------------- one branch
+
+    def _branch(self, state: BranchState) -> tuple[SolutionBranch, list[BranchState]]:
+        """Follow a branch until it leaves the range; its branch points come back too."""
+        follower, rules = self.follower, self.follower.settings
+        states, special, crossings = [state], [], []
+        length, ended = rules.first, f"gave up after {rules.most} points"
+        low, high = sorted((self.start, self.stop))
+        slack = 1e-9 * (high - low)
+        rates = [self._rates(state)]
+        while len(states) < rules.most:
+            if self.monitor.exhausted:
+                ended = "the time allowed was used up"
+                break
+            try:
+                new, iterations = follower.step(state, length)
+                turned = float((follower.metric * new.tangent * state.tangent).sum())
+                if turned < rules.turn:
+                    raise NoConvergence
+            except NoConvergence:
+                length *= 0.5
+                if length < LEAST_STEP:
+                    ended = "gave up: steps became too short"
+                    break
+                continue
+            outside = not low - slack <= new.parameter <= high + slack
+            if outside:
+                end = low if new.parameter < low else high
+                new = follower.located(state, length, _beyond(end))
+                away = np.append(new.values - state.values, new.parameter - state.parameter)
+                length = float((follower.metric * away * state.tangent).sum())
+            growing, rate = self._rates(new)
+            several = min(growing, rates[-1][0]) >= 0 and abs(growing - rates[-1][0]) > 1
+            if several and length > SHORTEST_LOOK and not outside:
+                length *= 0.5  # several rates changed sign: look at them one by one
+                continue
+            kind = self._passed(state, new)
+            if kind:
+                point, where = self._special(kind, state, length)
+                special.append(point)
+                crossings += [where] if kind == "branch point" else []
+            if follower.system.tail(new.values) > RESOLVED and np.abs(new.values).max() > 1e-9 * follower.size:
+                ended = TOO_STEEP
+                break
+            self.passed += 1
+            self.monitor.tell(1, self.passed)
+            states.append(new)
+            rates.append((growing, rate))
+            state = new
+            if outside:
+                ended = f"{self.parameter} reached {end:g}"
+                break
+            if float(np.sqrt(np.mean(new.values**2))) > rules.largest * follower.size:
+                ended = "the solution grew beyond all bounds"
+                break
+            length = min(length * (1.5 if iterations <= 4 and turned > 0.99 else 1.0), rules.longest)
+        return self._summary(states, rates, special, ended), crossings
+
+    @staticmethod
+    def _passed(before: BranchState, after: BranchState) -> str:
+        if before.tangent[-1] * after.tangent[-1] < 0:
+            return "fold"
+        return "branch point" if before.sign * after.sign < 0 else ""
+
+    def _special(self, kind: str, before: BranchState, length: float) -> tuple[SpecialPoint, BranchState]:
+        """A fold or branch point on this grid, then on finer ones until two agree."""
+        where = _locate(self.follower, kind, before, length)
+        parameter, bound = where.parameter, np.inf
+        best, follower = where, self.follower
+        coarse = self.follower.system.function(before.values)
+        count = self.follower.system.count
+        scale = max(abs(parameter), 1e-3 * self.follower.extent)
+        while bound > self.tol * scale and count + MORE_POINTS[self.axis] <= FINEST_GRID[self.axis]:
+            if self.monitor.exhausted:
+                break
+            count += MORE_POINTS[self.axis]
+            finer = Follower(
+                StationarySystem(self.stated, self.parameter, count), self.follower.extent, self.follower.size
+            )
+            try:
+                values = finer.solve(coarse(finer.system.points).ravel(), before.parameter)
+                along = np.append(self.follower.system.function(before.tangent[:-1])(finer.system.points).ravel(),
+                                  before.tangent[-1])  # fmt: skip
+                found = _locate(finer, kind, finer.state(values, before.parameter, along), length)
+            except (NoConvergence, ValueError):  # the sign does not change within the step on this grid
+                break
+            bound = abs(found.parameter - parameter)
+            parameter, best, follower = found.parameter, found, finer
+        function = follower.system.function(best.values)
+        return SpecialPoint(kind, parameter, float(bound), extreme_of(function), function), where
+
+    def _rates(self, state: BranchState) -> tuple[int, float]:
+        """How many perturbations of a state grow, -1 where it is not known, and the largest rate."""
+        system = self.follower.system
+        function = system.function(state.values)
+        if system.tail(state.values) > RATES_RESOLVED and np.abs(state.values).max() > 1e-9 * self.follower.size:
+            return -1, np.nan
+        try:
+            order, signs = rates_of_change(self.stated.at_eigenvalue(state.parameter), function)
+            return self.follower.unstable(state.values, state.parameter, order, signs)
+        except (InputError, NoConvergence):
+            return -1, np.nan
+
+    def _summary(
+        self, states: list[BranchState], rates: list[tuple[int, float]], special: list[SpecialPoint], ended: str
+    ) -> SolutionBranch:
+        system = self.follower.system
+        functions = tuple(system.function(one.values) for one in states)
+        extremes: list[float] = []
+        for one in functions:
+            extremes.append(extreme_of(one, extremes[-1] if extremes else 0.0))
+        return SolutionBranch(
+            np.array([one.parameter for one in states]), np.array(extremes), np.array([n for n, _ in rates]),
+            np.array([rate for _, rate in rates]), functions, tuple(special), ended,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------- branches that cross
+
+    def _crossing(self, state: BranchState, side: float) -> BranchState | None:
+        """A point of the branch that crosses at a branch point."""
+        direction = side * self.follower.kernel(state)
+        for length in (0.05, 0.02, 0.008):
+            try:
+                new = self.follower.step(state, length, direction)[0]
+            except NoConvergence:
+                continue
+            away = np.append(new.values - state.values, new.parameter - state.parameter)
+            along = float((self.follower.metric * away * state.tangent).sum())
+            if abs(along) < 0.9 * np.sqrt((self.follower.metric * away**2).sum()):
+                return new
+        return None
+
+    def _repeated(self, branch: SolutionBranch, known: list[SolutionBranch]) -> bool:
+        """Whether the second point of a branch lies on one that was followed before."""
+        one: Array = branch.functions[0].values
+        for other in known:
+            gaps = [float(np.sqrt(np.mean((one - two.values) ** 2))) / self.follower.size
+                    + abs(branch.parameters[0] - p) / self.follower.extent
+                    for two, p in zip(other.functions, other.parameters, strict=True)]  # fmt: skip
+            if min(gaps) < 1e-3:
+                return True
+        return False
+
+
+def _beyond(end: float) -> Callable[[BranchState], float]:
+    return lambda one: one.parameter - end
+
+
+def _locate(follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
+    if kind == "fold":
+        return follower.located(before, length, lambda one: float(one.tangent[-1]) * follower.extent)
+    return follower.located(before, length, lambda one: one.sign * float(np.exp(one.log - before.log)))

@@ -1,0 +1,161 @@
+"""Linear stability of stationary solutions: the spectrum of the linearisation as an eigenvalue problem of its own.
+
+A stationary problem F(u) = 0 does not say how fast what is out of balance grows: u_t = ±F(u). The sign is that for
+which the evolution is well posed, so that short waves decay: a second derivative with a positive factor, a fourth with
+a negative one. Perturbations w exp(σt) then satisfy ±F'(u) w = σ w, with w in the place of the fields in conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy
+from scipy.optimize import linear_sum_assignment
+
+from rannpde.arrays import Array, Rng
+from rannpde.domains.domain import SpaceTime
+from rannpde.errors import InputError, reject, require
+from rannpde.pde.functions import State
+from rannpde.pde.monitor import Progress
+from rannpde.pde.problem.conditions import Data, On
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import jets_of
+from rannpde.pde.spectrum.eigen import eigen
+from rannpde.pde.spectrum.result import Spectrum
+from rannpde.pde.statement.expression import Expression, Jet, evaluate
+
+GROWTH = "growth"
+"""The name of the eigenvalue: the rate σ of w exp(σt)."""
+RATE_SAMPLES = 64
+"""Points at which the factors of the highest derivatives are looked at."""
+
+
+def stability(
+    problem: Problem,
+    state: State,
+    count: int = 6,
+    *,
+    still: tuple[str, ...] = (),
+    near: complex | None = None,
+    tol: float = 1e-6,
+    seconds: float | None = None,
+    rng: Rng = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Spectrum:
+    """Growth rates of perturbations of a stationary solution, the fastest first, with a bound for each.
+
+    problem, state : the stationary problem and its solution; ``solution.stability(…)`` gives both
+    still : fields whose equation is a constraint, without a rate of change, such as a pressure
+    The other arguments are those of ``rp.eigen``.
+    """
+    linear = linearised_problem(problem, state, still)
+    return eigen(linear, count, near=near, which=None if near is not None else "highest", tol=tol, seconds=seconds,
+                 rng=rng, progress=progress)  # fmt: skip
+
+
+def linearised_problem(problem: Problem, state: State, still: tuple[str, ...] = ()) -> Problem:
+    """The eigenvalue problem ±F'(u) w = σ w of perturbations w, which have the names of the fields."""
+    require(isinstance(problem, Problem), "problem", problem, "a Problem")
+    if isinstance(problem.domain, SpaceTime):
+        reject("problem", "one in time", "stationary", "state it without time, and solve for the state of rest")
+    still = (still,) if isinstance(still, str) else tuple(still)
+    for name in still:
+        require(name in problem.fields, "still", name, f"one of {', '.join(problem.fields)}")
+    if any(isinstance(one, Data) for one in problem.conditions.values()):
+        raise InputError("the problem holds measured values, whose perturbation is zero; leave them out")
+    words = problem.vocabulary
+    functions: dict[str, Callable[..., Any]] = dict(problem.functions)
+    names: dict[Jet, sympy.Expr] = {}
+
+    def base(jet: Jet) -> sympy.Expr:
+        if jet not in names:
+            label = f"base{len(names) + 1}"
+            functions[label] = _BaseFunction(state, problem.fields, jet)
+            names[jet] = sympy.Function(label)(*words.symbols)
+        return names[jet]
+
+    rates = _rates(problem, state, still)
+    equations = {}
+    for name, expression in problem.expressions.items():
+        total = _linear_part(expression, problem, base)
+        if name in rates:
+            field, sign = rates[name]
+            total = sign * total - sympy.Symbol(GROWTH) * words.field_function(field)
+        equations[name] = total
+    conditions = dict(problem.conditions)
+    for name, condition in problem.conditions.items():
+        if isinstance(condition, On):
+            term = next(term for term in problem.constraints if term.name == name)
+            conditions[name] = replace(condition, equation=_linear_part(term.expression, problem, base))
+    return Problem(
+        equations, problem.domain, conditions, parameters=problem.parameters, functions=functions,
+        fields=problem.fields, name=problem.name, incomplete=problem.incomplete, eigenvalue=GROWTH,
+    )  # fmt: skip
+
+
+class _BaseFunction:
+    """A derivative of the solution as a function of coordinate arrays."""
+
+    def __init__(self, state: State, fields: tuple[str, ...], jet: Jet) -> None:
+        self.state, self.fields, self.jet = state, fields, jet
+
+    def __call__(self, *coordinates: Array) -> Array:
+        points = np.stack(coordinates, axis=1)
+        return jets_of(self.state, self.fields, points, [self.jet])[self.jet]
+
+
+def _linear_part(expression: Expression, problem: Problem, base: Callable[[Jet], sympy.Expr]) -> sympy.Expr:
+    """Σ ∂F/∂jet · ∂^α w, with the solution in the factors."""
+    words = problem.vocabulary
+    used = set().union(*(partial.free_symbols for partial in expression.partials))
+    table = {symbol: base(jet) for symbol, jet in expression.symbols.items() if symbol in used}
+    total: sympy.Expr = sympy.Integer(0)
+    for jet, partial in zip(expression.jets, expression.partials, strict=True):
+        counts = [(s, k) for s, k in zip(words.symbols, jet.index, strict=True) if k]
+        function = words.field_function(jet.field)
+        derivative = sympy.Derivative(function, *counts) if counts else function
+        total += partial.xreplace(table) * derivative
+    return total
+
+
+def rates_of_change(problem: Problem, state: State) -> tuple[Array, Array]:
+    """For each equation the number of the field whose rate of change it gives, and the sign; see ``_rates``."""
+    found = _rates(problem, state, ())
+    pairs = [found[name] for name in problem.expressions]
+    return np.array([problem.fields.index(field) for field, _ in pairs]), np.array([sign for _, sign in pairs])
+
+
+def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, tuple[str, float]]:
+    """Equation → the field whose rate of change it gives, and the sign for which the evolution is well posed."""
+    points = problem.domain.sample(RATE_SAMPLES, rng=0)
+    known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
+    names, fields = list(problem.expressions), problem.fields
+    sizes, factors = np.zeros((len(names), len(fields))), {}
+    for k, expression in enumerate(problem.expressions.values()):
+        jets = jets_of(state, fields, points, expression.jets)
+        values = known | {symbol: jets[jet] for symbol, jet in expression.symbols.items()}
+        partials = evaluate(expression.partials, values, expression.functions)
+        for f, field in enumerate(fields):
+            order = problem.order(field)
+            own = [p for jet, p in zip(expression.jets, partials, strict=True)
+                   if jet.field == field and jet.order == order and max(jet.index) == order]  # fmt: skip
+            if own and order > 0:
+                total = np.broadcast_to(sum(own), (len(points),)) * (-1.0) ** (order // 2 + 1)
+                sizes[k, f] = float(np.abs(total).mean())
+                factors[k, f] = total, order
+    rows, columns = linear_sum_assignment(-sizes / np.maximum(sizes.max(axis=0, keepdims=True), 1e-300))
+    found = {}
+    for k, f in zip(rows, columns, strict=True):
+        if fields[f] in still:
+            continue
+        factor, order = factors.get((int(k), int(f)), (np.zeros(1), 1))
+        if order % 2 or not ((factor > 0).all() or (factor < 0).all()):
+            raise InputError(
+                f"equation {names[k]!r} does not tell how {fields[f]} changes in time: its highest derivative is odd, "
+                f"or its factor has no sign; name fields without a rate of change by still=({fields[f]!r},)"
+            )
+        found[names[k]] = (fields[f], 1.0 if factor[0] > 0 else -1.0)
+    return found

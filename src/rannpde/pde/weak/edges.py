@@ -1,0 +1,181 @@
+"""Solids made of boxes, the edges near which their solutions are singular, and trees of cells that follow.
+
+Near a re-entrant edge a solution is like r^λ in the plane across it, and smooth along it: cells are halved across the
+edge, not along. Where edges meet, in a vertex, cells are halved along all axes. At a convex edge between sides of
+different kinds, as around a clamped side of a body, cells are halved towards the side where more is prescribed: that
+resolves all the edges around it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log2
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.solids import tree_leaves
+from rannpde.domains.domain import Box, Domain
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.weak.form import WeakForm
+from rannpde.pde.weak.grading import BESIDE, LEVELS, SYSTEM_EXPONENT
+from rannpde.pde.weak.mesh import ConditionFinder
+
+FIRST_EDGES = 0.5
+"""Share of the halvings that resolve an edge which a first mesh has: cells are many in space, the loop adds more."""
+
+
+def rectilinear(domain: Domain) -> bool:
+    """Whether a domain is a box, or made of boxes by union, intersection and difference."""
+    return domain.dim > 1 and all(isinstance(leaf.solid, Box) for leaf in tree_leaves(domain.tree))
+
+
+def flat_places(domain: Domain) -> list[list[float]]:
+    """By axis, where sides of the boxes of a rectilinear domain are, the ends of the domain included."""
+    bounds = np.asarray(domain.bounds, dtype=float)
+    found = []
+    for axis, (low, high) in enumerate(bounds):
+        slack = 1e-12 * max(abs(low), abs(high), high - low)
+        values = sorted({float(end) for leaf in tree_leaves(domain.tree) for end in leaf.solid.bounds[axis]})
+        inner = [value for value in values if low + slack < value < high - slack]
+        found.append([float(low), *inner, float(high)])
+    return found
+
+
+@dataclass(frozen=True)
+class SingularEdge:
+    """A segment along an axis, at these coordinates of the other axes, near which a solution is like r^exponent.
+
+    place : the coordinates, of which that along the edge is the middle; span : its ends; halved : axes across which
+    cells at the edge are halved. A vertex, where re-entrant edges meet, has the axis -1 and no span.
+    """
+
+    axis: int
+    place: tuple[float, ...]
+    span: tuple[float, float]
+    exponent: float
+    halved: tuple[int, ...]
+
+    def levels(self, tol: float) -> int:
+        """How often cells at the edge are halved in a first mesh for an error of ``tol``."""
+        return min(ceil(FIRST_EDGES * log2(1 / tol) / (2 * self.exponent)), LEVELS)
+
+    def touched(self, bounds: Array, slack: Array) -> bool:
+        """Whether the edge runs along or through a closed box (d, 2), not only to one of its corners; of a vertex,
+        whether it lies in the box."""
+        for axis, (low, high) in enumerate(bounds):
+            room = min(slack[axis], 0.25 * (high - low))
+            if axis == self.axis:
+                if not (self.span[0] < high - room and self.span[1] > low + room):
+                    return False
+            elif not low - room <= self.place[axis] <= high + room:
+                return False
+        return True
+
+
+def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdge, ...]:
+    """All edges of a rectilinear solid where the solution may be singular."""
+    domain = form.problem.domain
+    if domain.dim != 3 or not rectilinear(domain):
+        return ()
+    places = [np.array(values) for values in flat_places(domain)]
+    middles = [0.5 * (values[1:] + values[:-1]) for values in places]
+    grid = np.stack([one.ravel() for one in np.meshgrid(*middles, indexing="ij")], axis=1)
+    inside = (domain.level(grid) < 0).reshape([len(one) for one in middles])
+    padded = np.pad(inside, 1)
+    size = float(np.diff(np.asarray(domain.bounds, dtype=float), axis=1).max())
+    found = []
+    for axis in range(3):
+        b, c = (a for a in range(3) if a != axis)
+        turned = np.moveaxis(padded, axis, 0)[1:-1]
+        for k in range(len(middles[axis])):
+            for i, edge_b in enumerate(places[b]):
+                for j, edge_c in enumerate(places[c]):
+                    around = turned[k, i : i + 2, j : j + 2]
+                    count = int(around.sum())
+                    if count not in (1, 3):
+                        continue
+                    odd = np.argwhere(around == (count == 1))[0]  # the quadrant that differs from the three others
+                    point = np.zeros(3)
+                    point[axis], point[b], point[c] = middles[axis][k], edge_b, edge_c
+                    kinds = _kinds(form, finder, point, (b, c), np.where(odd == 1, 1.0, -1.0), count == 3, size)
+                    exponent, halved = _behaviour(form.fields, count == 3, kinds, (b, c))
+                    if exponent < 1:
+                        span = (float(places[axis][k]), float(places[axis][k + 1]))
+                        found.append(SingularEdge(axis, tuple(point.tolist()), span, exponent, halved))
+    return (*found, *_vertices(found))
+
+
+def _vertices(edges: Sequence[SingularEdge]) -> list[SingularEdge]:
+    """Points where re-entrant edges of different directions end."""
+    ends: dict[tuple[float, ...], list[SingularEdge]] = {}
+    for edge in edges:
+        if len(edge.halved) > 1:
+            for value in edge.span:
+                point = (*edge.place[: edge.axis], value, *edge.place[edge.axis + 1 :])
+                ends.setdefault(point, []).append(edge)
+    return [
+        SingularEdge(-1, point, (0.0, 0.0), min(edge.exponent for edge in own), (0, 1, 2))
+        for point, own in ends.items()
+        if len({edge.axis for edge in own}) > 1
+    ]
+
+
+def _kinds(
+    form: WeakForm,
+    finder: ConditionFinder,
+    point: Array,
+    axes: tuple[int, int],
+    odd: Array,
+    reentrant: bool,
+    size: float,
+) -> list[Array]:
+    """What is prescribed, as projections (K, K), on the sides across both axes that meet in an edge.
+
+    odd : signs of the quadrant that is alone inside, or alone outside
+    """
+    found = []
+    for number, axis in enumerate(axes):
+        other = axes[1 - number]
+        place, normal = point.copy(), np.zeros(3)
+        place[other] += BESIDE * size * odd[1 - number]
+        normal[axis] = odd[number] if reentrant else -odd[number]
+        (group,) = finder.groups(place[None], normal[None])
+        found.append(form.rows(finder.conditions[group], place[None], normal[None]).projection[0])
+    return found
+
+
+def _behaviour(
+    fields: int, reentrant: bool, kinds: Sequence[Array], axes: tuple[int, int]
+) -> tuple[float, tuple[int, ...]]:
+    """λ at an edge, and the axes across which cells are halved there."""
+    changes = bool(np.abs(kinds[0] - kinds[1]).max() > 1e-6)
+    if reentrant:
+        return (SYSTEM_EXPONENT if fields > 1 else 1 / 3 if changes else 2 / 3), axes
+    if fields > 1 and changes:
+        more = int(np.trace(kinds[1]) > np.trace(kinds[0]))
+        return SYSTEM_EXPONENT, (axes[more],)
+    return 1.0, ()
+
+
+def towards_edges(tree: CellNode, wanted: Sequence[tuple[SingularEdge, int]], most: int) -> CellNode:
+    """Leaves at edges halved across them, so many times for each edge, but no more than ``most`` leaves in all."""
+    slack = 1e-9 * tree.lengths
+    left = [(edge, levels) for edge, levels in wanted if levels > 0]
+    while left:
+        finer = _once(tree, [edge for edge, _ in left], slack)
+        if len(finer.leaves) > most:
+            return tree
+        tree, left = finer, [(edge, levels - 1) for edge, levels in left if levels > 1]
+    return tree
+
+
+def _once(node: CellNode, edges: Sequence[SingularEdge], slack: Array) -> CellNode:
+    near = [edge for edge in edges if edge.touched(node.bounds, slack)]
+    if not near:
+        return node
+    if node.children is not None:
+        lower, upper = (_once(child, near, slack) for child in node.children)
+        return replace(node, children=(lower, upper))
+    return node.refined({node: tuple(sorted({axis for edge in near for axis in edge.halved}))})

@@ -1,0 +1,109 @@
+"""Solids made of boxes: meshes, the edges near which solutions are singular, and solutions there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rannpde as rp
+from rannpde import On
+from rannpde.pde.weak.edges import rectilinear, singular_edges
+from rannpde.pde.weak.form import weak_formulation
+from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
+
+CUBE = rp.Box(x=(-1, 1), y=(-1, 1), z=(-1, 1))
+FICHERA = CUBE - rp.Box(x=(0, 1), y=(0, 1), z=(0, 1))
+PRISM = rp.Box(x=(-1, 1), y=(-1, 1), z=(0, 1)) - rp.Box(x=(0, 1), y=(-1, 0), z=(0, 1))
+
+
+def held(domain):
+    return rp.Problem("laplace(u) = -1", domain, {"rim": On("boundary", "u = 0")})
+
+
+def bar(lam=1.25, mu=1.0, rho=0.016):
+    """A cantilever 1 × 0.2 × 0.2 under its weight."""
+    names, fields = "xyz", "uvw"
+    equations = []
+    for i, f in enumerate(fields):
+        mixed = " + ".join(f"{g}_{''.join(sorted(names[i] + names[k]))}" for k, g in enumerate(fields))
+        equations.append(f"{mu}*laplace({f}) + {lam + mu}*({mixed}) = {rho if f == 'v' else 0}")
+
+    def traction(axis):
+        shear = [f"{mu}*({fields[axis]}_{names[k]} + {fields[k]}_{names[axis]}) = 0" for k in range(3) if k != axis]
+        return [f"{lam}*(u_x + v_y + w_z) + {2 * mu}*{fields[axis]}_{names[axis]} = 0", *shear]
+
+    conditions = {
+        "clamp": On("x=0", ["u = 0", "v = 0", "w = 0"]), "tip": On("x=1", traction(0)),
+        "y": On(("y=0", "y=0.2"), traction(1)), "z": On(("z=0", "z=0.2"), traction(2)),
+    }  # fmt: skip
+    return rp.Problem(equations, rp.Box(x=(0, 1), y=(0, 0.2), z=(0, 0.2)), conditions)
+
+
+def discretised(problem, tol=1e-2):
+    form = weak_formulation(problem)
+    return WeakDiscretisation(form, tol, WeakSettings(), np.random.default_rng(0), lambda: None)
+
+
+def edges_of(problem):
+    form = weak_formulation(problem)
+    return singular_edges(form, ConditionFinder(form.terms, form.fields))
+
+
+def test_re_entrant_edges_and_the_vertex_where_they_meet():
+    found = edges_of(held(FICHERA))
+    assert sorted(edge.axis for edge in found) == [-1, 0, 1, 2]
+    assert all(edge.exponent == pytest.approx(2 / 3) for edge in found)
+    assert found[-1].place == (0.0, 0.0, 0.0)
+    assert [edge.axis for edge in edges_of(held(PRISM))] == [2]
+    assert not edges_of(held(CUBE))
+
+
+def test_cells_are_graded_towards_the_clamped_side_of_a_bar():
+    found = edges_of(bar())
+    assert len(found) == 4
+    assert all(edge.halved == (0,) and edge.place[0] == 0.0 for edge in found)
+
+
+def test_volume_surface_and_divergence_of_solids_made_of_boxes():
+    discretisation = discretised(held(FICHERA))
+    state = discretisation.solve(WeakResolution(discretisation.first().tree, 2))
+    mesh, patches = state.mesh, state.mesh.patches
+    assert (8 * mesh.halfwidths.prod(axis=1)).sum() == pytest.approx(7.0, rel=1e-13)
+    assert patches.weights.sum() == pytest.approx(24.0, rel=1e-13)
+    through = (patches.weights[:, :, None] * patches.normals * patches.points).sum()
+    assert through == pytest.approx(3 * 7.0, rel=1e-12)
+
+
+def test_rectilinear_domains():
+    assert rectilinear(FICHERA)
+    assert not rectilinear(CUBE - rp.Ball((0, 0, 0), 0.3, ("x", "y", "z")))
+    assert "not made of boxes" in rp.WeakCells().obstacles(held(CUBE - rp.Ball((0, 0, 0), 0.3, ("x", "y", "z"))))[0]
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(3.7e-2, 0.41)])
+def test_a_prism_with_a_re_entrant_edge(scale, shift):
+    """r^(2/3) sin(2θ/3) (1 + z), in other units too."""
+    low, high = shift - scale, shift + scale
+    solid = rp.Box(x=(low, high), y=(low, high), z=(0, scale)) - rp.Box(x=(shift, high), y=(low, shift), z=(0, scale))
+
+    def known(x, y, z):
+        x, y = (x - shift) / scale, (y - shift) / scale
+        angle = np.mod(np.arctan2(y, x), 2 * np.pi)
+        return np.hypot(x, y) ** (2 / 3) * np.sin(2 / 3 * angle) * (1 + z / scale)
+
+    inner = (f"x={shift!r}", f"y={shift!r}") if shift else ("x=0", "y=0")
+    conditions = {"inner": On(inner, "u = 0"), "rest": On(f"boundary except {', '.join(inner)}", "u = g(x, y, z)")}
+    problem = rp.Problem("laplace(u) = 0", solid, conditions, functions={"g": known})
+    solution = rp.solve(problem, tol=1e-2, method="weak")
+    points = solid.sample(2000, rng=0)
+    truth = known(*points.T)
+    assert solution.converged
+    assert np.linalg.norm(solution(points) - truth) < 1e-3 * np.linalg.norm(truth)
+
+
+def test_the_tip_of_a_bar_in_space():
+    discretisation = discretised(bar())
+    state = discretisation.solve(WeakResolution(discretisation.first().tree, 6))
+    assert state.network(np.array([[1.0, 0.1, 0.1]]))[0, 1] == pytest.approx(-0.24075, rel=2e-3)
