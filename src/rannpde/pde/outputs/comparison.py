@@ -154,7 +154,7 @@ def cloud_difference(
     return float(np.median(comparison.difference(expression, cloud, around)))
 
 
-def unresolved_value(
+def unresolved_derivative(
     comparison: SolutionPair, expression: OutputExpression, point: Array, value: float, bound: float
 ) -> bool:
     """Whether a derivative at a point is anything: far less certain than beside it, and by a share of its own size."""

@@ -10,12 +10,12 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, finite_points, require
-from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved_value
+from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved_derivative
 from rannpde.pde.outputs.extrema import find_maximum
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
-from rannpde.pde.outputs.singular import singular_exponent
+from rannpde.pde.outputs.singular import singular_growth
 from rannpde.pde.problem.output import Output
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import (
@@ -103,11 +103,11 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
     bounds[~np.isfinite(values)] = np.inf
     good = comparison.converged and bool(np.isfinite(bounds).all())
     how = comparison.basis
-    if any(unresolved_value(comparison, expression, *one) for one in zip(rows, values, bounds, strict=True)):
+    if any(unresolved_derivative(comparison, expression, *one) for one in zip(rows, values, bounds, strict=True)):
         good, how = False, f"{how}; derivatives are not resolved there: ask beside the corner"
     single = np.ndim(points) == 1 and problem.domain.dim - (t is not None) == len(np.atleast_1d(points))
     for k, row in enumerate(rows):
-        growth = singular_exponent(comparison, expression, row)
+        growth = singular_growth(comparison, expression, row)
         if growth:
             values[k], bounds[k] = np.inf, np.nan
             if single:
@@ -125,7 +125,7 @@ def _infinite(
     corners = [np.asarray(corner.point, dtype=float) for corner in domain.corners] if domain.dim == 2 else []
     inside = [one for one in corners if any(np.asarray(r.contains(one[None, :]))[0] for r in region.regions)]
     for place in [*inside, found]:
-        growth = singular_exponent(comparison, expression, place, sign)
+        growth = singular_growth(comparison, expression, place, sign)
         if growth:
             return place, growth
     return found, 0.0

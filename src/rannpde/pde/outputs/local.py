@@ -15,7 +15,7 @@ from rannpde.pde.residual import Term, gradient, jets_of, root_mean_square
 from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.statement.expression import Expression, Jet
 
-NEARBY_BOX = 1e-3
+NEAR_SHARE = 1e-3
 """Half-width of the box around a point, relative to the domain, in which conditions are looked at."""
 NEAR_POINTS = 16
 
@@ -32,7 +32,7 @@ def condition_defect(
         return 0.0
     worst = 0.0
     lengths = np.diff(problem.domain.bounds, axis=1)[:, 0]
-    box = np.stack([point - NEARBY_BOX * lengths, point + NEARBY_BOX * lengths], axis=1)
+    box = np.stack([point - NEAR_SHARE * lengths, point + NEAR_SHARE * lengths], axis=1)
     for term in problem.constraints:
         if isinstance(term.region, Side) and any(jet.order for jet in term.expression.jets):
             points = term.region.within(box, NEAR_POINTS, rng=5)

@@ -20,9 +20,7 @@ STEADY = 0.7
 """Growth in the innermost known rings over that in the outermost: that of smooth functions falls by 2 to 4 each."""
 
 
-def singular_exponent(
-    pair: SolutionPair, expression: OutputExpression, point: Array, sign: float | None = None
-) -> float:
+def singular_growth(pair: SolutionPair, expression: OutputExpression, point: Array, sign: float | None = None) -> float:
     """The exponent α > 0 of r^-α by which an expression grows towards a point (n,); 0 where it is bounded.
 
     sign : of the growth that counts, for the largest (1) or smallest (-1) value; None for the absolute value

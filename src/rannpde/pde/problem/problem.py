@@ -123,7 +123,8 @@ class Problem:
             'e.g. {"boundary": "u = 0"}',
         )
         object.__setattr__(self, "conditions", stated_conditions(self.conditions))
-        object.__setattr__(self, "outputs", stated_outputs(self.outputs))
+        if self.outputs:
+            object.__setattr__(self, "outputs", stated_outputs(self.outputs))
         for argument in ("parameters", "functions", "bounds", "exact"):
             table = getattr(self, argument)
             require(isinstance(table, Mapping), argument, table, "a mapping of names")
