@@ -19,7 +19,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError, reject
 from rannpde.pde.paths.processes import GaussianProcess, LognormalProcess, PathProcess
-from rannpde.pde.problem.parabolic import AbsorbingWall, Parabolic
+from rannpde.pde.problem.parabolic import KillingWall, Parabolic
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
 
 PARALLEL = 1e-9
@@ -110,7 +110,7 @@ def _pair(group: list[tuple[Array, float]]) -> WallPair:
     return WallPair(normal, low, min(high) - low if high else np.inf)
 
 
-def _plane(wall: AbsorbingWall, form: Parabolic, process: PathProcess, state: Array) -> tuple[Array, float]:
+def _plane(wall: KillingWall, form: Parabolic, process: PathProcess, state: Array) -> tuple[Array, float]:
     """normal, level in states, turned so that the start is inside."""
     point = process.point(state)
     values = np.broadcast_to(evaluate_vector(wall.level, {"point": point}), (len(point), 1))[:, 0]

@@ -48,7 +48,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
-class AbsorbingWall:
+class KillingWall:
     """A boundary level(x) = 0 on which u = 0, with the text that states it."""
 
     level: Operation
@@ -72,7 +72,7 @@ class Parabolic:
     data: Operation
     obstacle: Obstacle | None
     words: VectorVocabulary
-    walls: tuple[AbsorbingWall, ...] = ()
+    walls: tuple[KillingWall, ...] = ()
 
     @property
     def length(self) -> float:
@@ -157,9 +157,9 @@ def _field(problem: Problem, statement: str) -> str:
 
 def _conditions(
     conditions: Mapping[str, Any], words: VectorVocabulary, domain: SpaceTime
-) -> tuple[Operation, Obstacle | None, bool, tuple[AbsorbingWall, ...]]:
+) -> tuple[Operation, Obstacle | None, bool, tuple[KillingWall, ...]]:
     data: tuple[Operation, bool] | None = None
-    obstacle, walls = None, list[AbsorbingWall]()
+    obstacle, walls = None, list[KillingWall]()
     for name, condition in conditions.items():
         with naming(f"condition {name!r}"):
             if not isinstance(condition, On) or callable(condition.where) or not isinstance(condition.equation, str):
@@ -185,7 +185,7 @@ def _conditions(
     return data[0], obstacle, data[1], tuple(walls)
 
 
-def _wall(equation: str, place: str, words: VectorVocabulary) -> AbsorbingWall:
+def _wall(equation: str, place: str, words: VectorVocabulary) -> KillingWall:
     """A side such as x[1]=0 with u = 0 on it."""
     left, right = parse(place)
     if right is None:
@@ -199,7 +199,7 @@ def _wall(equation: str, place: str, words: VectorVocabulary) -> AbsorbingWall:
         reject("the equation on a side", equation, f"{words.field} = 0",
                "state the problem for the difference from a function that has the values wanted there")  # fmt: skip
     minus = combine("multiply", scalar_constant(-1.0), sides[1])
-    return AbsorbingWall(combine("add", sides[0], minus), place)
+    return KillingWall(combine("add", sides[0], minus), place)
 
 
 def _is_inequality(text: str) -> bool:
