@@ -129,7 +129,7 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     members = solutions[:count]
     estimate = header["estimate"]
     residuals: dict[str, Any] = {
-        key: {str(n): float(v) for n, v in header["residuals"][key].items()} for key in header["residuals"]
+        key: {str(n): float(v) for n, v in found.items()} for key, found in header["residuals"].items()
     }
     family = Family(
         problem=problem, fields=tuple(map(str, header["fields"])), method=Choice(*map(str, header["method"])),

@@ -144,9 +144,8 @@ def _family(
     kinds = " and ".join(dict.fromkeys(one.method.name for one in members))
     way = "Leja points" if len(names) == 1 else "a sparse grid of Leja points"
     label = f"interpolation in {', '.join(names)} at {way} of solves by {kinds}"
-    worst: dict[str, Any] = {
-        key: _largest([getattr(one, key) for one in members]) for key in ("held_out", "losses", "integrals")
-    }
+    terms = ("held_out", "losses", "integrals")
+    worst: dict[str, Any] = {key: _largest([getattr(one, key) for one in members]) for key in terms}
     return Family(
         problem=problem, fields=problem.fields, function=middle_of(problem.ranges, model, members),
         method=Choice("family", label, f"parameters with a range; {members[0].method.why}"), status=found.status,
