@@ -1,11 +1,11 @@
-"""Put what was measured into the pages: the public table in docs/benchmarks.md and, shorter, in README.md.
+"""Put what was measured into the pages: the public table in docs/benchmarks.md, its summary in README.md.
 
     python -m benchmarks.pinnacle                   # records in results/pinnacle
     python -m benchmarks.publish                    # both pages, from these and the reference solutions
     python -m benchmarks.publish results/idle       # from another folder
 
-Rows of cases that the folder has no record of stay as they are. The short table is made of the long one, so that they
-cannot differ; a test holds them to that.
+Rows of cases that the folder has no record of stay as they are. The summary is made of the table, so that they cannot
+differ; a test holds them to that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from rannpde.studies.show.chapter import Table
 
 ROOT = Path(__file__).parents[1]
 PAGE, README, REFERENCES = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "benchmarks" / "references"
-SHORT = ("case", "best published", "rannpde", "estimate", "seconds", "classical solver", "wins")
 Row = tuple[str, ...]
 
 
@@ -67,20 +66,6 @@ def long_rows(records: Mapping[str, BenchRecord], old: Sequence[Row]) -> list[Ro
     return rows
 
 
-def short_row(row: Row) -> Row:
-    """A row of the long table as the README shows it."""
-    cell = dict(zip(HEAD, row, strict=True))
-    theirs = cell["classical solver"]
-    if cell["its seconds"] != "–":
-        theirs = f"{theirs}: {cell['its error']} in {cell['its seconds']} s"
-    goal, _, time = cell["goal"].partition(" in ")
-    ours = cell["error"] if reached(row) else f"{cell['error']} (goal {goal})"
-    late = "" if cell["verdict"] != "accurate, late" else f" (goal {time.removesuffix(' s')})"
-    return (
-        cell["case"], cell["best published"], ours, cell["estimate"], cell["seconds"] + late, theirs, cell["better"],
-    )  # fmt: skip
-
-
 def reached(row: Row) -> bool:
     """Whether the goal's error was."""
     return row[HEAD.index("verdict")] in ("met", "accurate, late")
@@ -95,9 +80,9 @@ def summary(rows: Sequence[Row]) -> str:
     valid = sum(cell["best published"] != "invalid" for cell in cells)
     classical = sum(cell["better"] not in ("rannpde", "–") for cell in cells)
     return (
-        f"{sum(map(reached, rows))} of {len(rows)} cases reach the goal's error, {in_time} of them within its seconds; "
+        f"PINNacle (`make pinnacle`): {sum(map(reached, rows))} of {len(rows)} cases reach the goal's error, {in_time} of them within its seconds; "
         f"{below} of {valid} are below the best published error of a trained network; the classical solver of the same "
-        f"run, given its grid by hand, wins {classical} rows.\n\n"
+        f"run, given its grid by hand, wins {classical} rows.\n"
     )
 
 
@@ -118,8 +103,7 @@ def publish(records: Mapping[str, BenchRecord]) -> None:
     rows = long_rows(records, old)
     references = Table("", ("case", "solver: grid", "finest", "known to", "goal"), tuple(reference_rows()))
     replaced(PAGE, {"pinnacle": markdown(Table("", HEAD, tuple(rows))), "reference-solutions": markdown(references)})
-    short = Table("", SHORT, tuple(map(short_row, rows)))
-    replaced(README, {"pinnacle": summary(rows) + markdown(short)})
+    replaced(README, {"pinnacle": summary(rows)})
 
 
 def main() -> None:
