@@ -80,8 +80,8 @@ def summary(rows: Sequence[Row]) -> str:
     valid = sum(cell["best published"] != "invalid" for cell in cells)
     classical = sum(cell["better"] not in ("rannpde", "–") for cell in cells)
     return (
-        f"PINNacle (`make pinnacle`): {sum(map(reached, rows))} of {len(rows)} cases reach the goal's error, {in_time} of "
-        "them within its seconds; "
+        f"PINNacle (`make pinnacle`): {sum(map(reached, rows))} of {len(rows)} cases reach the goal's error, "
+        f"{in_time} of them within its seconds; "
         f"{below} of {valid} are below the best published error of a trained network; the classical solver of the same "
         f"run, given its grid by hand, wins {classical} rows.\n"
     )
