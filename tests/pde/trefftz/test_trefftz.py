@@ -280,3 +280,23 @@ def test_sides_of_shapes_are_found_by_all_their_decimals():
     plate = rp.Box(x=(left, left + 0.2034), y=(below, below + 0.1563)) - rp.Ball((left + 0.1, below + 0.08), 0.03)
     conditions = {"left": rp.On(f"x={left!r}", "u = 1"), "rest": rp.On(f"boundary except x={left!r}", "u = 0")}
     assert len(rp.Problem("laplace(u) = 0", plate, conditions).constraints) == 5
+
+
+def test_angles_stand_only_where_given_values_jump():
+    """θ has infinite derivatives at its corner: it is no feature of a solution that is smooth there."""
+    square = rp.Box(x=(0, 1), y=(0, 1))
+    smooth = rp.Problem("laplace(u) = 0", square, {"boundary": "u = 1/(1.2 + x + y**2)"})
+    with pytest.warns(UserWarning, match="no smooth solution"):
+        jumping = rp.Problem("laplace(u) = 0", square, {"x=0": "u = 1", "boundary except x=0": "u = 0"})
+    labels = [rp.solve(one, tol=1e-8, method="trefftz").method.label for one in (smooth, jumping)]
+    assert ["angles" in label for label in labels] == [False, True]
+
+
+def test_derivatives_at_corners_are_left_to_other_methods():
+    square = rp.Box(x=(0, 1), y=(0, 1))
+    outputs = {"slope": rp.Output("u_x", at=(0.0, 0.0)), "beside": rp.Output("u_x", at=(0.3, 0.0))}
+    asked = rp.Problem("laplace(u) = -1", square, {"boundary": "u = 0"}, outputs=outputs)
+    assert Trefftz().drawbacks(asked)[0].startswith("an output is a derivative at a corner")
+    found = rp.solve(asked, tol=1e-8, method="trefftz").outputs
+    assert not found["slope"].converged
+    assert found["beside"].converged

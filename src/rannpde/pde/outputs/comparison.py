@@ -157,8 +157,14 @@ def cloud_difference(
 def unresolved_derivative(
     comparison: SolutionPair, expression: OutputExpression, point: Array, value: float, bound: float
 ) -> bool:
-    """Whether a derivative at a point is anything: far less certain than beside it, and by a share of its own size."""
+    """Whether a derivative at a point is anything: far less certain than beside it, and by a share of its own size.
+
+    Also where features are singular next to the point, as poles at corners are: two solutions may then agree by chance.
+    """
     if not expression.order or not np.isfinite(bound):
         return False
+    domain, poles = comparison.solution.stated.domain, getattr(comparison.solution.function, "pole_distances", None)
+    if poles is not None and poles(point[None, :])[0] < comparison.settings.cloud_radius * np.ptp(domain.bounds):
+        return True
     beside = cloud_difference(comparison, expression, point)
     return bound > comparison.settings.resolved * abs(value) and bound > comparison.settings.beside * beside

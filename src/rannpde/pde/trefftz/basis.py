@@ -11,6 +11,9 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.shapes.base import Domain
+from rannpde.pde.residual import Term
+from rannpde.pde.statement.expression import evaluate
+from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.analytic import AnalyticFamily, LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.families import (
     AngleFamily,
@@ -32,6 +35,17 @@ ROUND_HOLE = 0.6
 
 TUBE = 5.0
 """Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
+SAME_VALUE = 1e-12
+"""Relative difference of two values of the boundary data that is rounding."""
+
+
+def _given(term: Term, place: Array, words: Vocabulary) -> dict[str, float]:
+    """Field → its value at a point (1, 2), where a condition gives one."""
+    prescribed = term.prescribed
+    if prescribed is None or prescribed[0].order:
+        return {}
+    value = evaluate([prescribed[1]], term.known(place, words), term.expression.functions)[0]
+    return {prescribed[0].field: float(np.ravel(value)[0])}
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,7 @@ class PlaneLaw:
     form: CanonicalForm
     tol: float
     tuning: TrefftzTuning
+    words: Vocabulary
     model: PotentialModel | None = None
 
     @cached_property
@@ -142,6 +157,23 @@ class PlaneLaw:
         }
         return len(kinds) > 1
 
+    @cached_property
+    def jumps(self) -> tuple[bool, ...]:
+        """For every corner, whether the values that are given on its two sides differ there."""
+        found = []
+        for number, corner in enumerate(self.boundary.corners):
+            place = self.form.back(corner.point[None, :])
+            sides = [
+                {field: value for term in piece.terms for field, value in _given(term, place, self.words).items()}
+                for piece in self.boundary.pieces
+                if number in piece.corners
+            ]
+            both = set.intersection(*map(set, sides)) if len(sides) > 1 else set()
+            size = max((abs(value) for side in sides for value in side.values()), default=0.0)
+            spread = [max(side[field] for side in sides) - min(side[field] for side in sides) for field in both]
+            found.append(not max(spread, default=0.0) <= SAME_VALUE * size)
+        return tuple(found)
+
     # -------------------------------------------------------------------------------------------------- families
 
     def families(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
@@ -210,9 +242,9 @@ class PlaneLaw:
     def at_corners(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """Poles that crowd at corners, and angles."""
         places, lengths, angles = [], [], []
-        for corner, count in zip(self.boundary.corners, resolution.corners, strict=True):
+        for corner, count, jumps in zip(self.boundary.corners, resolution.corners, self.jumps, strict=True):
             if count:
-                angles.append(corner)
+                angles += [corner] if jumps else []
                 steps = np.sqrt(count) - np.sqrt(np.arange(1, count + 1) + rng.uniform(-0.3, 0.3, count))
                 reach = corner.reach if not self.layered else min(corner.reach, 4 / self.form.wave_number)
                 crowding = min(self.tuning.crowding, log(1 / self.tuning.closest) / max(np.sqrt(count) - 1, 1.0))
@@ -225,7 +257,7 @@ class PlaneLaw:
         found: list[FeatureFamily] = [
             PoleFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.eye(2))
         ]
-        if not self.layered:
+        if not self.layered and angles:
             points, outward = np.array([c.point for c in angles]), np.array([c.outward for c in angles])
             found.append(AngleFamily(self.form, points, outward, np.array([self._most(c.point, True) for c in angles])))
         return found

@@ -118,13 +118,15 @@ class Trefftz:
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
         setting = _setting(problem)
         assert not isinstance(setting, str)
+        if setting.boundary is not None and _asks_at_corners(problem, setting.boundary):
+            return ("an output is a derivative at a corner, next to which it has poles",)
         if setting.boundary is None:
             return _drawbacks_in_space(problem, setting.form)
         reach = setting.form.wave_number * setting.boundary.radius
         bent = any(not piece.straight for piece in setting.boundary.pieces)
         if setting.form.kappa < 0 and bent and reach > 10 * self.tuning.layers:
             return ("layers along curved sides are thinner than its features resolve",)
-        law = PlaneLaw(problem.domain, setting.boundary, setting.form, TYPICAL_TOLERANCE, self.tuning, setting.model)
+        law = _law(problem, setting, TYPICAL_TOLERANCE, self.tuning)
         columns = sum(family.columns for family in law.families(law.first(), np.random.default_rng(0)))
         if 2 * columns > self.tuning.columns:
             return (f"so many holes and corners take more than {columns} features, and dense factorisations",)
@@ -158,6 +160,18 @@ class Trefftz:
                 count = 2 * found.best.rows
                 bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
         return _solution(problem, found, bound, tol, _described(found.network.families), monitor, why, self.name)
+
+
+def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
+    """Whether an output of the problem is the value of a derivative at a corner."""
+    corners = [boundary.pieces[0].form.back(corner.point[None, :])[0] for corner in boundary.corners]
+    asked = [
+        np.asarray(output.at, dtype=float)
+        for name, output in problem.outputs.items()
+        if output.at is not None and problem.output_expressions[name].order
+    ]
+    size = float(np.ptp(problem.domain.bounds, axis=1).max())
+    return any(np.linalg.norm(point - corner) < 1e-6 * size for point in asked for corner in corners)
 
 
 def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...]:
@@ -219,7 +233,7 @@ def _law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzT
         law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
         assert not isinstance(law, str)
         return law
-    return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, setting.model)
+    return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, problem.vocabulary, setting.model)
 
 
 def _is_pin(problem: Problem, term: Term) -> bool:

@@ -50,6 +50,18 @@ class TrefftzNetwork:
         """Several at once, each (M, fields)."""
         return {index: self.derivative(points, index) for index in indices}
 
+    def pole_distances(self, points: Array) -> Array:
+        """The distance (M,) of points (M, n) from the nearest pole of a feature; infinite where there are none."""
+        places = [np.empty((0, self.dim))]
+        for family in self.families:
+            base = getattr(family, "base", family)
+            places += [getattr(base, name) for name in ("poles", "sources") if hasattr(base, name)]
+        poles = np.concatenate(places)
+        if not len(poles):
+            return np.full(len(points), np.inf)
+        poles = self.form.back(poles)
+        return np.array([np.linalg.norm(poles - point, axis=1).min() for point in points])
+
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         headers, arrays = [], {"weights": self.weights}

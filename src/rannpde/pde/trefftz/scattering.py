@@ -199,7 +199,7 @@ def _exterior(obstacles: Domain, k: float, tol: float, tuning: TrefftzTuning) ->
     boundary = plane_boundary(outside, problem.constraints, form)
     require(isinstance(boundary, PlaneBoundary), "obstacles", boundary, "closed curves that do not touch")
     assert isinstance(boundary, PlaneBoundary)
-    return PlaneLaw(outside, boundary, form, tol, tuning)
+    return PlaneLaw(outside, boundary, form, tol, tuning, problem.vocabulary)
 
 
 def _features(law: PlaneLaw, resolution: PlaneResolution, rng: np.random.Generator) -> RadiatingFeatures:
