@@ -41,7 +41,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
     "subsection_order": gallery.in_order(
-        "evolution", "shapes", "families", "many_dimensions", "inverse", "fitting", "trust", "theory"
+        "evolution", "shapes", "spectrum", "families", "many_dimensions", "inverse", "fitting", "trust", "theory"
     ),
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": (gallery.own_figures, "matplotlib"),
