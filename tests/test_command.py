@@ -297,7 +297,8 @@ def test_a_width_that_no_machine_has_room_for_is_one_message(run, file, tmp_path
     file.write_text(wide, encoding="utf-8")
     result = run("solve", file, "-o", tmp_path / "out")
     assert result.exit_code == 2
-    assert "not enough memory" in result.output
+    assert "memory is too small" in result.output
+    assert "GB" in result.output
 
 
 def test_a_file_that_is_not_there_is_named(run, tmp_path):

@@ -155,7 +155,7 @@ def test_seminormal_factors_solve_least_squares_problems(kind: type) -> None:
     for block in blocks:
         triangle = np.linalg.qr(np.asfortranarray(np.pad(block[:, :7], ((0, 0), (0, 1)))))[1]
         leaves.append((PivotBlock(4, (0,), triangle[:4]), SchurComplement((0,), triangle[4:, 4:])))
-    order, by_normal_equations = factorise(tree, {tree: [0]}, [3], leaves, lambda: None)
+    order, by_normal_equations = factorise(tree, {tree: [0]}, [3], leaves)
     assert by_normal_equations
     triangles = SeminormalFactor([leaf[0] for leaf in leaves], order, [3])
     whole = np.zeros((24, 11), dtype=kind)

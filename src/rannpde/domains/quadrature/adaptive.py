@@ -51,7 +51,7 @@ def integrate_patches(
     >>> from rannpde.domains.quadrature.patches import BoxPatches
     >>> line = BoxPatches(np.zeros(1), np.eye(1))
     >>> found = integrate_patches(lambda at: at.points ** -0.5, line, lambda v: 1e-9, 16, 100_000)
-    >>> bool(abs(found.values[0] - 2) < 1e-9), found.reached
+    >>> bool(abs(found.values[0] - 2) <= found.errors[0] < 1e-7), found.reached
     (True, True)
     """
     k = patches.extent

@@ -180,6 +180,8 @@ class Problem:
         object.__setattr__(self, "forms", forms)
         object.__setattr__(self, "variation", Variation.of(self))
         object.__setattr__(self, "elliptic", self._in_divergence_form())
+        if isinstance(self.elliptic, NoDivergenceForm) and not isinstance(self.domain, SpaceTime):
+            _ = self.quasilinear  # found when the problem is stated, as every form of it
         self._check_outputs()
 
     def _check_outputs(self) -> None:
