@@ -5,7 +5,7 @@ A membrane over two hills
 A membrane is held at the rim of a square and lies over an obstacle :math:`\psi`. Where it is free it is harmonic; where
 it rests, the obstacle pushes:
 
-.. math:: u \ge \psi, \qquad -\Delta u = \lambda \ge 0, \qquad \lambda (u - \psi) = 0 .
+.. math:: u \geq \psi, \qquad -\Delta u = \lambda \geq 0, \qquad \lambda (u - \psi) = 0 .
 
 Which part rests is not known before. Newton's method for the complementarity conditions is the primal-dual active set
 strategy; cells shrink towards the free boundary, across which the second derivatives jump.

@@ -2,7 +2,7 @@ r"""
 A block of rubber pulled by a half
 ==================================
 
-A neo-Hookean body stores the energy :math:`\tfrac\mu2 (|F|^2 - 2 - 2\log J) + \tfrac\lambda2 (\log J)^2`, with
+A neo-Hookean body stores the energy :math:`\frac{\mu}{2} (|F|^2 - 2 - 2\log J) + \frac{\lambda}{2} (\log J)^2`, with
 :math:`F = I + \nabla u` and :math:`J = \det F`. In equilibrium its stress has no divergence,
 
 .. math:: \operatorname{div} P = 0, \qquad P = \mu (F - F^{-T}) + \lambda \log J \, F^{-T} .
