@@ -24,6 +24,7 @@ NonRidgeLayer = PolynomialFeatures | ProductFeatures
 SubdomainLayer = Features | NonRidgeLayer
 
 ONE = np.asarray(1.0)
+"""The coefficient of a column that is taken as it is."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """Settings of a solve other than the features: Gauss–Newton, weights of terms, points, tuning."""
+    """Settings of a solve other than the features: Gauss–Newton, weights of terms, points, tuning.
+
+    points_per_column : collocation points per feature; below 2 least squares may oscillate between the points
+    """
 
     newton: GaussNewton = field(default_factory=GaussNewton)
     weights: Mapping[str, float] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from rannpde.pde.statement.expression import Expression, Jet
 NEAR_SHARE = 1e-3
 """Half-width of the box around a point, relative to the domain, in which conditions are looked at."""
 NEAR_POINTS = 16
+"""Points of a side in that box at which a condition is looked at."""
 
 
 def condition_defect(

@@ -37,6 +37,7 @@ from rannpde.pde.problem.problem import Problem
 FIRST_PATHS = 2**14
 """Fresh paths of the first correction; four times as many for every next one."""
 MOST_ROUNDS = 6
+"""Corrections at most: the last one has 4⁵ times as many paths as the first, which takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from rannpde.network.features import multi_index
 _REACH, _STEP = 14.0, 0.04
 """The integrand may peak where e^(-s²) is e^(-100) for ν = 0.01/π; the spacing resolves peaks of width 0.3 (tested)."""
 _BLOCK = 2000
+"""Points that are evaluated at once, to bound the memory."""
 
 
 @dataclass(frozen=True)
