@@ -102,6 +102,14 @@ def distance(one: State, other: State, points: Array) -> float:
     return float(relative_errors(one.derivative(points, still), other.derivative(points, still)).max())
 
 
+def loss_integrals(problem: Problem, losses: Mapping[str, float]) -> dict[str, float]:
+    """Term name → its loss times the measure of its region, J_PDE for equations; bounds have none."""
+    measures: dict[str, float] = {}
+    for term in problem.terms:
+        measures[term.name] = measures.get(term.name, 0.0) + term.measure
+    return {name: loss * measures.get(name, 1.0) for name, loss in losses.items()}
+
+
 def mean_squares(problem: Problem, state: State, points: Array) -> dict[str, float]:
     """Return for each equation the mean square of its residual at points (M, n)."""
     residuals = {term.name: term_residual(term, state, problem.vocabulary, points) for term in problem.interior}

@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
+from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
 from rannpde.pde.cells.adaptivity.estimation import CellsIteration
 from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
 from rannpde.pde.cells.model import CellsModel, CellsTimeModel
@@ -22,7 +23,7 @@ from rannpde.pde.functions import State, Zero
 from rannpde.pde.initial import integrated
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual
+from rannpde.pde.residual import held_out_residual, loss_integrals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess, linearises, poisson_guesses
 from rannpde.threads import one_thread
@@ -171,15 +172,12 @@ class Cells:
         )
         if status is Status.CONVERGED and worst > max(residual_tolerance, 3 * tol):
             status, detail = Status.VETOED, f"two iterations agree, but leave a relative residual of {worst:.1e}"
-        measures: dict[str, float] = {}
-        for term in problem.terms:
-            measures[term.name] = measures.get(term.name, 0.0) + term.measure
         label = f"{len(network.boxes)} cells of degree {result.iterations[-1].degree}"
         label += f", {network.steps} steps in time" if isinstance(network, CellTrajectory) else ""
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=result.estimate, held_out=held_out, losses=best.losses,
-            integrals={name: loss * measures[name] for name, loss in best.losses.items()},
+            integrals=loss_integrals(problem, best.losses),
             history=CellsHistory(result.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
@@ -200,12 +198,12 @@ class CellsHistory:
 
     def lines(self) -> list[str]:
         """Return the lines for the report."""
-        return [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        return iteration_lines(self.iterations)
 
     def to_table(self) -> dict[str, Any]:
         """Return JSON-able data."""
-        return {"iterations": [list(vars(one).values()) for one in self.iterations]}
+        return {"iterations": iteration_table(self.iterations)}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> CellsHistory:
-        return cls(tuple(CellsIteration(*row) for row in table["iterations"]))
+        return cls(iterations_from(CellsIteration, table["iterations"]))

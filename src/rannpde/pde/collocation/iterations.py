@@ -67,7 +67,7 @@ class AdaptiveCollocation:
         """Keep the best trial of the first iteration, which has no other result yet."""
         if self.kept is None or trial.score < self.kept.score:
             self.kept = trial
-            self.on_result(lambda status, detail: CollocationResult(trial, (), (), np.inf, status, detail))
+            self.on_result(lambda status, detail: CollocationResult(trial, (), np.inf, status, detail))
 
     def keep(self, loop: CollocationLoop) -> None:
         """Keep the result of the iterations so far."""
@@ -87,7 +87,7 @@ class AdaptiveCollocation:
             with suppress(InputError):  # the window could not grow: keep the result so far
                 placed = self._placed(None)
                 better, worse = (placed, result) if placed.best.score < result.best.score else (result, placed)
-                return replace(better, tried=(*better.tried, worse.best, *worse.tried))
+                return replace(better, others=(*better.others, worse.best, *worse.others))
         return result
 
     @property
@@ -291,10 +291,10 @@ def _joined(results: Sequence[CollocationResult], slabs: int, tol: float) -> Col
     )
     best = replace(worst.best, network=network, label=f"{slabs} slabs, worst is {worst.best.label}")
     estimate = sum(one.estimate for one in results)
-    tried = tuple(trial for one in results for trial in one.tried)
+    others = tuple(trial for one in results for trial in one.others)
     iterations = tuple(row for one in results for row in one.iterations)
     status = worst.status if not worst.status.converged and estimate > tol else Status.CONVERGED
-    return CollocationResult(best, tried, iterations, estimate, status, "" if status.converged else worst.detail)
+    return CollocationResult(best, iterations, estimate, status, "" if status.converged else worst.detail, others)
 
 
 def _thinned(features: RandomFeatures | FourierFeatures, rng: np.random.Generator) -> RandomFeatures | FourierFeatures:

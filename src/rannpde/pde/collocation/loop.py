@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.collocation.layers import NonRidgeLayer
 from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
@@ -38,20 +39,7 @@ class CollocationIteration:
         return f"{self.width} features, held-out residual {self.score:.1e}, {self.seconds:.2f} s{change}"
 
 
-@dataclass(frozen=True, eq=False)
-class CollocationResult:
-    """The result of the iteration: the best trial, all others, the error estimate and the status."""
-
-    best: Trial
-    tried: tuple[Trial, ...]
-    iterations: tuple[CollocationIteration, ...]
-    estimate: float
-    status: Status
-    detail: str = ""
-
-    @property
-    def linear_seconds(self) -> float:
-        return sum(one.descent.solve_seconds for one in (self.best, *self.tried))
+CollocationResult = AdaptiveResult[Trial, CollocationIteration]
 
 
 class IterationStep(Protocol):
@@ -161,8 +149,8 @@ class CollocationLoop:
         estimate = self.estimator_factor * difference * (tuning.ill_posed_factor if ill else 1.0)
         status, detail = self._conclusion(estimate)
         best = self.best
-        tried = tuple(one for one in (*self.answers, *self.others) if one is not best)
-        return CollocationResult(best, tried, tuple(self.iterations), estimate, status, detail)
+        others = tuple(one for one in (*self.answers, *self.others) if one is not best)
+        return CollocationResult(best, tuple(self.iterations), estimate, status, detail, others)
 
     def _conclusion(self, estimate: float) -> tuple[Status, str]:
         owner, best = self.owner, self.best

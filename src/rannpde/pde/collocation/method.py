@@ -17,6 +17,7 @@ from rannpde.errors import choose, positive_integer, positive_number, reject, re
 from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
+from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
 from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
 from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
 from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
@@ -24,6 +25,7 @@ from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import loss_integrals
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import check_weights
 
@@ -142,15 +144,13 @@ class Collocation:
     def _solution(self, problem: Problem, result: CollocationResult, monitor: Monitor, why: str) -> Solution:
         best = result.best
         losses = {name: total / count for name, (total, count) in best.losses.items()}
-        measures: dict[str, float] = {}
-        for term in problem.terms:
-            measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        tried = tuple(dict.fromkeys((one.label, one.score) for one in result.tried))
-        history = CollocationHistory(best.descent.steps, result.iterations, tried, result.linear_seconds)
+        tried = tuple(dict.fromkeys((one.label, one.score) for one in result.others))
+        linear_seconds = sum(one.descent.solve_seconds for one in (best, *result.others))
+        history = CollocationHistory(best.descent.steps, result.iterations, tried, linear_seconds)
         return Solution(
             problem=problem, fields=problem.fields, function=best.network, status=result.status, detail=result.detail,
             estimate=result.estimate, held_out=best.held_out, losses=losses,
-            integrals={name: loss * measures.get(name, 1.0) for name, loss in losses.items()},
+            integrals=loss_integrals(problem, losses),
             history=history, method=Choice(self.name, f"collocation, {best.label}", why), seconds=monitor.elapsed,
         )  # fmt: skip
 
@@ -173,7 +173,7 @@ class CollocationHistory:
 
     def lines(self) -> list[str]:
         """Return the lines for the report."""
-        lines = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        lines = iteration_lines(self.iterations)
         if self.newton_steps:
             last = self.newton_steps[-1]
             lines.append(f"{len(self.newton_steps)} step(s), rank {last.rank}, condition {last.condition:.1e}")
@@ -183,8 +183,8 @@ class CollocationHistory:
     def to_table(self) -> dict[str, Any]:
         """Return JSON-able data."""
         return {
-            "newton_steps": [list(vars(one).values()) for one in self.newton_steps],
-            "iterations": [list(vars(one).values()) for one in self.iterations],
+            "newton_steps": iteration_table(self.newton_steps),
+            "iterations": iteration_table(self.iterations),
             "tried": [list(one) for one in self.tried],
             "linear_seconds": self.linear_seconds,
         }
@@ -192,8 +192,8 @@ class CollocationHistory:
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> CollocationHistory:
         return cls(
-            tuple(GaussNewtonStep(*row) for row in table["newton_steps"]),
-            tuple(CollocationIteration(*row) for row in table["iterations"]),
+            iterations_from(GaussNewtonStep, table["newton_steps"]),
+            iterations_from(CollocationIteration, table["iterations"]),
             tuple((str(label), float(score)) for label, score in table["tried"]),
             float(table["linear_seconds"]),
         )

@@ -18,6 +18,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.lines.comparison import SolutionSamples
 from rannpde.pde.lines.solution import SemiDiscreteSystem, SpaceTimeSolution, TimeSegment, fields_at
 from rannpde.pde.lines.tuning import LinesTuning
@@ -53,16 +54,7 @@ class LinesIteration:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class LinesResult:
-    """The solution, its iterations, the estimated relative L² error, and how the iterations ended."""
-
-    solution: SpaceTimeSolution
-    iterations: tuple[LinesIteration, ...]
-    estimate: float
-    status: Status
-    detail: str = ""
-
+LinesResult = AdaptiveResult[SpaceTimeSolution, LinesIteration]
 
 ResultMaker = Callable[[Status, str], LinesResult]
 """Makes a result from the status and the reason of an untimely end."""
@@ -308,7 +300,7 @@ def by_windows(evolution: Evolution, settings: IterationSettings, make: Discreti
 
     def joined(window: LinesResult) -> LinesResult:
         """The windows so far and one more."""
-        whole = SpaceTimeSolution(evolution, (*segments, *window.solution.segments))
+        whole = SpaceTimeSolution(evolution, (*segments, *window.best.segments))
         done, total = (*iterations, *window.iterations), estimate + window.estimate
         decides = not window.status.converged or status.converged
         ending, why = (window.status, window.detail) if decides else (status, detail)
@@ -324,7 +316,7 @@ def by_windows(evolution: Evolution, settings: IterationSettings, make: Discreti
     for start, end in pairwise(np.linspace(*evolution.domain.time, count + 1).tolist()):
         form = evolution_form(restrict_time(evolution.problem, (start, end), before))
         window = run_iterations(make(form, shared), shared)
-        result, before = joined(window), window.solution
+        result, before = joined(window), window.best
         segments += before.segments
         iterations += window.iterations
         estimate, status, detail = result.estimate, result.status, result.detail
@@ -350,7 +342,7 @@ def solve_in_time(
 
 def better(one: LinesResult, other: LinesResult) -> LinesResult:
     """The result that reaches the last time, and of two that do the one with the smaller estimate."""
-    return min(one, other, key=lambda result: (not result.solution.whole, result.estimate))
+    return min(one, other, key=lambda result: (not result.best.whole, result.estimate))
 
 
 def keeping(best: LinesResult, settings: IterationSettings) -> IterationSettings:
@@ -360,6 +352,6 @@ def keeping(best: LinesResult, settings: IterationSettings) -> IterationSettings
 
 def _width_exhausted(result: LinesResult, settings: IterationSettings) -> bool:
     """Whether an iteration used the widest basis allowed, and the iterations did not agree."""
-    widest = settings.tuning.most_width[result.solution.evolution.domain.space.dim - 1]
+    widest = settings.tuning.most_width[result.best.evolution.domain.space.dim - 1]
     full = any(one.width >= widest for one in result.iterations)
     return settings.width is None and full and result.status in (Status.DISAGREE, Status.STALLED)

@@ -11,6 +11,7 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
+from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.lines.adaptive import (
     Discretisation,
@@ -35,7 +36,7 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.data import Clock
 from rannpde.pde.problem.evolution import Evolution, evolution_form, wall_rows
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import held_out_residual, jets_of, mean_squares
+from rannpde.pde.residual import held_out_residual, jets_of, loss_integrals, mean_squares
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.time.integrator import INTEGRATORS
 from rannpde.threads import one_thread
@@ -183,7 +184,7 @@ class Lines:
                 )
 
             result = solve_in_time(evolution, settings, make, windows)
-            in_modes = result.solution.segments[0].system.basis_kind == "fourier"
+            in_modes = result.best.segments[0].system.basis_kind == "fourier"
             if evolution.parities is not None and in_modes and result.status in UNRESOLVED:
                 kind = between_walls(evolution)
                 result = better(result, solve_in_time(evolution, keeping(result, settings), make, 1))
@@ -214,7 +215,7 @@ class Lines:
             )
 
     def _solution(self, problem: Problem, result: LinesResult, monitor: Monitor, why: str) -> Solution:
-        solution = result.solution
+        solution = result.best
         system, trajectory = solution.segments[0].system, solution.segments[0].trajectory
         growth = float(system.fastest_growth(trajectory.times[0], system.initial_state()))
         history = LinesHistory(result.iterations, growth, solution.events, None if solution.whole else solution.end)
@@ -222,11 +223,10 @@ class Lines:
         losses, held_out = _residuals(problem, solution)
         status, detail = _judged(result, held_out, self.tuning)
         kind = f"method of lines, {system.label}"
-        measures = {term.name: term.measure for term in problem.interior}
         return Solution(
             problem=problem, fields=problem.fields, function=solution, status=status, detail=detail,
             estimate=result.estimate, held_out=held_out, losses=losses,
-            integrals={name: loss * measures[name] for name, loss in losses.items()},
+            integrals=loss_integrals(problem, losses),
             history=history, method=Choice(self.name, kind, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
@@ -306,7 +306,7 @@ def _residuals(problem: Problem, solution: SpaceTimeSolution) -> tuple[dict[str,
 
 def _warn_of_growth(result: LinesResult, growth: float) -> None:
     """Warn of growing modes where iterations do not agree or end early; the solution itself may well grow."""
-    duration = result.solution.end - result.solution.start  # which a blow-up has shortened
+    duration = result.best.end - result.best.start  # which a blow-up has shortened
     suspect = result.status in (Status.DISAGREE, Status.STALLED, Status.BLOW_UP, Status.INTEGRATOR)
     if suspect and growth * duration > ALARMING_GROWTH:
         message = (
@@ -334,7 +334,7 @@ class LinesHistory:
 
     def lines(self) -> list[str]:
         """The lines of the report."""
-        rows = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        rows = iteration_lines(self.iterations)
         rows.append(f"fastest growth of a mode at the start: exp({self.fastest_growth:.2g} t)")
         for name, times in self.events.items():
             rows.append(f"event {name!r} at t = " + (", ".join(f"{t:.8g}" for t in times) or "never"))
@@ -345,7 +345,7 @@ class LinesHistory:
     def to_table(self) -> dict[str, Any]:
         """The history as JSON-able data."""
         return {
-            "iterations": [list(vars(one).values()) for one in self.iterations],
+            "iterations": iteration_table(self.iterations),
             "fastest_growth": self.fastest_growth,
             "events": {name: list(times) for name, times in self.events.items()},
             "known_until": self.known_until,
@@ -353,6 +353,6 @@ class LinesHistory:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> LinesHistory:
-        iterations = tuple(LinesIteration(*row) for row in table["iterations"])
+        iterations = iterations_from(LinesIteration, table["iterations"])
         events = {str(name): tuple(map(float, times)) for name, times in table["events"].items()}
         return cls(iterations, float(table["fastest_growth"]), events, table["known_until"])

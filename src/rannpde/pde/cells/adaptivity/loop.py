@@ -7,7 +7,6 @@ cells with the largest residuals, so that they share no discretisation error whe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import log2, log10
 from typing import Protocol
 
@@ -16,6 +15,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
 from rannpde.pde.cells.adaptivity.marking import refine_marked
 from rannpde.pde.cells.basis.basis import BasisSample
@@ -50,15 +50,7 @@ CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
 
 
-@dataclass(frozen=True, eq=False)
-class CellsResult:
-    """The result of the adaptive loop."""
-
-    best: DiscreteSolution
-    iterations: tuple[CellsIteration, ...]
-    estimate: float
-    status: Status
-    detail: str
+CellsResult = AdaptiveResult[DiscreteSolution, CellsIteration]
 
 
 class MeshSolver(Protocol):
