@@ -14,9 +14,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.pde.adaptivity.result import StateT
 
 ResolutionT = TypeVar("ResolutionT")
-StateT = TypeVar("StateT")
 
 
 class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
