@@ -151,7 +151,7 @@ DRAWS = (
     "pde/problem/problem.py",
     "pde/inverse/identified.py",
     "pde/inverse/design.py",
-    "pde/family/family.py",
+    "pde/family/parametric.py",
 )
 """Their ``plot()`` and their views in notebooks load the pictures when they are called: the one exception."""
 MODULES = sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT or p.stem not in ("__init__", "__main__"))

@@ -25,6 +25,7 @@ from rannpde.pde.family.estimate import unpack_errors
 from rannpde.pde.family.family import Family, middle_of
 from rannpde.pde.family.history import FamilyHistory
 from rannpde.pde.family.operator import Operator, unpack_operator
+from rannpde.pde.family.shape_family import ShapeFamily, nearest_to_middle
 from rannpde.pde.family.table import unpack_table
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
@@ -106,7 +107,7 @@ def _members(
     return tuple(members)
 
 
-def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Family:
+def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None) -> Family | ShapeFamily:
     """The solution for every value of parameters, from those at its nodes."""
     if problem is None and header["problem"] is not None:
         problem = from_table(header["problem"])
@@ -131,15 +132,19 @@ def _family(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Pro
     residuals: dict[str, Any] = {
         key: {str(n): float(v) for n, v in found.items()} for key, found in header["residuals"].items()
     }
-    family = Family(
+    table = None if header["table"] is None else unpack_table(header["table"], arrays, problem.domain.dim, count)
+    common: dict[str, Any] = dict(
         problem=problem, fields=tuple(map(str, header["fields"])), method=Choice(*map(str, header["method"])),
-        function=middle_of(problem.ranges, model, members), status=Status[header["status"]],
-        detail=str(header["detail"]), estimate=np.inf if estimate is None else float(estimate),
+        status=Status[header["status"]], detail=str(header["detail"]),
+        estimate=np.inf if estimate is None else float(estimate),
         history=FamilyHistory.from_table(header["history"]), seconds=float(header["seconds"]), members=members,
-        checked=solutions[count:], model=model,
-        table=None if header["table"] is None else unpack_table(header["table"], arrays, problem.domain.dim, count),
-        **residuals,
+        checked=solutions[count:], model=model, table=table, **residuals,
     )  # fmt: skip
+    family: Family | ShapeFamily
+    if problem.changing_domain:
+        family = ShapeFamily(function=nearest_to_middle(model, members).function, **common)
+    else:
+        family = Family(function=middle_of(problem.ranges, model, members), **common)
     family.report()
     return family
 

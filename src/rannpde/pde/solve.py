@@ -257,6 +257,9 @@ class MemberSolves:
 def _family_member(task: MemberTask, method: Method | str | None) -> Solution:
     """Solve one member, from the discretisation of its neighbour where the method can."""
     monitor = Monitor(None, Budget(task.seconds, memory=task.memory))
+    if task.of_outputs:
+        goals = dict.fromkeys(task.problem.outputs, task.tol)
+        return _for_outputs([task.problem], goals, method, task.rng, monitor, None)
     chosen, why = chosen_method(task.problem, method)
     if isinstance(chosen, Lines) and isinstance(task.like, SpaceTimeSolution):
         like = task.like

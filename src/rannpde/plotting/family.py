@@ -15,26 +15,30 @@ from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
 from rannpde.errors import InputError
 from rannpde.io import PathLike, write_whole
-from rannpde.pde.family.family import Family
 from rannpde.pde.family.history import FamilyHistory
+from rannpde.pde.family.parametric import ParametricSolution
+from rannpde.pde.family.shape_family import ShapeFamily
 from rannpde.plotting.style import style
 
 CURVES, FAMILY_CURVE_POINTS = 9, 201
 """Values of a parameter that are drawn as curves, and points of each."""
 
 
-def plot_family(family: Family, path: PathLike | None = None) -> Figure:
+def plot_family(family: ParametricSolution, path: PathLike | None = None) -> Figure:
     """For every parameter the first field at several of its values, the others at the middle of their ranges; then the
-    error over the number of solves, and over the first parameter."""
+    error over the number of solves, and over the first parameter.
+
+    Where the domain changes with the parameters, the outputs over each parameter take the place of the field.
+    """
     ranges = family.ranges
     with style():
         figure = Figure(figsize=(3.6 * (len(ranges) + 2), 3.4), layout="constrained")
         panels = figure.subplots(1, len(ranges) + 2)
-        points, along, name, place = _section(family)
         for axes, parameter in zip(panels, ranges, strict=False):
-            _curves(axes, family, parameter, points, along)
-            axes.set_xlabel(name)
-            axes.set_ylabel(f"{family.fields[0]}{place}")
+            if isinstance(family, ShapeFamily):
+                _outputs(axes, family, parameter)
+            else:
+                _curves(axes, family, parameter)
         _decay(panels[-2], family)
         _estimate(panels[-1], family)
         figure.suptitle(family.title)
@@ -43,7 +47,7 @@ def plot_family(family: Family, path: PathLike | None = None) -> Figure:
         return figure
 
 
-def _section(family: Family) -> tuple[Array, Array, str, str]:
+def _section(family: ParametricSolution) -> tuple[Array, Array, str, str]:
     """Points (K, n) of a line across the domain, at the last time where there is one, and where it is."""
     domain = family.stated.domain
     bounds = np.asarray(domain.bounds, dtype=float)
@@ -60,7 +64,29 @@ def _section(family: Family) -> tuple[Array, Array, str, str]:
     return points, along, domain.names[axis], f" at {', '.join(told)}" if told else ""
 
 
-def _curves(axes: Any, family: Family, parameter: str, points: Array, along: Array) -> None:
+def _outputs(axes: Any, family: ShapeFamily, parameter: str) -> None:
+    """Outputs over a parameter, with bands of their errors; of several, each over its largest value."""
+    one = family.ranges[parameter]
+    fixed = {name: other.middle for name, other in family.ranges.items()}
+    values = one.value(np.linspace(-1, 1, FAMILY_CURVE_POINTS))
+    several = len(family.outputs) > 1
+    for name, output in family.outputs.items():
+        curve = np.array([output(**{**fixed, parameter: float(value)}) for value in values])
+        size = np.abs(curve).max() or 1.0
+        scale = 1 / size if several else 1.0
+        (line,) = axes.plot(values, scale * curve, label=f"{name} / {size:.3g}" if several else name)
+        low, high = scale * (curve - output.error), scale * (curve + output.error)
+        axes.fill_between(values, low, high, color=line.get_color(), alpha=0.3, linewidth=0)
+    if one.scale == "log":
+        axes.set_xscale("log")
+    axes.set_xlabel(parameter)
+    axes.legend()
+
+
+def _curves(axes: Any, family: ParametricSolution, parameter: str) -> None:
+    points, along, name, place = _section(family)
+    axes.set_xlabel(name)
+    axes.set_ylabel(f"{family.fields[0]}{place}")
     inside = family.stated.domain.contains(points)
     fixed = {name: one.middle for name, one in family.ranges.items()}
     values = family.ranges[parameter].value(np.linspace(-1, 1, CURVES))
@@ -72,7 +98,7 @@ def _curves(axes: Any, family: Family, parameter: str, points: Array, along: Arr
     axes.legend()
 
 
-def _decay(axes: Any, family: Family) -> None:
+def _decay(axes: Any, family: ParametricSolution) -> None:
     assert isinstance(family.history, FamilyHistory)
     rounds = family.history.rounds
     known = [(one.solves, one.estimate) for one in rounds if np.isfinite(one.estimate) and one.estimate > 0]
@@ -82,7 +108,7 @@ def _decay(axes: Any, family: Family) -> None:
     axes.set_ylabel("estimated error, largest over the range")
 
 
-def _estimate(axes: Any, family: Family) -> None:
+def _estimate(axes: Any, family: ParametricSolution) -> None:
     parameter, one = next(iter(family.ranges.items()))
     fixed = {name: other.middle for name, other in family.ranges.items()}
     values = one.value(np.linspace(-1, 1, FAMILY_CURVE_POINTS))
@@ -98,7 +124,7 @@ def _estimate(axes: Any, family: Family) -> None:
     axes.set_ylabel("estimated relative error")
 
 
-def write_family_page(family: Family, path: PathLike, command: str = "") -> Path:
+def write_family_page(family: ParametricSolution, path: PathLike, command: str = "") -> Path:
     """A page without scripts: statement, picture, report."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")

@@ -34,7 +34,6 @@ class FamilyHistory:
         for values, error in self.checks:
             shown = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, values, strict=True))
             told.append(f"checked by a solve at {shown}: relative difference {error:.1e}")
-        told.append("queries read " + ("a table of values" if self.table else "the solutions at the nodes"))
         return told
 
     def to_table(self) -> dict[str, Any]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError
+from rannpde.errors import InputError, require
 from rannpde.pde.family.adaptive import AdaptiveInterpolation, Sample, interpolate_adaptively
 from rannpde.pde.family.family import Family, middle_of
 from rannpde.pde.family.history import FamilyHistory
 from rannpde.pde.family.settings import FamilySettings
+from rannpde.pde.family.shape_family import ShapeFamily, nearest_to_middle
 from rannpde.pde.family.table import ValueTable, box_of, value_table
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
@@ -28,6 +29,7 @@ class MemberTask:
     """One solve of a family.
 
     like : the solution of a neighbour, from whose discretisation a method may start; seconds, memory : allowed
+    of_outputs : whether ``tol`` is the relative error wanted of every output, and not that of the fields
     """
 
     problem: Problem
@@ -36,6 +38,7 @@ class MemberTask:
     like: SolvedFunction | None
     seconds: float | None
     memory: float | None
+    of_outputs: bool = False
 
 
 class MemberSolver(Protocol):
@@ -56,35 +59,73 @@ def solve_family(
     rng: np.random.Generator,
     monitor: Monitor,
     settings: FamilySettings | None = None,
-) -> Family:
-    """The family of a problem with ranges, to the relative L² error ``tol`` for every value of the parameters."""
+) -> Family | ShapeFamily:
+    """The family of a problem with ranges, to the relative error ``tol`` for every value of the parameters.
+
+    The error is that of the fields in L²; where the domain changes with the parameters, that of the outputs.
+    """
     settings = settings or FamilySettings()
     for name in problem.ranges:
         if name in RESERVED:
             raise InputError(f"the parameter {name!r} has a range and the name of an argument; rename it")
     choice_rng, seeds = rng.spawn(2)
-    members = _Members(problem, settings.member_share * tol, solver, seeds, monitor, settings)
+    measure = OutputValues(tuple(problem.outputs)) if problem.changing_domain else FieldValues.of(problem, settings)
+    members = _Members(problem, settings.member_share * tol, solver, seeds, monitor, measure)
     found = interpolate_adaptively(
         members, len(problem.ranges), tol, settings, choice_rng, monitor, batch=solver.workers
     )
-    return _family(problem, tol, found, settings, monitor)
+    return _family(problem, tol, found, settings, monitor, members)
+
+
+class Measure(Protocol):
+    """What is interpolated of a solution: values (m, columns), and their relative error."""
+
+    def __call__(self, solution: Solution, /) -> tuple[Array, float]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class FieldValues:
+    """The fields at fixed points of a domain that is the same for all parameters."""
+
+    points: Array
+
+    @classmethod
+    def of(cls, problem: Problem, settings: FamilySettings) -> FieldValues:
+        return cls(problem.domain.sample(settings.points, rng=20_231))
+
+    def __call__(self, solution: Solution, /) -> tuple[Array, float]:
+        return np.asarray(solution.function(self.points)), float(solution.estimate)
+
+
+@dataclass(frozen=True)
+class OutputValues:
+    """The outputs of the problem, where the domain changes with the parameters and fields cannot be compared."""
+
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        remedy = 'state what is wanted of it, e.g. outputs={"flux": rp.Output("dn(u)", on="hole")}'
+        require(bool(self.names), "outputs", {}, "given where the domain depends on a parameter with a range", remedy)
+
+    def __call__(self, solution: Solution, /) -> tuple[Array, float]:
+        found = [solution.outputs[name] for name in self.names]
+        for name, one in zip(self.names, found, strict=True):
+            require(np.ndim(one.value) == 0, f"output {name!r}", "a time series", "a single number", "give one time")
+        relative = [float(np.max(one.relative_bound)) for one in found]
+        return np.array([[float(one) for one in found]]), max(relative)
 
 
 @dataclass(eq=False)
 class _Members:
-    """Solutions at nodes, each with its values at fixed points of the domain."""
+    """Solutions at nodes, and what is measured of each."""
 
     problem: Problem
     tol: float
     solver: MemberSolver
     rng: np.random.Generator
     monitor: Monitor
-    settings: FamilySettings
+    measure: Measure
     known: list[tuple[Array, Solution]] = field(default_factory=list)
-    points: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.points = self.problem.domain.sample(self.settings.points, rng=20_231)
 
     def __call__(self, nodes: Sequence[Array], /) -> list[Sample]:
         samples: list[Sample] = []
@@ -97,29 +138,43 @@ class _Members:
                 break
         return samples
 
+    def solved_at(self, values: Mapping[str, float]) -> Solution:
+        """The solution at values of the parameters, solved anew without a limit of time."""
+        task = self._task_at(values, None)
+        return self.solver([replace(task, seconds=None)])[0]
+
     def _task(self, node: Array) -> MemberTask:
         values = {name: one.value(y) for (name, one), y in zip(self.problem.ranges.items(), node, strict=True)}
+        near = min(self.known, key=lambda one: float(np.linalg.norm(one[0] - node)), default=None)
+        return self._task_at(values, None if near is None else near[1].function)
+
+    def _task_at(self, values: Mapping[str, float], like: SolvedFunction | None) -> MemberTask:
         shown = ", ".join(f"{name} = {value:g}" for name, value in values.items())
         try:
             problem = self.problem.with_parameters(values)
         except InputError as error:
             raise InputError(f"at {shown}: {error}") from None
-        near = min(self.known, key=lambda one: float(np.linalg.norm(one[0] - node)), default=None)
         limited = self.monitor.budget.seconds is not None
         seconds = max(self.monitor.budget.remaining, 0.1) if limited else None
-        like = None if near is None else near[1].function
-        return MemberTask(problem, self.tol, self.rng.spawn(1)[0], like, seconds, self.monitor.budget.memory)
+        of_outputs = isinstance(self.measure, OutputValues)
+        memory = self.monitor.budget.memory
+        return MemberTask(problem, self.tol, self.rng.spawn(1)[0], like, seconds, memory, of_outputs)
 
     def _sample(self, node: Array, solution: Solution) -> Sample:
         ended = solution.status if solution.status.by_caller else None
         self.known.append((node, solution))
-        values = np.asarray(solution.function(self.points))
-        return Sample(values, float(solution.estimate), solution, ended)
+        values, error = self.measure(solution)
+        return Sample(values, error, solution, ended)
 
 
 def _family(
-    problem: Problem, tol: float, found: AdaptiveInterpolation, settings: FamilySettings, monitor: Monitor
-) -> Family:
+    problem: Problem,
+    tol: float,
+    found: AdaptiveInterpolation,
+    settings: FamilySettings,
+    monitor: Monitor,
+    solves: _Members,
+) -> Family | ShapeFamily:
     state = found.interpolant
     usable = [bool(np.isfinite(sample.values).all()) for sample in state.samples]
     if not all(usable) and any(usable):  # the last one was not finite, and those before it are kept
@@ -129,7 +184,8 @@ def _family(
     model = state.model()
     complete = bool(found.rounds) and all(usable)  # before the first round, no decay was seen
     estimate = sum(model.largest(settings.judged_values)) if complete else np.inf
-    table = _table(problem, members, tol, settings, monitor) if np.isfinite(estimate) else None
+    fixed = not problem.changing_domain
+    table = _table(problem, members, tol, settings, monitor) if fixed and np.isfinite(estimate) else None
     names = tuple(problem.ranges)
     values = [tuple(one.value(y) for one, y in zip(problem.ranges.values(), row, strict=True)) for row in found.checked]
     slowest = max((one.seconds for one in members), default=0.0)
@@ -143,15 +199,18 @@ def _family(
         detail = f"{detail or found.status}; the solve at {shown} ended so: {failed.reason}"
     kinds = " and ".join(dict.fromkeys(one.method.name for one in members))
     way = "Leja points" if len(names) == 1 else "a sparse grid of Leja points"
-    label = f"interpolation in {', '.join(names)} at {way} of solves by {kinds}"
+    what = "interpolation" if fixed else "interpolation of outputs"
+    label = f"{what} in {', '.join(names)} at {way} of solves by {kinds}"
     terms = ("held_out", "losses", "integrals")
     worst: dict[str, Any] = {key: _largest([getattr(one, key) for one in members]) for key in terms}
-    return Family(
-        problem=problem, fields=problem.fields, function=middle_of(problem.ranges, model, members),
-        method=Choice("family", label, f"parameters with a range; {members[0].method.why}"), status=found.status,
-        detail=detail, estimate=float(estimate), history=history, seconds=monitor.elapsed, members=members,
-        checked=checked, model=model, table=table, **worst,
+    common: dict[str, Any] = dict(
+        problem=problem, fields=problem.fields, status=found.status, detail=detail, estimate=float(estimate),
+        method=Choice("family", label, f"parameters with a range; {members[0].method.why}"),
+        history=history, seconds=monitor.elapsed, members=members, checked=checked, model=model, **worst,
     )  # fmt: skip
+    if fixed:
+        return Family(function=middle_of(problem.ranges, model, members), table=table, **common)
+    return ShapeFamily(function=nearest_to_middle(model, members).function, solver=solves.solved_at, **common)
 
 
 def _largest(tables: Sequence[object]) -> dict[str, float]:

@@ -39,6 +39,7 @@ from rannpde.pde.problem.output import Output, stated_outputs
 from rannpde.pde.problem.output_expression import OutputExpression, read_output
 from rannpde.pde.problem.output_region import check_anchors, check_output_place, output_region, times_of
 from rannpde.pde.problem.parabolic import Parabolic, parabolic_form, vector_space
+from rannpde.pde.problem.parametric_domain import ParametricDomain, domain_of_function
 from rannpde.pde.problem.ranges import Range, stated_parameters
 from rannpde.pde.problem.unknown import AnyUnknown, Bare, Unknown, check_unknown
 from rannpde.pde.residual import Term, term_residual
@@ -59,7 +60,8 @@ class Problem:
     """Equations for fields on a domain, with named conditions.
 
     equations : one equation, a list, or name → equation; text (grammar in docs/solving.md) or SymPy
-    domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use
+    domain : Interval, Box, Ball or SpaceTime; its coordinates are the names that derivatives use. A function of
+        parameters, ``lambda r: Box(…) - Ball((0.5, 0.5), r)``, states a domain whose size or form they change
     conditions : name → On, Periodic or Data; in short, place → equation or several, coordinate → "periodic"; an
         obstacle is stated as {"interior": "u >= psi"} (docs/nonlinear.md)
     parameters : name → number, or a Range of them for the solutions at all of its values (docs/families.md)
@@ -79,6 +81,8 @@ class Problem:
     limits : terms that act where a declared bound is broken
     obstacles : every reason why it cannot be integrated in time, found when it is stated; none if it can
     forms : the evolution that it is, if it is one, with the divergence form of its statement (True) or without
+    parametric_domain : the domain as a function of parameters, where it was stated so; ``domain`` is the one at their
+        numbers, or at the middle of their ranges
     groups : name of a vector or complex field → the names of its components, or of its real and imaginary part
     variation : where its data vary, if that can be known
     parabolic : the form that paths need, of a problem whose space is rp.Euclidean(d) (docs/many_dimensions.md)
@@ -106,6 +110,7 @@ class Problem:
     definitions: Mapping[str, str] = field(default_factory=dict, repr=False)
     complex: bool = False
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    parametric_domain: ParametricDomain | None = field(default=None, repr=False)
     limits: tuple[Term, ...] = field(init=False, repr=False)
     obstacles: tuple[str, ...] = field(init=False, repr=False)
     forms: Mapping[bool, Evolution] = field(init=False, repr=False)
@@ -114,6 +119,8 @@ class Problem:
     parabolic: Parabolic | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            self._place()
         require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
         require(
             isinstance(self.conditions, Mapping),
@@ -183,6 +190,16 @@ class Problem:
         if isinstance(self.elliptic, NoDivergenceForm) and not isinstance(self.domain, SpaceTime):
             _ = self.quasilinear  # found when the problem is stated, as every form of it
         self._check_outputs()
+
+    def _place(self) -> None:
+        """Make the domain of a function of parameters at their numbers."""
+        stated: Any = self.domain
+        if callable(stated):
+            require(isinstance(self.parameters, Mapping), "parameters", self.parameters, "a mapping of names")
+            stated = domain_of_function(stated, self.parameters)
+        if isinstance(stated, ParametricDomain):
+            object.__setattr__(self, "parametric_domain", stated)
+            object.__setattr__(self, "domain", stated.at(self.numbers))
 
     def _check_outputs(self) -> None:
         """Refuse outputs that cannot be read, or whose place does not exist."""
@@ -296,6 +313,12 @@ class Problem:
         return {name: value for name, value in self.parameters.items() if isinstance(value, Range)}
 
     @property
+    def changing_domain(self) -> tuple[str, ...]:
+        """The parameters with a range on which the domain depends."""
+        names = () if self.parametric_domain is None else self.parametric_domain.names
+        return tuple(name for name in self.ranges if name in names)
+
+    @property
     def numbers(self) -> dict[str, float]:
         """Parameter → number, the middle of its range where it has one."""
         return {name: value.middle if isinstance(value, Range) else value for name, value in self.parameters.items()}
@@ -306,7 +329,8 @@ class Problem:
             choose("parameter", name, self.parameters)
         with warnings.catch_warnings():  # corner values were checked when the problem was stated
             warnings.simplefilter("ignore", ConditionWarning)
-            return replace(self, parameters={**self.parameters, **values})
+            moved: Any = self.parametric_domain or self.domain
+            return replace(self, parameters={**self.parameters, **values}, domain=moved)
 
     def _words(self, fields: tuple[str, ...]) -> Vocabulary:
         time = "t" if isinstance(self.domain, SpaceTime) else None

@@ -58,6 +58,7 @@ from rannpde.pde.problem.conditions import Condition, Data, On, Periodic, naming
 from rannpde.pde.problem.entries import array, each, formula, known, phasor, real, table_of, text, texts, truth
 from rannpde.pde.problem.location import locate
 from rannpde.pde.problem.output import output_from_table, output_table
+from rannpde.pde.problem.parametric_domain import domain_of_table
 from rannpde.pde.problem.problem import Bounds, Problem
 from rannpde.pde.problem.ranges import Range
 from rannpde.pde.problem.shapes import domain_from_table, domain_table
@@ -129,10 +130,9 @@ def from_table(table: Mapping[str, Any]) -> Problem:
             raise InputError(f"the file has no {key!r}; see docs/solving.md for the form")
     eigenvalue = text("eigenvalue", table.get("eigenvalue", ""))
     parameters = each("parameters", table, phasor if eigenvalue else _parameter)
-    numbers = {name: value for name, value in parameters.items() if not isinstance(value, (list, complex, Range))}
     return Problem(
         _equations(table["equations"]),
-        domain_from_table(table["domain"], numbers),
+        _domain(table["domain"], parameters),
         each("conditions", table, _condition),
         parameters=parameters,
         fields=_fields(table.get("fields", [])),
@@ -156,7 +156,8 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
     if any(callable(c.where) for c in problem.conditions.values() if isinstance(c, On)):
         return None
     parts += [c.quantity for c in problem.conditions.values() if isinstance(c, Data)]
-    domain = domain_table(problem.domain)
+    moving = problem.parametric_domain if problem.changing_domain else None
+    domain = domain_table(problem.domain) if moving is None else moving.table
     if problem.functions or domain is None or not all(isinstance(part, (str, int, float)) for part in parts):
         return None
     outputs = {name: output_table(output) for name, output in problem.outputs.items()}
@@ -165,7 +166,7 @@ def to_table(problem: Problem) -> dict[str, Any] | None:
     return {
         "name": problem.name,
         "equations": dict(problem.equations),
-        "domain": domain,
+        "domain": dict(domain),
         "parameters": {name: _parameter_table(value) for name, value in problem.parameters.items()},
         "conditions": {name: _condition_table(condition) for name, condition in problem.conditions.items()},
         "fields": list(problem.fields),
@@ -223,6 +224,14 @@ def _equations(value: Any) -> str | list[str] | dict[str, str]:
     if isinstance(value, Mapping):
         return each("equations", {"equations": value}, text)
     return value if isinstance(value, str) else texts("equations", value)
+
+
+def _domain(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """The domain; as a function of parameters where those with a range stand in it."""
+    numbers = {name: one for name, one in parameters.items() if not isinstance(one, (list, complex, Range))}
+    ranges = {name: one for name, one in parameters.items() if isinstance(one, Range)}
+    stated = domain_of_table(value, {**numbers, **ranges})
+    return stated if set(stated.names) & set(ranges) else domain_from_table(value, numbers)
 
 
 def _fields(value: Any) -> Any:
