@@ -10,7 +10,6 @@ from math import ceil, log
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.shapes.base import Domain
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -24,10 +23,11 @@ from rannpde.pde.trefftz.families import (
     SourceFamily,
     degree_needed,
 )
-from rannpde.pde.trefftz.geometry import PlaneBoundary, cell_lengths, clustered
+from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet, cell_lengths, clustered
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
 from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 ROUND_HOLE = 0.6
@@ -68,13 +68,15 @@ class PlaneResolution:
 class PlaneLaw:
     """The sampling law of features for an operator on a domain of the plane; with a model, of harmonic potentials."""
 
-    domain: Domain
+    domain: PlaneSet
     boundary: PlaneBoundary
     form: CanonicalForm
     tol: float
     tuning: TrefftzTuning
     words: Vocabulary
     model: PotentialModel | None = None
+    mirrors: MirrorGroup | None = None
+    """Over whose images features are averaged; domain and boundary are unfolded then."""
 
     @cached_property
     def reach(self) -> float:
@@ -131,13 +133,14 @@ class PlaneLaw:
             rate = min(outer / max(gap, 1e-300), 0.85)
             start = ceil(log(self.tol) / log(rate)) if self.round_hole(number) else 0
             holes.append(min(max(start, 6), 40) + ceil(self.form.wave_number * outer * (self.form.kappa > 0)))
-        corners = [self.poles if self._surely_singular(k) else 0 for k in range(len(self.boundary.corners))]
+        numbers = range(len(self.boundary.corners))
+        corners = [self.poles if self._surely_singular(k) and self._own_corner(k) else 0 for k in numbers]
         sources = []
         for piece in self.boundary.pieces:
             start = ceil(3 * digits) + 12
             alone = piece.loop > 0 and not self.round_hole(piece.loop - 1)
             layered = self.layered and piece.straight
-            sources.append(start if alone or layered else 0)
+            sources.append(start if (alone or layered) and piece.image is None else 0)
         return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
 
     @property
@@ -145,17 +148,16 @@ class PlaneLaw:
         """Poles at a corner at first: errors fall like exp(-c √n), so that n goes with the square of the digits."""
         return ceil(10 + 0.16 * np.log10(self.tol) ** 2)
 
+    def _own_corner(self, number: int) -> bool:
+        """Whether a corner is one of the domain itself, not an image: averaged features serve all images of it."""
+        return any(number in piece.corners for piece in self.boundary.pieces if piece.image is None)
+
     def _surely_singular(self, number: int) -> bool:
         """Re-entrant, or a change of the kind of condition."""
         corner = self.boundary.corners[number]
         if corner.angle > np.pi + 1e-6:
             return True
-        kinds = {
-            frozenset((jet.field, jet.order) for term in piece.terms for jet in term.expression.jets)
-            for piece in self.boundary.pieces
-            if number in piece.corners
-        }
-        return len(kinds) > 1
+        return self.boundary.kind_changes(number)
 
     @cached_property
     def jumps(self) -> tuple[bool, ...]:
@@ -179,13 +181,22 @@ class PlaneLaw:
     def families(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """The features: a realisation of the law."""
         found = self._scalar(resolution, rng)
-        if self.model is None:
+        if self.model is not None:
+            found = [
+                GoursatFamily(one, self.model) if isinstance(one, AnalyticFamily) else PotentialFamily(one, self.model)
+                for one in found
+                if isinstance(one, CanonicalFamily)
+            ]
+        if self.mirrors is None:
             return found
-        return [
-            GoursatFamily(one, self.model) if isinstance(one, AnalyticFamily) else PotentialFamily(one, self.model)
-            for one in found
-            if isinstance(one, CanonicalFamily)
-        ]
+        return [SymmetricFamily.of(one, self.mirrors, self._own_boundary(one.columns)) for one in found]
+
+    def _own_boundary(self, count: int) -> Array:
+        """Points (M, 2), at least so many, of the boundary that is no image, denser at its corners."""
+        own = [piece for piece in self.boundary.pieces if piece.image is None]
+        each = ceil(count / len(own)) + 8
+        units = 0.5 * (1 - np.cos(np.pi * (np.arange(each) + 0.5) / each))
+        return np.concatenate([piece.place(units) for piece in own])
 
     def _scalar(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         found: list[FeatureFamily] = []
@@ -307,6 +318,8 @@ class PlaneLaw:
         tuning = self.tuning
         points_of_corners = np.array([corner.point for corner in self.boundary.corners]).reshape(-1, 2)
         for number, piece in enumerate(self.boundary.pieces):
+            if piece.image is not None:  # its conditions hold by symmetry
+                continue
             loop = piece.loop
             around = outer if loop == 0 else sum(p.length for p in self.boundary.pieces if p.loop == loop)
             degree = resolution.regular if loop == 0 else max(resolution.holes[loop - 1], resolution.regular // 4)
@@ -410,6 +423,8 @@ class PlaneLaw:
         """Hole → the degree at which its multipoles have fallen below the target, where their decay is known."""
         found = {}
         for family, own in weights:
+            if isinstance(family, SymmetricFamily):
+                family, own = family.base, family.spread(own)
             if isinstance(family, GoursatFamily):
                 family = family.base
             if isinstance(family, LaurentFamily):

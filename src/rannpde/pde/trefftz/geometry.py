@@ -5,8 +5,9 @@ outside.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -46,6 +47,45 @@ def arcs_of(region: Region) -> list[Arcs] | None:
     return None
 
 
+class PlaneSet(Protocol):
+    """A set of the plane that knows its points and its size: a domain, or a domain with its images."""
+
+    @property
+    def measure(self) -> float: ...
+
+    def contains(self, points: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class AxisImage:
+    """Reflections at lines x_axis = place, one after the other: pairs (axis, place)."""
+
+    flips: tuple[tuple[int, float], ...]
+
+    def points(self, points: Array) -> Array:
+        """The images (M, 2) of points (M, 2)."""
+        found = np.array(points, dtype=float)
+        for axis, place in self.flips:
+            found[:, axis] = 2 * place - found[:, axis]
+        return found
+
+    def vectors(self, vectors: Array) -> Array:
+        """The images (M, 2) of vectors (M, 2)."""
+        found = np.array(vectors, dtype=float)
+        for axis, _ in self.flips:
+            found[:, axis] *= -1
+        return found
+
+    def sign(self, index: tuple[int, ...]) -> float:
+        """∂^index of u(image of x) over (∂^index u)(image of x)."""
+        return float((-1) ** sum(index[axis] for axis, _ in self.flips))
+
+    @property
+    def reverses(self) -> bool:
+        """Whether left and right change places."""
+        return len(self.flips) % 2 == 1
+
+
 @dataclass(frozen=True, eq=False)
 class BoundaryPiece:
     """One smooth arc with its conditions, in the direction that has the domain on its left.
@@ -53,6 +93,7 @@ class BoundaryPiece:
     term, others : the first condition and, of systems, all others
     corners : numbers of the singular points at its start and end, -1 where it goes on smoothly
     loop : the closed curve that it belongs to; 0 is the outer one
+    image : by which reflection it comes from a piece of the boundary, in an unfolded domain; None for that piece itself
     """
 
     term: Term
@@ -62,23 +103,31 @@ class BoundaryPiece:
     corners: tuple[int, int] = (-1, -1)
     loop: int = 0
     others: tuple[Term, ...] = ()
+    image: AxisImage | None = None
 
     @property
     def terms(self) -> tuple[Term, ...]:
         """All conditions that hold there."""
         return (self.term, *self.others)
 
+    @property
+    def forward(self) -> bool:
+        """Whether the parameter grows with that of the arc."""
+        reversed_image = self.image is not None and self.image.reverses
+        return bool(self.arcs.sign[self.number] > 0) != reversed_image
+
     def share(self, unit: Array) -> Array:
-        return unit if self.arcs.sign[self.number] > 0 else 1 - unit
+        return unit if self.forward else 1 - unit
 
     def place(self, unit: Array) -> Array:
         """Points x (M, 2) at parameters (M,) in [0, 1]."""
-        return self.arcs.place(np.full(len(unit), self.number), self.share(unit))
+        found = self.arcs.place(np.full(len(unit), self.number), self.share(unit))
+        return found if self.image is None else self.image.points(found)
 
     def slopes(self, unit: Array) -> Array:
         """dy/dunit (M, 2), in canonical coordinates."""
-        found = self.arcs.slopes(np.full(len(unit), self.number), self.share(unit)) * self.arcs.sign[self.number]
-        return found @ self.form.matrix.T
+        found = self.arcs.slopes(np.full(len(unit), self.number), self.share(unit)) * (1 if self.forward else -1)
+        return (found if self.image is None else self.image.vectors(found)) @ self.form.matrix.T
 
     @cached_property
     def length(self) -> float:
@@ -124,6 +173,15 @@ class PlaneBoundary:
     def length(self) -> float:
         return float(sum(piece.length for piece in self.pieces))
 
+    def kind_changes(self, corner: int) -> bool:
+        """Whether the sides that meet at a corner have conditions on different derivatives."""
+        kinds = {
+            frozenset((jet.field, jet.order) for term in piece.terms for jet in term.expression.jets)
+            for piece in self.pieces
+            if corner >= 0 and corner in piece.corners
+        }
+        return len(kinds) > 1
+
 
 def _key(arcs: list[Arcs]) -> tuple[float, ...]:
     """What tells sides apart: where their arcs are."""
@@ -151,6 +209,11 @@ def plane_boundary(
     given = sum(own[0].measure for _, own in sides.values())
     if abs(given - measure) > 1e-6 * measure:
         return "the conditions do not cover the boundary exactly once"
+    return assembled_boundary(domain, pieces, form)
+
+
+def assembled_boundary(domain: PlaneSet, pieces: list[BoundaryPiece], form: CanonicalForm) -> PlaneBoundary | str:
+    """Pieces that follow each other, joined to closed curves with their corners; a reason where they do not."""
     ends = np.array([form.to(piece.place(np.array([0.0, 1.0]))) for piece in pieces])
     size = float(np.ptp(ends.reshape(-1, 2), axis=0).max() + max(p.length for p in pieces))
     follower = []
@@ -166,7 +229,7 @@ def plane_boundary(
 
 
 def _assembled(
-    domain: Domain, pieces: list[BoundaryPiece], follower: list[int], form: CanonicalForm
+    domain: PlaneSet, pieces: list[BoundaryPiece], follower: list[int], form: CanonicalForm
 ) -> PlaneBoundary | str:
     loops: list[list[int]] = []
     left = set(range(len(pieces)))
@@ -197,10 +260,7 @@ def _assembled(
         if found is not None:
             stops[k] = starts[then] = len(corners)
             corners.append(found)
-    made = tuple(
-        BoundaryPiece(p.term, p.arcs, p.number, form, (starts[k], stops[k]), home[k], p.others)
-        for k, p in enumerate(pieces)
-    )
+    made = tuple(replace(piece, corners=(starts[k], stops[k]), loop=home[k]) for k, piece in enumerate(pieces))
     holes = []
     for outline in outlines[1:]:
         middle = _centroid(outline)
@@ -225,7 +285,7 @@ def _centroid(loop: Array) -> Array:
 
 
 def _singular(
-    domain: Domain, arriving: BoundaryPiece, leaving: BoundaryPiece, form: CanonicalForm, size: float, loop: int
+    domain: PlaneSet, arriving: BoundaryPiece, leaving: BoundaryPiece, form: CanonicalForm, size: float, loop: int
 ) -> SingularCorner | None:
     into = arriving.slopes(np.array([1.0]))[0]
     out = leaving.slopes(np.array([0.0]))[0]

@@ -37,6 +37,7 @@ from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, Poten
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.solid import SolidFamily
 from rannpde.pde.trefftz.space import space_law
+from rannpde.pde.trefftz.symmetry import SymmetricFamily, Unfolding, unfolded
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
 
@@ -60,7 +61,7 @@ FEATURE_NAMES: dict[type[FeatureFamily], str] = {
 @dataclass(frozen=True, eq=False)
 class TrefftzSetting:
     """What a problem is for this method: its equations, the canonical form, the boundary in the plane (None in space),
-    conditions on the boundary, potentials of systems, values at single points.
+    conditions on the boundary, potentials of systems, values at single points; the domain unfolded at its mirrors.
     """
 
     equations: tuple[LinearEquation, ...]
@@ -69,6 +70,13 @@ class TrefftzSetting:
     terms: tuple[Term, ...]
     model: PotentialModel | None
     pins: tuple[Term, ...]
+    unfolding: Unfolding | None = None
+
+    @property
+    def features_boundary(self) -> PlaneBoundary:
+        """The boundary that features are chosen for: that of the unfolded domain where there are mirrors."""
+        assert self.boundary is not None
+        return self.boundary if self.unfolding is None else self.unfolding.boundary
 
 
 @dataclass(frozen=True)
@@ -118,11 +126,11 @@ class Trefftz:
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
         setting = _setting(problem)
         assert not isinstance(setting, str)
-        if setting.boundary is not None and _asks_at_corners(problem, setting.boundary):
+        if setting.boundary is not None and _asks_at_corners(problem, setting.features_boundary):
             return ("an output is a derivative at a corner, next to which it has poles",)
         if setting.boundary is None:
             return _drawbacks_in_space(problem, setting.form)
-        reach = setting.form.wave_number * setting.boundary.radius
+        reach = setting.form.wave_number * setting.features_boundary.radius
         bent = any(not piece.straight for piece in setting.boundary.pieces)
         if setting.form.kappa < 0 and bent and reach > 10 * self.tuning.layers:
             return ("layers along curved sides are thinner than its features resolve",)
@@ -150,6 +158,11 @@ class Trefftz:
         with one_thread():
             adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, monitor, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
+            if setting.unfolding is not None and found.status is Status.STALLED:
+                # data that are not smooth after reflection: the corners have poles of their own
+                folded = replace(setting, unfolding=None)
+                plain = replace(adaptive, law=_law(problem, folded, tol, tuning)).run(rng)
+                found = min(found, plain, key=lambda one: one.best.estimate)
             bound = None
             if (
                 not missing
@@ -225,7 +238,10 @@ def _setting(problem: Problem) -> TrefftzSetting | str:
     boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
     if isinstance(boundary, str):
         return boundary
-    return TrefftzSetting(equations, form, boundary, tuple(terms), model, pins)
+    sourceless = all(equation.load == 0 for equation in equations)
+    words = problem.vocabulary
+    mirrored = unfolded(problem.domain, boundary, form, problem.fields, words, model) if sourceless else None
+    return TrefftzSetting(equations, form, boundary, tuple(terms), model, pins, mirrored)
 
 
 def _law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzTuning) -> FeatureLaw:
@@ -233,7 +249,10 @@ def _law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzT
         law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
         assert not isinstance(law, str)
         return law
-    return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, problem.vocabulary, setting.model)
+    words, model, whole = problem.vocabulary, setting.model, setting.unfolding
+    if whole is None:
+        return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, words, model)
+    return PlaneLaw(whole.domain, whole.boundary, setting.form, tol, tuning, words, model, whole.group)
 
 
 def _is_pin(problem: Problem, term: Term) -> bool:
@@ -254,7 +273,8 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
     """The features in words."""
     counts: dict[str, int] = {}
     for one in families:
-        family: FeatureFamily = one.base if isinstance(one, (PotentialFamily, GoursatFamily)) else one
+        family = one.base if isinstance(one, SymmetricFamily) else one
+        family = family.base if isinstance(family, (PotentialFamily, GoursatFamily)) else family
         name = FEATURE_NAMES.get(type(family), "features")
         if isinstance(family, (MultipoleFamily, SolidFamily)):
             name = "regular functions" if family.regular else "multipoles in holes"

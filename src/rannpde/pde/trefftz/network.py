@@ -13,7 +13,7 @@ from rannpde.network.storage import floats
 from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import ParticularPart, unpack_part
-from rannpde.pde.trefftz.potentials import unpack_trefftz_family
+from rannpde.pde.trefftz.symmetry import SymmetricFamily, unpack_symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,15 @@ class TrefftzNetwork:
         """The distance (M,) of points (M, n) from the nearest pole of a feature; infinite where there are none."""
         places = [np.empty((0, self.dim))]
         for family in self.families:
-            base = getattr(family, "base", family)
-            places += [getattr(base, name) for name in ("poles", "sources") if hasattr(base, name)]
+            images = family.group.images if isinstance(family, SymmetricFamily) else []
+            base: Any = family
+            while hasattr(base, "base"):
+                base = base.base
+            own = [self.form.back(getattr(base, name)) for name in ("poles", "sources") if hasattr(base, name)]
+            places += own + [image.points(one) for image, _ in images[1:] for one in own]
         poles = np.concatenate(places)
         if not len(poles):
             return np.full(len(points), np.inf)
-        poles = self.form.back(poles)
         return np.array([np.linalg.norm(poles - point, axis=1).min() for point in points])
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -89,7 +92,7 @@ def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Tr
     def under(prefix: str) -> dict[str, Array]:
         return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
 
-    families = tuple(unpack_trefftz_family(own, under(f"family{k}."), form) for k, own in enumerate(header["families"]))
+    families = tuple(unpack_symmetric(own, under(f"family{k}."), form) for k, own in enumerate(header["families"]))
     parts = tuple(unpack_part(str(kind), under(f"part{k}.")) for k, kind in enumerate(header["parts"]))
     weights = floats(arrays, "weights", (sum(family.columns for family in families),))
     return TrefftzNetwork(families, weights, parts, form)

@@ -1,0 +1,257 @@
+"""Mirror symmetry: straight sides whose conditions say that the solution continues by reflection.
+
+On x = c the condition ∂_x u = 0 continues u evenly to the other side, and u = 0 continues it oddly. In elasticity and
+flow a vanishing normal displacement with vanishing shear stress is the symmetric continuation, and a vanishing
+tangential one with vanishing normal stress the antisymmetric one. The equation holds across the side then, which is no
+boundary at all: the domain is unfolded, its features are averaged over the reflections, and what looked like a corner,
+where such a side meets another one, is none. Quarters of symmetric parts, as engineers state them, have no singular
+points left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import qr
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.domains.shapes.base import Domain
+from rannpde.errors import FileError
+from rannpde.pde.residual import Term
+from rannpde.pde.statement.expression import Jet
+from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.trefftz.analytic import LaurentFamily, PolynomialFamily
+from rannpde.pde.trefftz.families import FeatureFamily, MultipoleFamily
+from rannpde.pde.trefftz.geometry import JOINED_ENDS, AxisImage, BoundaryPiece, PlaneBoundary, assembled_boundary
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
+
+CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
+"""Families of functions about one centre."""
+SAMPLES = np.array([0.13, 0.5, 0.81])
+"""Parameters of the points of a side at which the coefficients of its conditions are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mirror:
+    """A line x_axis = place at which fields are continued with signs (fields,): 1 evenly, -1 oddly."""
+
+    axis: int
+    place: float
+    signs: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class MirrorGroup:
+    """One mirror, or two that are orthogonal, with all images that they make."""
+
+    mirrors: tuple[Mirror, ...]
+
+    @property
+    def images(self) -> list[tuple[AxisImage, Array]]:
+        """Every image of the plane, the plane itself first, with the signs (fields,) of the fields there."""
+        found = []
+        for chosen in product((False, True), repeat=len(self.mirrors)):
+            used = [mirror for mirror, yes in zip(self.mirrors, chosen, strict=True) if yes]
+            flips = tuple((mirror.axis, mirror.place) for mirror in used)
+            signs = np.prod([mirror.signs for mirror in used], axis=0) if used else np.ones(len(self.mirrors[0].signs))
+            found.append((AxisImage(flips), np.asarray(signs, dtype=float)))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetricFamily(FeatureFamily):
+    """The means of the features of another family over all images of a group, those that are independent.
+
+    chosen (N,) : their columns in the other family. Of families about one centre, most means vanish or repeat each
+    other where the mirrors pass through it. Poles and sources outside of the domain are not repeated by their images.
+    """
+
+    kind: ClassVar[str] = "symmetric"
+    base: FeatureFamily
+    group: MirrorGroup
+    chosen: Array
+
+    @classmethod
+    def of(cls, base: FeatureFamily, group: MirrorGroup, points: Array) -> SymmetricFamily:
+        """The means that are independent on points (M, 2), up to rounding of the features themselves."""
+        still = (0, 0)
+        sizes = np.sqrt(np.mean(np.square(base.values(points, still)), axis=(0, 1)))
+        whole = cls(base, group, np.arange(base.columns))
+        table = whole.values(points, still).reshape(-1, base.columns) / np.where(sizes > 0, sizes, np.inf)
+        rounding = base.columns * np.finfo(float).eps * np.sqrt(len(table))
+        if not isinstance(getattr(base, "base", base), CENTRED):
+            return cls(base, group, np.flatnonzero(np.linalg.norm(table, axis=0) > rounding))
+        triangle, order = qr(table, mode="r", pivoting=True, check_finite=False)
+        rank = int(np.count_nonzero(np.abs(np.diag(triangle)) > rounding))
+        return cls(base, group, np.sort(order[:rank]))
+
+    @property
+    def columns(self) -> int:
+        return len(self.chosen)
+
+    def values(self, points: Array, index: MultiIndex) -> Array:
+        total: Any = 0.0
+        images = self.group.images
+        for image, signs in images:
+            own = self.base.values(image.points(points), index)[:, :, self.chosen]
+            total = total + (image.sign(index) * signs)[:, None] * own
+        return np.asarray(total / len(images))
+
+    def spread(self, weights: Array) -> Array:
+        """Output weights (N,) as those of all features of the other family, 0 for those that were not chosen."""
+        found = np.zeros(self.base.columns)
+        found[self.chosen] = weights
+        return found
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        header, arrays = self.base.pack()
+        mirrors = [[one.axis, one.place, list(one.signs)] for one in self.group.mirrors]
+        table = {"kind": self.kind, "base": header, "mirrors": mirrors, "chosen": [int(k) for k in self.chosen]}
+        return table, arrays
+
+
+def unpack_symmetric(header: Mapping[str, Any], arrays: Mapping[str, Array], form: CanonicalForm) -> FeatureFamily:
+    """The family that a file holds, symmetric or not."""
+    if header["kind"] != SymmetricFamily.kind:
+        return unpack_trefftz_family(header, arrays, form)
+    mirrors = tuple(
+        Mirror(int(axis), float(place), tuple(int(s) for s in signs)) for axis, place, signs in header["mirrors"]
+    )
+    base = unpack_trefftz_family(header["base"], arrays, form)
+    chosen = np.array(header["chosen"], dtype=int)
+    if len(chosen) and not 0 <= chosen.min() <= chosen.max() < base.columns:
+        raise FileError("the symmetric features of the file are none of its features")
+    return SymmetricFamily(base, MirrorGroup(mirrors), chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class UnfoldedDomain:
+    """A domain and its images: where features may have no poles."""
+
+    domain: Domain
+    group: MirrorGroup
+
+    @property
+    def measure(self) -> float:
+        return float(self.domain.measure) * len(self.group.images)
+
+    def contains(self, points: Array) -> Array:
+        """Whether points (M, 2) lie in the domain or in one of its images: bool (M,)."""
+        inside = [np.asarray(self.domain.contains(image.points(points))) for image, _ in self.group.images]
+        return np.asarray(np.logical_or.reduce(inside))
+
+
+@dataclass(frozen=True, eq=False)
+class Unfolding:
+    """The unfolded domain with its boundary."""
+
+    group: MirrorGroup
+    domain: UnfoldedDomain
+    boundary: PlaneBoundary
+
+
+def unfolded(
+    domain: Domain,
+    boundary: PlaneBoundary,
+    form: CanonicalForm,
+    fields: tuple[str, ...],
+    words: Vocabulary,
+    model: PotentialModel | None,
+) -> Unfolding | None:
+    """The domain unfolded at those of its sides that are mirrors, where that removes singular points; None else."""
+    diagonal = bool(np.abs(form.matrix - np.diag(np.diag(form.matrix))).max() <= 1e-14 * np.abs(form.matrix).max())
+    if form.moves or not diagonal:
+        return None
+    best: tuple[int, Unfolding] | None = None
+    mirrors = _mirrors(boundary, fields, words, model)
+    for group in _groups(mirrors):
+        found = _unfolding(domain, boundary, form, group)
+        if found is None:
+            continue
+        removed = len(boundary.corners) * len(group.images) - len(found.boundary.corners)
+        if best is None or removed > best[0]:
+            best = removed, found
+    return best[1] if best is not None and best[0] > 0 else None
+
+
+def _groups(mirrors: Sequence[Mirror]) -> list[MirrorGroup]:
+    pairs = [(a, b) for a in mirrors for b in mirrors if a.axis < b.axis]
+    return [MirrorGroup((one,)) for one in mirrors] + [MirrorGroup(pair) for pair in pairs]
+
+
+def _mirrors(
+    boundary: PlaneBoundary, fields: tuple[str, ...], words: Vocabulary, model: PotentialModel | None
+) -> list[Mirror]:
+    """Lines along an axis that bound the domain, on all of whose sides the conditions are those of one continuation.
+
+    Only those with an end where the kind of condition changes: elsewhere nothing is gained.
+    """
+    found = []
+    outline = np.concatenate([piece.place(np.linspace(0, 1, 33)) for piece in boundary.pieces])
+    slack = JOINED_ENDS * float(np.ptp(outline, axis=0).max())
+    for axis in (0, 1):
+        for place in (float(outline[:, axis].min()), float(outline[:, axis].max())):
+            own = [p for p in boundary.pieces if np.abs(p.place(np.linspace(0, 1, 5))[:, axis] - place).max() <= slack]
+            if not own or not any(boundary.kind_changes(corner) for piece in own for corner in piece.corners):
+                continue
+            for parity in (1, -1):
+                signs = _signs(axis, parity, fields, model)
+                if all(_continues(piece.terms, piece.place(SAMPLES), axis, signs, words) for piece in own):
+                    found.append(Mirror(axis, place, signs))
+    return found
+
+
+def _signs(axis: int, parity: int, fields: tuple[str, ...], model: PotentialModel | None) -> tuple[int, ...]:
+    """How every field is continued: the component along the axis of a vector changes its sign."""
+    signs = [parity] * len(fields)
+    if model is not None and model.system != "plate":
+        signs[model.fields[axis]] *= -1
+    return tuple(signs)
+
+
+def _continues(terms: Sequence[Term], points: Array, axis: int, signs: tuple[int, ...], words: Vocabulary) -> bool:
+    """Whether homogeneous conditions hold exactly for the fields that are continued with these signs.
+
+    A derivative of a field vanishes on the mirror where it is odd. All that the conditions contain must vanish, and
+    they must say that as many of the odd values and normal derivatives vanish as there are conditions.
+    """
+
+    def odd(jet: Jet) -> bool:
+        return signs[words.fields.index(jet.field)] * (-1) ** jet.index[axis] < 0
+
+    jets = list({jet: None for term in terms for jet in term.expression.jets})
+    table = np.zeros((len(points), len(terms), len(jets)))
+    for row, term in enumerate(terms):
+        zero = {jet: np.zeros(len(points)) for jet in term.expression.jets}
+        residual, partials = term.expression.linearised(term.known(points, words), zero)
+        if np.any(np.asarray(residual) != 0):
+            return False
+        for jet, partial in zip(term.expression.jets, partials, strict=True):
+            table[:, row, jets.index(jet)] = partial
+    rounding = 16 * np.finfo(float).eps * np.abs(table).max()
+    even = [k for k, jet in enumerate(jets) if not odd(jet)]
+    across = [k for k, jet in enumerate(jets) if odd(jet) and not jet.index[1 - axis]]
+    if np.abs(table[:, :, even]).max(initial=0.0) > rounding or len(across) < len(terms):
+        return False
+    return all(np.linalg.matrix_rank(one[:, across], tol=rounding) == len(terms) for one in table)
+
+
+def _unfolding(domain: Domain, boundary: PlaneBoundary, form: CanonicalForm, group: MirrorGroup) -> Unfolding | None:
+    """The pieces that are no mirrors with all their images, joined to the boundary of the unfolded domain."""
+    slack = JOINED_ENDS * boundary.size
+    left = [piece for piece in boundary.pieces if not any(_lies_on(piece, one, slack) for one in group.mirrors)]
+    pieces: list[BoundaryPiece] = []
+    for image, _ in group.images:
+        pieces += [replace(piece, image=image if image.flips else None) for piece in left]
+    whole = UnfoldedDomain(domain, group)
+    joined = assembled_boundary(whole, pieces, form)
+    return None if isinstance(joined, str) else Unfolding(group, whole, joined)
+
+
+def _lies_on(piece: BoundaryPiece, mirror: Mirror, slack: float) -> bool:
+    return bool(np.abs(piece.place(np.linspace(0, 1, 5))[:, mirror.axis] - mirror.place).max() <= slack)
