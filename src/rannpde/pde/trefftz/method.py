@@ -22,6 +22,7 @@ from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIte
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
+from rannpde.pde.trefftz.evolution import modal_problem, modal_solution
 from rannpde.pde.trefftz.families import (
     AngleFamily,
     ExponentialFamily,
@@ -30,6 +31,7 @@ from rannpde.pde.trefftz.families import (
     SourceFamily,
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
@@ -109,6 +111,9 @@ class Trefftz:
         found = _outside(problem)
         if found:
             return tuple(found)
+        if isinstance(problem.domain, SpaceTime):
+            modal = modal_problem(problem)
+            return (modal,) if isinstance(modal, str) else ()
         setting = _setting(problem)
         return (setting,) if isinstance(setting, str) else ()
 
@@ -116,6 +121,8 @@ class Trefftz:
         """Reasons to prefer another method that can solve the problem too."""
         if any(term.expression.kinked for term in problem.constraints):
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
+        if isinstance(problem.domain, SpaceTime):
+            return _drawbacks_in_time(problem)
         setting = _setting(problem)
         assert not isinstance(setting, str)
         if setting.boundary is not None and _asks_at_corners(problem, setting.boundary):
@@ -138,6 +145,9 @@ class Trefftz:
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        if isinstance(problem.domain, SpaceTime):
+            with one_thread():
+                return _evolved(problem, tol, rng, monitor, why, self.name)
         setting = _setting(problem)
         assert not isinstance(setting, str)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
@@ -181,12 +191,22 @@ def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...
     return tuple(found)
 
 
+def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
+    modal = modal_problem(problem)
+    assert not isinstance(modal, str)
+    if modal.domain.space.dim == 1:
+        return ("in one dimension of space lines are as fast",)
+    if not modal.resolved(TYPICAL_TOLERANCE, np.random.default_rng(0)):
+        return ("initial values and walls do not suit each other, and eigenfunctions converge slowly",)
+    return ()
+
+
 def _outside(problem: Problem) -> list[str]:
     """What the method does not know at all."""
     found = []
     if isinstance(problem.domain, SpaceTime):
-        found.append("the problem evolves in time")
-    elif problem.domain.dim not in (2, 3):
+        return ["fields have bounds"] if problem.bounds else []
+    if problem.domain.dim not in (2, 3):
         found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
     if problem.bounds:
         found.append("fields have bounds")
@@ -264,6 +284,39 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
+def _evolved(
+    problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str, name: str
+) -> Solution:
+    """By eigenfunctions in space, each with its rates in time."""
+    modal = modal_problem(problem)
+    assert not isinstance(modal, str)
+    done: list[TrefftzIteration] = []
+    best: TrefftzResult | None = None
+    bound: float | None = None
+
+    def result(end: Status, detail: str) -> Solution:
+        assert best is not None
+        found = replace(best, iterations=tuple(done), status=end, detail=detail)
+        words = f"{sum(found.network.widths)} eigenfunctions of space with their rates in time"
+        return _solution(problem, found, bound, tol, words, monitor, why, name)
+
+    for number, now in enumerate(modal_solution(modal, tol, rng), start=1):
+        columns = sum(now.network.widths)
+        record = TrefftzIteration(
+            columns, columns, columns, now.initial, now.largest, now.amplification, now.estimate, monitor.elapsed
+        )
+        done.append(record)
+        if best is None or now.estimate < best.best.estimate:
+            best, bound = TrefftzResult(now.network, record, (), Status.STALLED, "", now.scale), now.bound
+        monitor.keep(result)
+        monitor.tell(number, 1, width=columns, estimate=now.estimate)
+        if now.estimate <= tol:
+            return result(Status.CONVERGED, "the error of the initial values is below the tolerance")
+        if monitor.exhausted:
+            return result(Status.BUDGET, "")
+    return result(Status.STALLED, "initial values do not suit the walls, and eigenfunctions converge slowly")
+
+
 def _solution(
     problem: Problem,
     found: TrefftzResult,
@@ -274,9 +327,10 @@ def _solution(
     why: str,
     name: str,
 ) -> Solution:
-    network: TrefftzNetwork = found.network
+    network = found.network
     status, detail = found.status, found.detail
-    missed = _missed(problem, network) if status is Status.CONVERGED else 0.0
+    judged = isinstance(network, ModalNetwork)  # walls hold exactly, and initial values were judged at fresh points
+    missed = _missed(problem, network) if status is Status.CONVERGED and not judged else 0.0
     amplified = found.best.estimate / max(found.best.boundary, 1e-300)  # of boundary errors, inside
     if missed * amplified > 10 * tol * found.scale:
         status = Status.VETOED
@@ -300,7 +354,7 @@ def _solution(
     )  # fmt: skip
 
 
-def _missed(problem: Problem, network: TrefftzNetwork) -> float:
+def _missed(problem: Problem, network: TrefftzNetwork | ModalNetwork) -> float:
     """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
     worst = 0.0
     for term in problem.constraints:
