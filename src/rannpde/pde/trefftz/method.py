@@ -4,7 +4,6 @@ settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIte
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
-from rannpde.pde.trefftz.evolution import modal_problem, modal_solution
+from rannpde.pde.trefftz.evolution import modal_problem
 from rannpde.pde.trefftz.families import (
     AngleFamily,
     ExponentialFamily,
@@ -31,7 +30,9 @@ from rannpde.pde.trefftz.families import (
     SourceFamily,
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.history import TrefftzHistory
 from rannpde.pde.trefftz.modal import ModalNetwork
+from rannpde.pde.trefftz.modal_solution import modal_solution
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
@@ -39,6 +40,7 @@ from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, Poten
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.solid import SolidFamily
 from rannpde.pde.trefftz.space import space_law
+from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
 
@@ -276,7 +278,7 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
     for one in families:
         family: FeatureFamily = one.base if isinstance(one, (PotentialFamily, GoursatFamily)) else one
         name = FEATURE_NAMES.get(type(family), "features")
-        if isinstance(family, (MultipoleFamily, SolidFamily)):
+        if isinstance(family, MultipoleFamily | SolidFamily | SphericalFamily):
             name = "regular functions" if family.regular else "multipoles in holes"
         if isinstance(family, SourceFamily) and len(family.moments) > 1:
             name = "poles at corners"
@@ -284,9 +286,7 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
-def _evolved(
-    problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str, name: str
-) -> Solution:
+def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str, name: str) -> Solution:
     """By eigenfunctions in space, each with its rates in time."""
     modal = modal_problem(problem)
     assert not isinstance(modal, str)
@@ -367,39 +367,3 @@ def _missed(problem: Problem, network: TrefftzNetwork | ModalNetwork) -> float:
         slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
         worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))))
     return worst
-
-
-@dataclass(frozen=True)
-class TrefftzHistory:
-    """What only this method can tell: its iterations, its features, and the bound of the maximum principle.
-
-    bound : of |error| everywhere in the domain; None where there is no maximum principle
-    """
-
-    iterations: tuple[TrefftzIteration, ...]
-    features: str
-    bound: float | None = None
-
-    advice = "more features of rp.Trefftz, or another method, may help"
-
-    def lines(self) -> list[str]:
-        """For the report."""
-        found = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
-        if self.bound is not None:
-            found.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
-        return found
-
-    def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
-        rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.iterations]
-        return {"iterations": rows, "features": self.features, "bound": self.bound}
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> TrefftzHistory:
-        rows = [[np.inf if x is None else x for x in row] for row in table["iterations"]]
-        bound = table["bound"]
-        return cls(
-            tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:])) for row in rows),
-            str(table["features"]),
-            None if bound is None else float(bound),
-        )

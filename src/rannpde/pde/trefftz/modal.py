@@ -1,9 +1,9 @@
 """Linear evolutions in eigenfunctions: features exp(s(t - t₀)) φ(x) with (s, φ) on the characteristic variety.
 
 Where ∂_t c = M(w) c + f for the coefficients c of the eigenfunction of frequency w, with M(w) the symbol of the
-evolution, every eigenvalue s of M(w) gives a feature exp(s t) φ_w(x) that satisfies equation and walls exactly: caloric
-features exp(-|w|²t) cos(w·x), waves cos(w·x ± |w|t), Schrödinger's exp(-i|w|²t) cos(w·x). Only initial values are fitted,
-by projection.
+evolution, every eigenvalue s of M(w) gives a feature exp(s t) φ_w(x) that satisfies equation and walls exactly:
+caloric features exp(-|w|²t) cos(w·x), waves cos(w·x ± |w|t), Schrödinger's exp(-i|w|²t) cos(w·x). Only initial values
+are fitted, by projection.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class ModalNetwork:
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
         """Several at once, each (M, fields): exponentials are computed once for all of them."""
-        found = {index: np.stack([one.derivative(points, index) for one in self.stationary], axis=1) for index in indices}
+        found = {
+            index: np.stack([one.derivative(points, index) for one in self.stationary], axis=1) for index in indices
+        }
         for part in self.parts:
             if part.axes is not None and isinstance(self.modes, BoxModes):
                 self._add_separated(self.modes, part, points, found)

@@ -190,9 +190,7 @@ class BoxModes(SpatialModes):
         """
         found = np.empty((len(points), weights.shape[1]))
         for rows in self.blocks(len(points), self.count // self.shape[0]):
-            tables = [
-                axis.values(points[rows, k], index[k]) * factors[k][rows] for k, axis in enumerate(self.axes)
-            ]
+            tables = [axis.values(points[rows, k], index[k]) * factors[k][rows] for k, axis in enumerate(self.axes)]
             for column in range(weights.shape[1]):
                 total = tables[0] @ weights[:, column].reshape(self.shape[0], -1)
                 for k, table in enumerate(tables[1:], start=1):

@@ -84,9 +84,7 @@ def boundary_rows(
     return TrefftzRows(np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights))
 
 
-def _tables(
-    families: Sequence[FeatureFamily], places: Sequence[ConditionPoints]
-) -> dict[MultiIndex, dict[int, Array]]:
+def _tables(families: Sequence[FeatureFamily], places: Sequence[ConditionPoints]) -> dict[MultiIndex, dict[int, Array]]:
     """Derivative → number of a place → values of the features there; all places with a derivative at once."""
     found: dict[MultiIndex, dict[int, Array]] = {}
     indices = {jet.index for place in places for jet in place.term.expression.jets}
