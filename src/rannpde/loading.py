@@ -44,7 +44,7 @@ from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
-from rannpde.pde.trefftz.method import TrefftzHistory
+from rannpde.pde.trefftz.history import TrefftzHistory
 from rannpde.pde.trefftz.network import unpack_trefftz
 from rannpde.pde.unsolved import InitialGuess, UnsolvedHistory
 from rannpde.pde.weak.method import WeakHistory

@@ -13,6 +13,7 @@ from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import NoPart, Particular
@@ -86,7 +87,7 @@ class TrefftzIteration:
 class TrefftzResult:
     """The best network with its iterations and how it ended; ``scale`` is the root mean square of the solution."""
 
-    network: TrefftzNetwork
+    network: TrefftzNetwork | ModalNetwork
     best: TrefftzIteration
     iterations: tuple[TrefftzIteration, ...]
     status: Status

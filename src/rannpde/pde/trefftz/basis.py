@@ -21,11 +21,12 @@ from rannpde.pde.trefftz.families import (
     FeatureFamily,
     MultipoleFamily,
     SourceFamily,
-    degree_needed,
 )
-from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet, cell_lengths, clustered
+from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.plane_points import boundary_tube, plane_places
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
+from rannpde.pde.trefftz.refinement import plane_refined
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
@@ -33,8 +34,6 @@ from rannpde.pde.trefftz.tuning import TrefftzTuning
 ROUND_HOLE = 0.6
 """Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
 
-TUBE = 5.0
-"""Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
 SAME_VALUE = 1e-12
 """Relative difference of two values of the boundary data that is rounding."""
 
@@ -313,68 +312,11 @@ class PlaneLaw:
 
     def places(self, resolution: PlaneResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
-        found, total = [], self.boundary.length
-        outer = sum(piece.length for piece in self.boundary.pieces if piece.loop == 0)
-        tuning = self.tuning
-        points_of_corners = np.array([corner.point for corner in self.boundary.corners]).reshape(-1, 2)
-        for number, piece in enumerate(self.boundary.pieces):
-            if piece.image is not None:  # its conditions hold by symmetry
-                continue
-            loop = piece.loop
-            around = outer if loop == 0 else sum(p.length for p in self.boundary.pieces if p.loop == loop)
-            degree = resolution.regular if loop == 0 else max(resolution.holes[loop - 1], resolution.regular // 4)
-            wanted = tuning.oversampling * ((2 * degree + 1) * piece.length / around + resolution.sources[number]) + 8
-            if self.layered and piece.straight:
-                wanted += tuning.oversampling * resolution.sources[number]
-            if self.form.kappa > 0:
-                wanted = max(wanted, self.form.wave_number * piece.length)  # two points for π
-            crowds = [resolution.corners[c] if c >= 0 else 0 for c in piece.corners]
-            layered = self.layered and max(piece.corners) >= 0
-            levels = max(tuning.oversampling * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
-            ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
-            width = 1 / self.form.wave_number if layered else 0.0
-            units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift, width)
-            points = piece.place(units)
-            weights = np.sqrt(cell_lengths(piece, units) / total)
-            scales, groups = np.full(len(units), self.boundary.radius), np.full(len(units), number)
-            groups = groups + len(self.boundary.corners)
-            here = self.form.to(points)
-            for corner in piece.corners:
-                if corner >= 0:
-                    away = np.linalg.norm(here - points_of_corners[corner], axis=1)
-                    scales = np.minimum(
-                        scales, np.sqrt(self.boundary.radius * np.maximum(away, 1e-15 * self.boundary.size))
-                    )
-                    groups = np.where(away < 0.25 * piece.length, corner, groups)
-            if self.form.kappa:
-                scales = np.minimum(scales, 1 / self.form.wave_number)
-            scales = scales * float(np.abs(np.linalg.inv(self.form.matrix)).max())
-            found += [ConditionPoints(term, points, weights, scales, groups) for term in piece.terms]
-        return found
+        return plane_places(self, resolution, shift, factor)
 
     def tube(self) -> tuple[Array, Array]:
-        """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be
-        seen by points that are spread evenly; none where there are no layers.
-        """
-        if self.form.kappa >= 0 or self.reach < TUBE:
-            return np.empty((0, 2)), np.empty(0)
-        levels = np.geomspace(0.02 / self.form.wave_number, 0.25 * self.boundary.radius, 14)
-        depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
-        points, shares = [], []
-        area = self.domain.measure * float(np.linalg.det(self.form.matrix))
-        for piece in self.boundary.pieces:
-            count = max(4, ceil(30 * piece.length / self.boundary.length))
-            ends = (piece.corners[0] >= 0, piece.corners[1] >= 0)
-            unit = clustered(count, 9, ends, piece, 0.5, 1 / self.form.wave_number)
-            slopes = piece.slopes(unit)
-            speed = np.linalg.norm(slopes, axis=1)
-            inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
-            here = self.form.to(piece.place(unit))[:, None] + depth[:, None] * inward[:, None]
-            points.append(here.reshape(-1, 2))
-            shares.append((cell_lengths(piece, unit)[:, None] * thick / area).ravel())
-        found = self.form.back(np.concatenate(points))
-        kept = self.domain.contains(found)
-        return found[kept], np.concatenate(shares)[kept]
+        """Points near the boundary with their shares of the domain, where layers are thin."""
+        return boundary_tube(self)
 
     def refined(
         self,
@@ -384,56 +326,5 @@ class PlaneLaw:
         slow: bool,
         weights: Sequence[tuple[FeatureFamily, Array]],
     ) -> PlaneResolution:
-        """More features for the groups whose error is above the target, as many as their decay so far asks for.
-
-        errors : group → its part of the estimate; slow : whether more regular functions help little
-        weights : the families with their output weights (N,) over the size of the solution, whose decay tells how many
-            multipoles a hole needs
-        """
-        wanted = self._degrees(resolution, weights, target)
-        first = len(self.boundary.corners)
-        corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
-        for number in range(first):
-            if errors.get(number, 0.0) > target:
-                grow = self._growth(errors[number], target, 2)
-                corners[number] = max(self.poles, ceil(grow * corners[number]))
-        smooth = 1.0
-        for k, piece in enumerate(self.boundary.pieces):
-            error = errors.get(first + k, 0.0)
-            if error <= target:
-                continue
-            grow = self._growth(error, target, 1)
-            grow = min(grow, 1.4) if self.layered else grow
-            if piece.loop and self.round_hole(piece.loop - 1):
-                most = min(wanted.get(piece.loop - 1, np.inf), grow * resolution.holes[piece.loop - 1])
-                holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(most))
-            else:
-                smooth = max(smooth, grow)
-            if sources[k] or slow:
-                sources[k] = max(24, ceil(grow * sources[k]))
-        if slow and errors:
-            smooth = max(smooth, 1.2)
-        waves = ceil(self.reach) if self.form.kappa > 0 else 0
-        regular = waves + ceil((resolution.regular - waves) * smooth)
-        return PlaneResolution(regular, tuple(holes), tuple(corners), tuple(sources))
-
-    def _degrees(
-        self, resolution: PlaneResolution, weights: Sequence[tuple[FeatureFamily, Array]], target: float
-    ) -> dict[int, float]:
-        """Hole → the degree at which its multipoles have fallen below the target, where their decay is known."""
-        found = {}
-        for family, own in weights:
-            if isinstance(family, SymmetricFamily):
-                family, own = family.base, family.spread(own)
-            if isinstance(family, GoursatFamily):
-                family = family.base
-            if isinstance(family, LaurentFamily):
-                middles = [np.linalg.norm(hole[0] - family.centre) for hole in self.boundary.holes]
-                sizes = np.abs(own).reshape(-1, family.functions).max(axis=0)
-                found[int(np.argmin(middles))] = degree_needed(sizes, target)
-        return found
-
-    def _growth(self, error: float, target: float, power: int) -> float:
-        """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
-        wanted = log(target) / min(log(max(error, 1e-300)), -0.1) if error < 1 else self.tuning.growth
-        return float(np.clip(wanted**power, 1.15, self.tuning.growth))
+        """More features for the groups whose error is above the target."""
+        return plane_refined(self, resolution, errors, target, slow, weights)

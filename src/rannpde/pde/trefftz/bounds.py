@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import term_residual
 from rannpde.pde.statement.expression import evaluate
@@ -44,6 +45,7 @@ def maximum_bound(
     """A bound of |error| on the whole domain; ``count`` is the number of samples to begin with."""
     worst = 0.0
     for piece in boundary.pieces:
+        checkpoint()
         share = max(24, int(count * piece.length / boundary.length))
         units = clustered(share, 80, (piece.corners[0] >= 0, piece.corners[1] >= 0), piece, 0.61803)
         worst = max(worst, _largest(_error_along(problem, network, piece), units))

@@ -4,7 +4,6 @@ settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIte
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
+from rannpde.pde.trefftz.evolution import modal_problem
 from rannpde.pde.trefftz.families import (
     AngleFamily,
     ExponentialFamily,
@@ -30,6 +30,9 @@ from rannpde.pde.trefftz.families import (
     SourceFamily,
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.history import TrefftzHistory
+from rannpde.pde.trefftz.modal import ModalNetwork
+from rannpde.pde.trefftz.modal_solution import modal_solution
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
@@ -37,6 +40,7 @@ from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, Poten
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.solid import SolidFamily
 from rannpde.pde.trefftz.space import space_law
+from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.symmetry import SymmetricFamily, Unfolding, unfolded
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
@@ -117,6 +121,9 @@ class Trefftz:
         found = _outside(problem)
         if found:
             return tuple(found)
+        if isinstance(problem.domain, SpaceTime):
+            modal = modal_problem(problem)
+            return (modal,) if isinstance(modal, str) else ()
         setting = _setting(problem)
         return (setting,) if isinstance(setting, str) else ()
 
@@ -124,6 +131,8 @@ class Trefftz:
         """Reasons to prefer another method that can solve the problem too."""
         if any(term.expression.kinked for term in problem.constraints):
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
+        if isinstance(problem.domain, SpaceTime):
+            return _drawbacks_in_time(problem)
         setting = _setting(problem)
         assert not isinstance(setting, str)
         if setting.boundary is not None and _asks_at_corners(problem, setting.features_boundary):
@@ -146,6 +155,9 @@ class Trefftz:
 
     def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+        if isinstance(problem.domain, SpaceTime):
+            with one_thread():
+                return _evolved(problem, tol, rng, monitor, why, self.name)
         setting = _setting(problem)
         assert not isinstance(setting, str)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
@@ -194,12 +206,22 @@ def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...
     return tuple(found)
 
 
+def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
+    modal = modal_problem(problem)
+    assert not isinstance(modal, str)
+    if modal.domain.space.dim == 1:
+        return ("in one dimension of space lines are as fast",)
+    if not modal.resolved(TYPICAL_TOLERANCE, np.random.default_rng(0)):
+        return ("initial values and walls do not suit each other, and eigenfunctions converge slowly",)
+    return ()
+
+
 def _outside(problem: Problem) -> list[str]:
     """What the method does not know at all."""
     found = []
     if isinstance(problem.domain, SpaceTime):
-        found.append("the problem evolves in time")
-    elif problem.domain.dim not in (2, 3):
+        return ["fields have bounds"] if problem.bounds else []
+    if problem.domain.dim not in (2, 3):
         found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
     if problem.bounds:
         found.append("fields have bounds")
@@ -276,12 +298,43 @@ def _described(families: tuple[FeatureFamily, ...]) -> str:
         family = one.base if isinstance(one, SymmetricFamily) else one
         family = family.base if isinstance(family, (PotentialFamily, GoursatFamily)) else family
         name = FEATURE_NAMES.get(type(family), "features")
-        if isinstance(family, (MultipoleFamily, SolidFamily)):
+        if isinstance(family, MultipoleFamily | SolidFamily | SphericalFamily):
             name = "regular functions" if family.regular else "multipoles in holes"
         if isinstance(family, SourceFamily) and len(family.moments) > 1:
             name = "poles at corners"
         counts[name] = counts.get(name, 0) + one.columns
     return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str, name: str) -> Solution:
+    """By eigenfunctions in space, each with its rates in time."""
+    modal = modal_problem(problem)
+    assert not isinstance(modal, str)
+    done: list[TrefftzIteration] = []
+    best: TrefftzResult | None = None
+    bound: float | None = None
+
+    def result(end: Status, detail: str) -> Solution:
+        assert best is not None
+        found = replace(best, iterations=tuple(done), status=end, detail=detail)
+        words = f"{sum(found.network.widths)} eigenfunctions of space with their rates in time"
+        return _solution(problem, found, bound, tol, words, monitor, why, name)
+
+    for number, now in enumerate(modal_solution(modal, tol, rng), start=1):
+        columns = sum(now.network.widths)
+        record = TrefftzIteration(
+            columns, columns, columns, now.initial, now.largest, now.amplification, now.estimate, monitor.elapsed
+        )
+        done.append(record)
+        if best is None or now.estimate < best.best.estimate:
+            best, bound = TrefftzResult(now.network, record, (), Status.STALLED, "", now.scale), now.bound
+        monitor.keep(result)
+        monitor.tell(number, 1, width=columns, estimate=now.estimate)
+        if now.estimate <= tol:
+            return result(Status.CONVERGED, "the error of the initial values is below the tolerance")
+        if monitor.exhausted:
+            return result(Status.BUDGET, "")
+    return result(Status.STALLED, "initial values do not suit the walls, and eigenfunctions converge slowly")
 
 
 def _solution(
@@ -294,9 +347,10 @@ def _solution(
     why: str,
     name: str,
 ) -> Solution:
-    network: TrefftzNetwork = found.network
+    network = found.network
     status, detail = found.status, found.detail
-    missed = _missed(problem, network) if status is Status.CONVERGED else 0.0
+    judged = isinstance(network, ModalNetwork)  # walls hold exactly, and initial values were judged at fresh points
+    missed = _missed(problem, network) if status is Status.CONVERGED and not judged else 0.0
     amplified = found.best.estimate / max(found.best.boundary, 1e-300)  # of boundary errors, inside
     if missed * amplified > 10 * tol * found.scale:
         status = Status.VETOED
@@ -320,7 +374,7 @@ def _solution(
     )  # fmt: skip
 
 
-def _missed(problem: Problem, network: TrefftzNetwork) -> float:
+def _missed(problem: Problem, network: TrefftzNetwork | ModalNetwork) -> float:
     """The root mean square error of given values at many evenly spread points: spikes of the data are seen."""
     worst = 0.0
     for term in problem.constraints:
@@ -333,39 +387,3 @@ def _missed(problem: Problem, network: TrefftzNetwork) -> float:
         slope = np.asarray(evaluate([term.expression.partials[0]], known, term.expression.functions)[0])
         worst = max(worst, float(np.sqrt(np.mean(np.square(residual / slope)))))
     return worst
-
-
-@dataclass(frozen=True)
-class TrefftzHistory:
-    """What only this method can tell: its iterations, its features, and the bound of the maximum principle.
-
-    bound : of |error| everywhere in the domain; None where there is no maximum principle
-    """
-
-    iterations: tuple[TrefftzIteration, ...]
-    features: str
-    bound: float | None = None
-
-    advice = "more features of rp.Trefftz, or another method, may help"
-
-    def lines(self) -> list[str]:
-        """For the report."""
-        found = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
-        if self.bound is not None:
-            found.append(f"maximum principle: the error is at most {self.bound:.2e} everywhere")
-        return found
-
-    def to_table(self) -> dict[str, Any]:
-        """As JSON-able data."""
-        rows = [[x if np.isfinite(x) else None for x in vars(one).values()] for one in self.iterations]
-        return {"iterations": rows, "features": self.features, "bound": self.bound}
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> TrefftzHistory:
-        rows = [[np.inf if x is None else x for x in row] for row in table["iterations"]]
-        bound = table["bound"]
-        return cls(
-            tuple(TrefftzIteration(*map(int, row[:3]), *map(float, row[3:])) for row in rows),
-            str(table["features"]),
-            None if bound is None else float(bound),
-        )

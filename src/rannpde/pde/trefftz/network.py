@@ -11,6 +11,7 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.network.storage import floats
 from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.modal import ModalNetwork, unpack_modal
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import ParticularPart, unpack_part
 from rannpde.pde.trefftz.symmetry import SymmetricFamily, unpack_symmetric
@@ -80,8 +81,10 @@ class TrefftzNetwork:
         return {"function": "trefftz", "families": headers, "parts": [part.kind for part in self.parts]}, arrays
 
 
-def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> TrefftzNetwork:
-    """The inverse of ``TrefftzNetwork.pack``."""
+def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> TrefftzNetwork | ModalNetwork:
+    """The inverse of ``TrefftzNetwork.pack``, and of that of evolutions."""
+    if "modes" in header:
+        return unpack_modal(header, arrays)
     numbers = floats(arrays, "form.numbers", (3,))
     origin = floats(arrays, "form.origin", (None,))
     n = len(origin)

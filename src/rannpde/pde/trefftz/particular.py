@@ -20,6 +20,7 @@ import numpy as np
 import sympy
 
 from rannpde.arrays import Array, MultiIndex, combinations
+from rannpde.checkpoints import reserve
 from rannpde.errors import choose
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
@@ -231,6 +232,7 @@ def particulars(problem: Problem, equations: tuple[LinearEquation, ...], tol: fl
     wanted = [one.source(problem.vocabulary.symbols, points) for one in equations]
     best: list[Particular] | None = None
     for count in COUNTS[problem.domain.dim][:5]:
+        reserve(8.0 * 16.0 * float(2 * count) ** problem.domain.dim, "a particular solution")
         frequencies = _lattice({(2, 0): 1.0, (0, 2): 1.0}, box, count)[0]
         lattice = 1j * combinations(frequencies)
         matrices = np.array([[symbol_at(one.symbols.get(n, {}), lattice) for n in fields] for one in equations])
@@ -278,6 +280,7 @@ def _fourier(
     origin, size = box.mean(axis=1), float(np.abs(wanted).max())
     best: Particular | None = None
     for count in COUNTS[problem.domain.dim]:
+        reserve(8.0 * 16.0 * float(2 * count) ** problem.domain.dim, "a particular solution")
         frequencies, least = _lattice(symbol, box, count)
         coefficients = _source_fit(problem, equation, frequencies, count)
         sigma = symbol_at(symbol, 1j * combinations(frequencies)).reshape(coefficients.shape)

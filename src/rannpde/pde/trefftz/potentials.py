@@ -34,6 +34,7 @@ from rannpde.pde.trefftz.families import (
 )
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, biharmonic, laplacian
 from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.spherical import SphericalFamily
 
 SAME = 1e-12
 """Relative difference up to which two coefficients are the same."""
@@ -159,7 +160,7 @@ class GoursatFamily(FeatureFamily):
         return {"kind": self.kind, "base": header, "model": model}, arrays
 
 
-ALL_FAMILIES = FAMILIES | ANALYTIC | {SolidFamily.kind: SolidFamily}
+ALL_FAMILIES = FAMILIES | ANALYTIC | {SolidFamily.kind: SolidFamily, SphericalFamily.kind: SphericalFamily}
 SYSTEM_FAMILIES: dict[str, type[PotentialFamily] | type[GoursatFamily]] = {
     PotentialFamily.kind: PotentialFamily,
     GoursatFamily.kind: GoursatFamily,

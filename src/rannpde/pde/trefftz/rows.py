@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs, qr, solve_triangular, svdvals
+from scipy.linalg import eigvalsh, get_lapack_funcs, solve_triangular
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import FLOAT_BYTES, checkpoint, factorising, reserve
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.families import FeatureFamily
 
 SAFE = 1e-9
-"""Relative diagonal of the triangular factor below which directions are too noisy to tell how stable a problem is."""
+"""Size on the boundary, over that of the coefficients, below which combinations of features are too noisy to tell how
+stable a problem is."""
 
 PANEL = 64
 """Columns that LAPACK's factorisation treats at once."""
@@ -55,7 +57,11 @@ def boundary_rows(
 ) -> TrefftzRows:
     """The conditions for Σ c_j feature_j + part, one row for every point."""
     matrices, sides, weights = [], [], []
-    for place in places:
+    columns, rows = sum(family.columns for family in families), sum(len(place.points) for place in places)
+    reserve(3.0 * FLOAT_BYTES * rows * columns, "the values of the features on the boundary")
+    tables = _tables(families, places)
+    for number, place in enumerate(places):
+        checkpoint()
         term = place.term
         known = term.known(place.points, words, term.data)
         jets = {}
@@ -65,12 +71,9 @@ def boundary_rows(
         residual, partials = term.expression.linearised(known, jets)
         total: Array | None = None
         size = np.zeros(len(place.points))
-        cache: dict[MultiIndex, Array] = {}
         for jet, partial in zip(term.expression.jets, partials, strict=True):
             factor = np.broadcast_to(np.asarray(partial, dtype=float), (len(place.points),))
-            if jet.index not in cache:
-                cache[jet.index] = feature_values(families, place.points, jet.index)
-            block = factor[:, None] * cache[jet.index][:, words.fields.index(jet.field)]
+            block = factor[:, None] * tables[jet.index][number][:, words.fields.index(jet.field)]
             total = block if total is None else total + block
             size += np.abs(factor) * place.scales ** -float(jet.order)
         assert total is not None
@@ -81,31 +84,48 @@ def boundary_rows(
     return TrefftzRows(np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights))
 
 
+def _tables(families: Sequence[FeatureFamily], places: Sequence[ConditionPoints]) -> dict[MultiIndex, dict[int, Array]]:
+    """Derivative → number of a place → values of the features there; all places with a derivative at once."""
+    found: dict[MultiIndex, dict[int, Array]] = {}
+    indices = {jet.index for place in places for jet in place.term.expression.jets}
+    for index in indices:
+        own = [k for k, place in enumerate(places) if any(jet.index == index for jet in place.term.expression.jets)]
+        checkpoint()
+        values = feature_values(families, np.concatenate([places[k].points for k in own]), index)
+        ends = np.cumsum([len(places[k].points) for k in own])[:-1]
+        found[index] = dict(zip(own, np.split(values, ends), strict=True))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
     """The minimiser of ‖weights (matrix c - rhs)‖, and the factor that tells how rows act on columns.
 
-    sizes (N,) of the columns, which were divided by them; order, triangle : of the pivoted factorisation
+    sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation
     """
 
     coefficients: Array
     sizes: Array
-    order: Array
     triangle: Array
     rank: int
 
     def stability(self, interior: Array) -> float:
         """max ‖interior c‖ / ‖weights matrix c‖ over all c: what a unit of boundary error may be inside.
 
-        interior (K, N): values of the features at points inside, each row multiplied by 1/√K.
+        interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
+        too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
         """
-        diagonal = np.abs(np.diag(self.triangle))
-        rank = min(self.rank, int((diagonal > SAFE * diagonal[0]).sum()))
-        kept, square = self.order[:rank], self.triangle[:rank, :rank]
-        turned = solve_triangular(square, (interior[:, kept] / self.sizes[kept]).T, trans="T")
+        safe = Regularised.of(self.triangle, SAFE)
+        turned = solve_triangular(safe.triangle, (interior / self.sizes).T, trans="T", check_finite=False)
         if not np.isfinite(turned).all():
             return np.inf
-        return float(svdvals(turned)[0])
+        return _largest_singular_value(turned)
+
+
+def _largest_singular_value(matrix: Array) -> float:
+    """Of a matrix (N, K), by the smaller of its two products with itself: half of the digits are plenty."""
+    small = matrix.T @ matrix if matrix.shape[0] >= matrix.shape[1] else matrix @ matrix.T
+    return float(np.sqrt(max(eigvalsh(small, check_finite=False)[-1], 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,53 +140,82 @@ class Householder:
 
     @classmethod
     def of(cls, matrix: Array) -> Householder:
-        """The factorisation of a matrix (M, N), M ≥ N."""
+        """The factorisation of a matrix (M, N)."""
+        rows, columns = matrix.shape
         (geqrf,) = get_lapack_funcs(("geqrf",), (matrix,))
-        reflections, factors, _, _ = geqrf(matrix, lwork=PANEL * matrix.shape[1])
+        with factorising("qr", 2.0 * rows * columns**2, matrix.nbytes):
+            reflections, factors, _, _ = geqrf(matrix, lwork=PANEL * columns)
         return cls(reflections, factors)
-
-    @classmethod
-    def pivoted(cls, matrix: Array) -> tuple[Householder, Array]:
-        """The same with columns in the order (N,) in which they add most."""
-        (reflections, factors), _, order = qr(matrix, mode="raw", pivoting=True, check_finite=False)
-        return cls(reflections, factors), order
 
     @property
     def triangle(self) -> Array:
-        """The triangular factor (min(M, N), N)."""
-        return np.triu(self.reflections[: self.reflections.shape[1]])
+        """The triangular factor (N, N), with rows of zeros where there are fewer rows than columns."""
+        columns = self.reflections.shape[1]
+        found = np.triu(self.reflections[:columns])
+        return np.pad(found, ((0, columns - len(found)), (0, 0)))
 
     def applied(self, vector: Array) -> Array:
         """The adjoint of the orthogonal factor times a vector (M,): its first N numbers."""
+        columns = self.reflections.shape[1]
         (ormqr,) = get_lapack_funcs(
             ("unmqr" if np.iscomplexobj(self.reflections) else "ormqr",), (self.reflections, vector)
         )
         trans = "C" if np.iscomplexobj(self.reflections) else "T"
         vector = vector.astype(self.reflections.dtype)
-        turned = ormqr("L", trans, self.reflections, self.factors, vector[:, None], PANEL)[0]
-        return np.asarray(turned[: self.reflections.shape[1], 0])
+        count = len(self.factors)
+        turned = ormqr("L", trans, self.reflections[:, :count], self.factors, vector[:, None], PANEL)[0][:columns, 0]
+        return np.pad(turned, (0, columns - len(turned)))
+
+
+@dataclass(frozen=True, eq=False)
+class Regularised:
+    """The factorisation of a triangle above a multiple of the identity: least squares with a small ridge.
+
+    What the triangle cannot tell from zero is then bounded instead of left out, by fast operations on blocks; a
+    factorisation with pivoting moves one column at a time.
+    """
+
+    triangle: Array
+    below: Array
+    blocks: Array
+
+    @classmethod
+    def of(cls, triangle: Array, ridge: float) -> Regularised:
+        """ridge : relative to the largest entry of the diagonal."""
+        count = len(triangle)
+        size = float(np.abs(np.diag(triangle)).max(initial=0.0))
+        (tpqrt,) = get_lapack_funcs(("tpqrt",), (triangle,))
+        below = np.asfortranarray(np.diag(np.full(count, (ridge * size) or 1.0)).astype(triangle.dtype))
+        panel = min(PANEL, count)
+        with factorising("qr", 1.5 * count**3, 2.0 * triangle.nbytes):
+            upper, lower, blocks, _ = tpqrt(count, panel, np.asfortranarray(triangle), below)
+        return cls(np.triu(upper), lower, blocks)
+
+    def solved(self, image: Array) -> Array:
+        """The minimiser of ‖triangle c - image‖² + ridge² ‖c‖²."""
+        (tpmqrt,) = get_lapack_funcs(("tpmqrt",), (self.triangle,))
+        first = np.asfortranarray(image[:, None].astype(self.triangle.dtype))
+        trans = "C" if np.iscomplexobj(self.triangle) else "T"
+        turned = tpmqrt(len(image), self.below, self.blocks, first, np.zeros_like(first), "L", trans)[0]
+        return np.asarray(solve_triangular(self.triangle, turned[:, 0], check_finite=False))
 
 
 def least_squares(rows: TrefftzRows, cutoff: float) -> LeastSquares:
-    """By orthogonal factorisation with pivoting; what is below the cutoff × rounding is left out; one refinement."""
+    """By orthogonal factorisation with a ridge of the cutoff × rounding; one refinement."""
     weighted = rows.matrix * rows.weights[:, None]
     rhs = rows.rhs * rows.weights
     sizes = np.linalg.norm(weighted, axis=0)
     sizes[~(sizes > 1e-280)] = np.inf  # what vanishes on the boundary is no feature
-    weighted = weighted / sizes
+    weighted = np.asfortranarray(weighted / sizes)
     first = Householder.of(weighted)
-    second, order = Householder.pivoted(first.triangle)
-    triangle = second.triangle
-    diagonal = np.abs(np.diag(triangle))
-    rank = (
-        int((diagonal > cutoff * np.finfo(float).eps * diagonal[0]).sum()) if len(diagonal) and diagonal[0] > 0 else 0
-    )
+    triangle = first.triangle
+    ridge = cutoff * float(np.finfo(float).eps)
+    second = Regularised.of(triangle, ridge)
     coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
     left = rhs
     for _ in range(2):
-        image = second.applied(first.applied(left))[:rank]
-        step = np.zeros(len(sizes), dtype=weighted.dtype)
-        step[order[:rank]] = solve_triangular(triangle[:rank, :rank], image, check_finite=False)
-        coefficients = coefficients + step
+        coefficients = coefficients + second.solved(first.applied(left))
         left = rhs - weighted @ coefficients
-    return LeastSquares(coefficients / sizes, sizes, order, triangle, rank)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum())
+    return LeastSquares(coefficients / sizes, sizes, triangle, rank)

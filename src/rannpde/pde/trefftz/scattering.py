@@ -15,10 +15,11 @@ import numpy as np
 from scipy.special import j0, j1
 
 from rannpde.arrays import Array, MultiIndex, Rng
+from rannpde.checkpoints import Cause, Ended
 from rannpde.domains.domain import Box
 from rannpde.domains.shapes.base import Domain
 from rannpde.errors import choose, finite_points, positive_number, require
-from rannpde.pde.budget import Budget
+from rannpde.pde.budget import Budget, watched
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
@@ -29,6 +30,7 @@ from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.rows import TrefftzRows, least_squares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.threads import one_thread
 
 CONDITIONS = ("soft", "hard")
 
@@ -54,22 +56,28 @@ class RadiatingFeatures:
         if len(self.sources):
             found.append(self._sources(points, self.sources, index))
         if len(self.poles):
+            gaps, radial = self._radial(points, self.poles, sum(index) + 1)
             for moment in ((1, 0), (0, 1)):
                 together = (index[0] + moment[0], index[1] + moment[1])
-                found.append(self.lengths * self._sources(points, self.poles, together))
+                found.append(self.lengths * derived(gaps, radial, together))
         return np.concatenate(found, axis=1)
 
     def _sources(self, points: Array, places: Array, index: MultiIndex) -> Array:
         """∂^index of H_0(k|x - s|), orders of at most three."""
+        gaps, radial = self._radial(points, places, sum(index))
+        return derived(gaps, radial, index)
+
+    def _radial(self, points: Array, places: Array, top: int) -> tuple[Array, list[Array]]:
+        """Gaps x - s, and (1/r d/dr)^j of H_0(kr) for j ≤ top."""
         gaps = points[:, None, :] - places
         radius = np.linalg.norm(gaps, axis=2)
-        k, x, top = self.wave_number, self.wave_number * radius, sum(index)
+        k, x = self.wave_number, self.wave_number * radius
         orders = 1j * bessel_y(max(top, 1), x)
         orders[0] += j0(x)
         orders[1] += j1(x)
         if top > 1:
             orders[2] += 2 / x * j1(x) - j0(x)
-        return derived(gaps, [(-k / radius) ** j * orders[j] for j in range(top + 1)], index)
+        return gaps, [(-k / radius) ** j * orders[j] for j in range(top + 1)]
 
 
 def _multipoles(k: float, arrows: Array, radius: float, degree: int, index: MultiIndex) -> Array:
@@ -162,6 +170,22 @@ def scatter(
             "a shape of the plane")  # fmt: skip
     direction = np.array([np.cos(angle), np.sin(angle)])
     monitor, tuning, generator = Monitor(None, Budget(seconds)), TrefftzTuning(), np.random.default_rng(rng)
+    kept: list[ScatteredWave] = []
+    with watched(monitor.budget), one_thread():
+        try:
+            _iterate(obstacles, k, direction, condition, tol, tuning, generator, monitor, kept)
+        except Ended as end:
+            if not kept and end.cause is Cause.INTERRUPT:
+                raise KeyboardInterrupt from None
+            require(bool(kept), "seconds", seconds, "enough for a first solve", "allow more")
+    return min(kept, key=lambda wave: wave.boundary_error)
+
+
+def _iterate(
+    obstacles: Domain, k: float, direction: Array, condition: str, tol: float, tuning: TrefftzTuning,
+    rng: np.random.Generator, monitor: Monitor, kept: list[ScatteredWave],
+) -> None:  # fmt: skip
+    """Solves with more and more features, each of which is kept."""
     law = _exterior(obstacles, k, tol, tuning)
     resolution = law.first()
     resolution = replace(
@@ -171,21 +195,16 @@ def scatter(
             0 if piece.loop == 0 else n for piece, n in zip(law.boundary.pieces, resolution.sources, strict=True)
         ),
     )
-    best: ScatteredWave | None = None
     before = np.inf
     for _ in range(tuning.iterations):
-        features = _features(law, resolution, generator)
+        features = _features(law, resolution, rng)
         wave, errors = _fitted(obstacles, k, direction, condition, law, resolution, features, tol, monitor)
-        if best is None or wave.boundary_error < best.boundary_error:
-            best = wave
-        columns = len(wave.weights)
-        if wave.converged or monitor.exhausted or 4 * columns > tuning.columns * 3:
+        kept.append(wave)
+        if wave.converged or monitor.exhausted or 4 * len(wave.weights) > tuning.columns * 3:
             break
         slow = wave.boundary_error > 0.1 * before
         before = wave.boundary_error
         resolution = law.refined(resolution, errors, 0.2 * tol, slow, ())
-    assert best is not None
-    return best
 
 
 def _exterior(obstacles: Domain, k: float, tol: float, tuning: TrefftzTuning) -> PlaneLaw:

@@ -1,13 +1,11 @@
-"""Features in space: solid harmonics for Laplace's operator, plane waves or exponentials of random directions for
-others, and sources along the boundary.
-"""
+"""Features in space: solid harmonics for Laplace's operator, spherical waves for others, sources along the boundary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, log
+from math import ceil
 
 import numpy as np
 
@@ -15,16 +13,18 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.boundary.solids import tree_leaves
 from rannpde.domains.domain import Ball, Domain
-from rannpde.domains.streams import unit_stream
 from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.families import ExponentialFamily, FeatureFamily, SourceFamily, degree_needed
+from rannpde.pde.trefftz.families import FeatureFamily, SourceFamily, degree_needed
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SOURCE_OFFSET = 4.0
 """Distance of sources from a surface in units of their spacing."""
+MARKED = 0.1
+"""Share of the largest error of a side from which on it is refined."""
 SURFACE_SAMPLES = 3000
 """Points of the boundary from which distances are measured."""
 
@@ -33,7 +33,7 @@ SURFACE_SAMPLES = 3000
 class SpaceResolution:
     """How many features every group has.
 
-    regular : degree of the solid harmonics about the middle, or the number of directions of exponentials
+    regular : degree of the harmonics or waves about the middle
     holes : degree of the multipoles about the middle of each spherical hole
     sources : sources along each side
     """
@@ -76,11 +76,26 @@ class SpaceLaw:
         """Whether features are solid harmonics: Laplace's operator, in some coordinates."""
         return self.form.kappa == 0 and not self.form.moves
 
+    @property
+    def layered(self) -> bool:
+        """Whether there are no regular functions: layers are thin against the domain, or a drift meets κ = 0."""
+        thin = self.form.kappa < 0 and self.reach >= self.tuning.layers
+        return thin or (self.form.kappa == 0 and self.form.moves)
+
+    def _about(self, centre: Array, radius: float, degree: int, regular: bool) -> FeatureFamily:
+        """Harmonics or waves about a point."""
+        kind = SolidFamily if self.harmonic else SphericalFamily
+        return kind(self.form, centre, radius, degree, regular)
+
+    def _waves(self, radius: float) -> float:
+        """Degrees that waves need before they decay."""
+        return self.form.wave_number * radius if self.form.kappa > 0 else 0.0
+
     @cached_property
     def holes(self) -> tuple[tuple[Array, float], ...]:
         """Centres and radii, canonical, of spherical holes, about which multipoles converge exponentially."""
         scale = float(np.linalg.norm(self.form.matrix, 2))
-        if not self.harmonic or not np.allclose(self.form.matrix, scale * np.eye(3), rtol=0, atol=1e-12 * scale):
+        if not np.allclose(self.form.matrix, scale * np.eye(3), rtol=0, atol=1e-12 * scale):
             return ()
         found, inside = [], self.form.to(self.domain.sample(64, rng=1))
         for leaf in tree_leaves(self.domain.tree):
@@ -106,26 +121,28 @@ class SpaceLaw:
         """The middle of the bounding box, canonical."""
         return (self.outline.min(axis=0) + self.outline.max(axis=0)) / 2
 
+    @cached_property
+    def span(self) -> float:
+        """The largest distance of the boundary from the middle."""
+        return float(np.linalg.norm(self.outline - self.centre, axis=1).max())
+
     def first(self) -> SpaceResolution:
-        digits = -np.log10(self.tol)
-        if self.harmonic:
-            degree = ceil(digits) + 4
-            return SpaceResolution(degree, (degree - 2,) * len(self.holes), (0,) * len(self.terms))
-        waves = self.reach if self.form.kappa > 0 else 0.0
-        total = sum(term.measure for term in self.terms)
-        sources = [ceil(60 * digits * term.measure / total) + 10 for term in self.terms]
-        return SpaceResolution(ceil(0.5 * (waves * 1.1 + digits + 2) ** 2), (), tuple(sources))
+        digits, waves = -np.log10(self.tol), self._waves(self.span)
+        degree = ceil(max(digits, 0.9 * digits ** (2 / 3) * waves ** (1 / 3))) + 4  # Rokhlin: half of the worst case
+        holes = [ceil(digits) + 2 + ceil(self._waves(radius)) for _, radius in self.holes]
+        sources = [0] * len(self.terms)
+        if self.layered:
+            total = sum(term.measure for term in self.terms)
+            sources = [ceil(60 * degree * term.measure / total) + 10 for term in self.terms]
+        return SpaceResolution(degree + ceil(waves), tuple(holes), tuple(sources))
 
     def families(self, resolution: SpaceResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         """A realisation of the law."""
         found: list[FeatureFamily] = []
-        if self.harmonic:
-            reach = float(np.linalg.norm(self.outline - self.centre, axis=1).max())
-            found.append(SolidFamily(self.form, self.centre, reach, resolution.regular, True))
+        if not self.layered:
+            found.append(self._about(self.centre, self.span, resolution.regular, True))
             for (centre, radius), degree in zip(self.holes, resolution.holes, strict=True):
-                found.append(SolidFamily(self.form, centre, radius, degree, False))
-        elif self.form.kappa >= 0 or self.reach < self.tuning.layers:
-            found.append(self._exponentials(resolution.regular, rng))
+                found.append(self._about(centre, radius, degree, False))
         places, lengths = [], []
         for term, count in zip(self.terms, resolution.sources, strict=True):
             if not count:
@@ -151,28 +168,11 @@ class SpaceLaw:
             found.append(SourceFamily(self.form, np.concatenate(places), np.concatenate(lengths), np.zeros((1, 3))))
         return found
 
-    def _exponentials(self, count: int, rng: np.random.Generator) -> ExponentialFamily:
-        """λ·λ = -κ: directions spread over the sphere, with a turn of their own for harmonic exponentials."""
-        unit = unit_stream(2, rng, "sobol")(count)
-        height, turn = 2 * unit[:, 0] - 1, 2 * np.pi * unit[:, 1]
-        flat = np.sqrt(1 - height**2)
-        one = np.stack([flat * np.cos(turn), flat * np.sin(turn), height], axis=1)
-        if self.form.kappa > 0:
-            canonical = 1j * self.form.wave_number * one
-        else:
-            other = np.cross(one, rng.normal(size=(count, 3)))
-            other /= np.linalg.norm(other, axis=1, keepdims=True)
-            size = rng.uniform(0.0, max(2.0, -log(self.tol) / 3), count)[:, None] / self.radius
-            canonical = np.sqrt(size**2 + self.form.wave_number**2) * one + 1j * size * other
-        frequencies = (canonical - self.form.drift) @ self.form.matrix
-        exponents = (self.outline @ (canonical - self.form.drift).T).real
-        return ExponentialFamily(frequencies, exponents.max(axis=0), self.form.origin)
-
     def places(self, resolution: SpaceResolution, shift: float, factor: float = 1.0) -> list[ConditionPoints]:
         """Collocation points of all sides; the shift seeds them, so that another gives fresh ones."""
         found, total = [], sum(term.measure for term in self.terms)
         outer = sum(t.measure for t, hole in zip(self.terms, self.nearest, strict=True) if hole < 0) or total
-        regular = (resolution.regular + 1) ** 2 if self.harmonic else 2 * resolution.regular
+        regular = 0 if self.layered else (resolution.regular + 1) ** 2
         for number, (term, count) in enumerate(zip(self.terms, resolution.sources, strict=True)):
             share, hole = term.measure / total, self.nearest[number]
             own = regular * (term.measure / outer if hole < 0 else share)
@@ -199,28 +199,35 @@ class SpaceLaw:
         weights: Sequence[tuple[FeatureFamily, Array]],
     ) -> SpaceResolution:
         """More features for the sides whose error is above the target: multipoles by their decay, or sources."""
-        sources, holes, smooth = list(resolution.sources), list(resolution.holes), 1.2
+        sources, holes, smooth = list(resolution.sources), list(resolution.holes), 1.0
         needed = self._degrees(weights, target)
+        worst = max(errors.values(), default=0.0)
+        total = sum(term.measure for term, hole in zip(self.terms, self.nearest, strict=True) if hole < 0)
         for number, hole in enumerate(self.nearest):
-            if errors.get(number, 0.0) <= target:
+            if errors.get(number, 0.0) <= max(target, MARKED * worst):
                 continue
             if hole >= 0:
                 holes[hole] = max(holes[hole], min(ceil(1.5 * resolution.holes[hole]), needed.get(hole, holes[hole])))
-            elif self.harmonic and not slow:
+            elif not self.layered and not slow:
                 smooth = 1.5
             else:
-                sources[number] = max(ceil(1.7 * sources[number]), 40)
-        return SpaceResolution(ceil(resolution.regular * smooth), tuple(holes), tuple(sources))
+                start = -60 * np.log10(self.tol) * self.terms[number].measure / total
+                sources[number] = ceil(max(1.7 * sources[number], start, 40))
+        waves = ceil(self._waves(self.span))
+        most = waves + ceil((resolution.regular - waves) * smooth)
+        regular = max(resolution.regular + 2, min(most, needed.get(-1, most))) if smooth > 1 else most
+        return SpaceResolution(regular, tuple(holes), tuple(sources))
 
     def _degrees(self, weights: Sequence[tuple[FeatureFamily, Array]], target: float) -> dict[int, int]:
-        """Hole → the degree at which its multipoles have fallen below the target."""
+        """Hole, or -1 for the whole → the degree at which its harmonics or waves have fallen below the target."""
         found: dict[int, int] = {}
         for family, own in weights:
-            if isinstance(family, SolidFamily) and not family.regular:
+            if isinstance(family, SolidFamily | SphericalFamily):
                 sizes = np.zeros(int(family.degree) + 1)
                 np.maximum.at(sizes, family.orders, np.abs(own))
-                needed = degree_needed(sizes, target)
-                found[len(found)] = ceil(min(needed, 10.0 * len(sizes)))
+                first = min(int(self._waves(float(family.radius))), len(sizes) - 1)  # before, waves do not decay
+                needed = first + degree_needed(sizes[first:], target)
+                found[-1 if family.regular else sum(key >= 0 for key in found)] = ceil(min(needed, 10.0 * len(sizes)))
         return found
 
 

@@ -24,7 +24,7 @@ class TrefftzTuning:
     """
 
     columns: int = 2400
-    oversampling: float = 3.0
+    oversampling: float = 2.0
     growth: float = 2.2
     closest: float = 1e-12
     cutoff: float = 30.0

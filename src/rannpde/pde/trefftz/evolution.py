@@ -1,0 +1,212 @@
+"""Linear evolutions with constant coefficients between walls: which eigenfunctions, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
+from rannpde.domains.domain import Ball, SpaceTime
+from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.modes import AxisModes, BoxModes, DiscModes, SpatialModes
+from rannpde.pde.trefftz.particular import ParticularPart
+from rannpde.pde.trefftz.walls import ModalStatement, ModalSymbols, Walls, modal_statement
+
+MOST = {1: 2048, 2: 40_000, 3: 400_000}
+"""Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
+FIRST_COUNT, FIRST_RADIUS = 12, 16.0
+"""Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
+GROWTH = 1.4
+"""Factor by which they grow from one trial to the next."""
+LINES = 12
+"""Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModalProblem:
+    """An evolution in eigenfunctions: M(w), initial values and loads."""
+
+    statement: ModalStatement
+
+    @property
+    def evolution(self) -> Evolution:
+        return self.statement.evolution
+
+    @property
+    def walls(self) -> Walls:
+        return self.statement.walls
+
+    @property
+    def symbols(self) -> ModalSymbols:
+        return self.statement.symbols
+
+    @property
+    def lift(self) -> tuple[ParticularPart, ...]:
+        return self.statement.lift
+
+    @property
+    def domain(self) -> SpaceTime:
+        return self.evolution.domain
+
+    @cached_property
+    def shown(self) -> Array:
+        """The components that are the fields themselves."""
+        names = self.evolution.problem.fields
+        return np.array([self.evolution.components.index(Component(name, 0)) for name in names])
+
+    @property
+    def diffusive(self) -> bool:
+        """Whether a maximum principle holds: one field, first order in time, diffusion, no growth."""
+        own = self.symbols.get((0, 0), {})
+        return (
+            len(self.evolution.components) == 1
+            and own.get((0,) * self.domain.space.dim, 0.0) <= 0
+            and all(sum(index) == 0 or (sum(index) == 2 and value > 0) for index, value in own.items())
+        )
+
+    def slowest(self, frequency: float) -> float:
+        """The least |s| of waves with this |w| along one axis, up to the rates of all others."""
+        size = len(self.evolution.components)
+        found = np.zeros((self.domain.space.dim, size, size))
+        for (row, column), symbol in self.symbols.items():
+            for index, value in symbol.items():
+                for axis in range(len(found)):
+                    own = index[axis]
+                    found[axis, row, column] += value * (-(frequency**2)) ** (own // 2) if own == sum(index) else 0.0
+        return max(float(np.abs(np.linalg.eigvals(found)).min()), 1e-300)
+
+    def matrices(self, modes: SpatialModes) -> Array:
+        """M(w) (N, J, J)."""
+        size = len(self.evolution.components)
+        found = np.zeros((modes.count, size, size))
+        for (row, column), symbol in self.symbols.items():
+            if isinstance(modes, DiscModes):
+                laplacian = symbol.get((2, 0), 0.0)
+                found[:, row, column] = symbol.get((0, 0), 0.0) - laplacian * modes.negative_laplacian
+                continue
+            for index, value in symbol.items():
+                multiplier = modes.multiplier(index)
+                assert multiplier is not None
+                found[:, row, column] += value * multiplier
+        return found
+
+    def modes(self, tol: float, rng: np.random.Generator) -> Iterator[SpatialModes]:
+        """Eigenfunctions, more and more of them, beginning with as many as single lines need."""
+        space = self.domain.space
+        most = MOST[space.dim]
+        if self.walls.circle is not None:
+            assert isinstance(space, Ball)
+            reach = min(self._reach(tol, rng), 0.6 * np.sqrt(most))
+            while reach**2 / 4 < most / 8:  # Weyl's law of their number; radial functions cost more than cosines
+                yield DiscModes.below(np.asarray(space.centre), float(space.radius), self.walls.circle, reach)
+                reach *= GROWTH
+            return
+        counts = [self._count(axis, tol, rng) for axis in range(space.dim)]
+        if np.prod(counts) > most:  # they are not resolved: as many as are allowed
+            counts = [max(int(count * (most / np.prod(counts)) ** (1 / space.dim)), 1) for count in counts]
+        while np.prod(counts) <= most:
+            yield BoxModes(tuple(self._axis(axis, count) for axis, count in enumerate(counts)))
+            counts = [ceil(GROWTH * count) for count in counts]
+
+    def resolved(self, tol: float, rng: np.random.Generator) -> bool:
+        """Whether eigenfunctions converge fast enough: initial values suit the walls with all their derivatives."""
+        if self.walls.circle is not None:
+            return self._reach(tol, rng) < 0.6 * np.sqrt(MOST[2])
+        counts = [self._count(axis, tol, rng) for axis in range(self.domain.space.dim)]
+        return bool(np.prod(counts) <= MOST[self.domain.space.dim])
+
+    def _axis(self, axis: int, count: int) -> AxisModes:
+        low, high = self.domain.space.bounds[axis].tolist()
+        return AxisModes.between((low, high), self.walls.box[axis], count)
+
+    def _count(self, axis: int, tol: float, rng: np.random.Generator) -> int:
+        """Eigenfunctions that one axis of a box needs."""
+        starts = self.domain.space.sample(LINES, rng=rng, method="sobol")
+        stops = starts.copy()
+        starts[:, axis], stops[:, axis] = self.domain.space.bounds[axis]
+        return max(int(self._on_lines(starts, stops, self.walls.box[axis], tol).max()) + 2, 4)
+
+    def _reach(self, tol: float, rng: np.random.Generator) -> float:
+        """α radius that a disc needs, by chords through points of it."""
+        space, end = self.domain.space, self.walls.circle
+        assert isinstance(space, Ball)
+        assert end is not None
+        centre, radius = np.asarray(space.centre), float(space.radius)
+        turn = np.arange(LINES) * np.pi / LINES
+        along = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        here = 0.8 * (space.sample(LINES, rng=rng, method="sobol") - centre)
+        middle = here - np.sum(here * along, axis=1, keepdims=True) * along
+        half = np.sqrt(radius**2 - np.square(middle).sum(axis=1, keepdims=True))
+        needed = self._on_lines(centre + middle - half * along, centre + middle + half * along, (end, end), tol)
+        return max(1.1 * float((needed * np.pi / (2 * half[:, 0]) * radius).max()), FIRST_RADIUS)
+
+    def _on_lines(self, starts: Array, stops: Array, ends: tuple[float, float], tol: float) -> Array:
+        """Cosines or sines that initial values and loads need on each of the lines, by the decay of coefficients."""
+        duration, dim = self.domain.time[1] - self.domain.time[0], self.domain.space.dim
+        lengths = np.linalg.norm(stops - starts, axis=1)
+        scaled = [h if np.isinf(h) else h * float(lengths.mean()) for h in ends]
+        count = FIRST_COUNT
+        while True:
+            checkpoint()
+            own = AxisModes.between((0.0, 1.0), scaled, count)
+            nodes, weights = own.rule
+            points = (starts[:, None] + nodes[:, None] * (stops - starts)[:, None]).reshape(-1, dim)
+            matrix = own.values(nodes, 0) * weights[:, None]
+
+            def sizes(values: Array, table: Array = matrix) -> Array:
+                """Coefficients (components, lines, K)."""
+                return np.abs(np.einsum("qk,lqj->jlk", table, values.reshape(len(starts), len(table), -1)))
+
+            found, loads = [sizes(self.initial(points))], self.load(points)
+            if loads.any():
+                acting = [min(duration, 1 / self.slowest(float(w / lengths.min()))) for w in own.frequencies]
+                found.append(sizes(loads) * acting)
+            every = np.concatenate(found)
+            largest = np.maximum(every.max(axis=(1, 2), keepdims=True), 1e-300)
+            above = (every > 0.01 * tol * largest).any(axis=0)
+            needed = np.where(above.any(axis=1), count - np.argmax(above[:, ::-1], axis=1), 0)
+            if needed.max() <= 0.8 * count or count > MOST[dim] ** (1 / dim):
+                return needed
+            count = ceil(GROWTH * count)
+
+    def initial(self, points: Array) -> Array:
+        """Initial values of the components (M, J) at points (M, d) of space, without the lift."""
+        timed = np.concatenate([np.full((len(points), 1), self.domain.time[0]), points], axis=1)
+        still = (0,) * timed.shape[1]
+        found = []
+        for component in self.evolution.components:
+            value = self.evolution.initial_values(component, points)
+            if component.level == 0:
+                number = self.evolution.problem.fields.index(component.field)
+                value = value - self.lift[number].derivative(timed, still)
+            found.append(value)
+        return np.stack(found, axis=1)
+
+    def load(self, points: Array) -> Array:
+        """The constant part of the rates (M, J), with what the lift adds."""
+        found = np.zeros((len(points), len(self.evolution.components)))
+        timed = np.concatenate([np.full((len(points), 1), self.domain.time[0]), points], axis=1)
+        known = self.evolution.known(self.domain.time[0], points)
+        for name, rate in self.evolution.rates.items():
+            last = Component(name, self.evolution.orders[name] - 1)
+            row = self.evolution.components.index(last)
+            formula = rate.source.formula.subs(dict.fromkeys(rate.source.symbols, 0))
+            found[:, row] = self.evolution.values([formula], known)[0]
+            for column, component in enumerate(self.evolution.components):
+                if component.level == 0:
+                    part = self.lift[self.evolution.problem.fields.index(component.field)]
+                    for index, value in self.symbols.get((row, column), {}).items():
+                        found[:, row] += value * part.derivative(timed, (0, *index))
+        return found
+
+
+def modal_problem(problem: Problem) -> ModalProblem | str:
+    """The problem in eigenfunctions, or the reason why it is none."""
+    found = modal_statement(problem)
+    return found if isinstance(found, str) else ModalProblem(found)

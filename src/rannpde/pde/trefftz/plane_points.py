@@ -1,0 +1,86 @@
+"""Where the conditions of a plane domain are asked: collocation points that follow the features, and points near
+layers."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.trefftz.geometry import cell_lengths, clustered
+from rannpde.pde.trefftz.rows import ConditionPoints
+
+if TYPE_CHECKING:
+    from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
+
+TUBE = 5.0
+"""Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
+
+
+def plane_places(
+    law: PlaneLaw, resolution: PlaneResolution, shift: float, factor: float = 1.0
+) -> list[ConditionPoints]:
+    """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
+    found, total = [], law.boundary.length
+    outer = sum(piece.length for piece in law.boundary.pieces if piece.loop == 0)
+    tuning = law.tuning
+    points_of_corners = np.array([corner.point for corner in law.boundary.corners]).reshape(-1, 2)
+    for number, piece in enumerate(law.boundary.pieces):
+        if piece.image is not None:  # its conditions hold by symmetry
+            continue
+        loop = piece.loop
+        around = outer if loop == 0 else sum(p.length for p in law.boundary.pieces if p.loop == loop)
+        degree = resolution.regular if loop == 0 else max(resolution.holes[loop - 1], resolution.regular // 4)
+        wanted = tuning.oversampling * ((2 * degree + 1) * piece.length / around + resolution.sources[number]) + 8
+        if law.layered and piece.straight:
+            wanted += tuning.oversampling * resolution.sources[number]
+        if law.form.kappa > 0:
+            wanted = max(wanted, law.form.wave_number * piece.length)  # two points for π
+        crowds = [resolution.corners[c] if c >= 0 else 0 for c in piece.corners]
+        layered = law.layered and max(piece.corners) >= 0
+        levels = max(tuning.oversampling * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
+        ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
+        width = 1 / law.form.wave_number if layered else 0.0
+        units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift, width)
+        points = piece.place(units)
+        weights = np.sqrt(cell_lengths(piece, units) / total)
+        scales, groups = np.full(len(units), law.boundary.radius), np.full(len(units), number)
+        groups = groups + len(law.boundary.corners)
+        here = law.form.to(points)
+        for corner in piece.corners:
+            if corner >= 0:
+                away = np.linalg.norm(here - points_of_corners[corner], axis=1)
+                scales = np.minimum(scales, np.sqrt(law.boundary.radius * np.maximum(away, 1e-15 * law.boundary.size)))
+                groups = np.where(away < 0.25 * piece.length, corner, groups)
+        if law.form.kappa:
+            scales = np.minimum(scales, 1 / law.form.wave_number)
+        scales = scales * float(np.abs(np.linalg.inv(law.form.matrix)).max())
+        found += [ConditionPoints(term, points, weights, scales, groups) for term in piece.terms]
+    return found
+
+
+def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:
+    """Points x (K, 2) near the boundary and their shares (K,) of the domain, where layers are too thin to be
+    seen by points that are spread evenly; none where there are no layers.
+    """
+    if law.form.kappa >= 0 or law.reach < TUBE:
+        return np.empty((0, 2)), np.empty(0)
+    levels = np.geomspace(0.02 / law.form.wave_number, 0.25 * law.boundary.radius, 14)
+    depth, thick = np.sqrt(levels[1:] * levels[:-1]), np.diff(levels)
+    points, shares = [], []
+    area = law.domain.measure * float(np.linalg.det(law.form.matrix))
+    for piece in law.boundary.pieces:
+        count = max(4, ceil(30 * piece.length / law.boundary.length))
+        ends = (piece.corners[0] >= 0, piece.corners[1] >= 0)
+        unit = clustered(count, 9, ends, piece, 0.5, 1 / law.form.wave_number)
+        slopes = piece.slopes(unit)
+        speed = np.linalg.norm(slopes, axis=1)
+        inward = np.stack([-slopes[:, 1], slopes[:, 0]], axis=1) / speed[:, None]
+        here = law.form.to(piece.place(unit))[:, None] + depth[:, None] * inward[:, None]
+        points.append(here.reshape(-1, 2))
+        shares.append((cell_lengths(piece, unit)[:, None] * thick / area).ravel())
+    found = law.form.back(np.concatenate(points))
+    kept = law.domain.contains(found)
+    return found[kept], np.concatenate(shares)[kept]

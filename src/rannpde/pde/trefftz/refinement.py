@@ -1,0 +1,83 @@
+"""Which features of a plane domain become more: corner by corner and side by side, as the decay of errors and of output
+weights tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.trefftz.analytic import LaurentFamily
+from rannpde.pde.trefftz.families import FeatureFamily, degree_needed
+from rannpde.pde.trefftz.potentials import GoursatFamily
+from rannpde.pde.trefftz.symmetry import SymmetricFamily
+
+if TYPE_CHECKING:
+    from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
+
+
+def plane_refined(
+    law: PlaneLaw,
+    resolution: PlaneResolution,
+    errors: Mapping[int, float],
+    target: float,
+    slow: bool,
+    weights: Sequence[tuple[FeatureFamily, Array]],
+) -> PlaneResolution:
+    """More features for the groups whose error is above the target, as many as their decay so far asks for.
+
+    errors : group → its part of the estimate; slow : whether more regular functions help little
+    weights : the families with their output weights (N,) over the size of the solution, whose decay tells how many
+        multipoles a hole needs
+    """
+    wanted = _degrees(law, weights, target)
+    first = len(law.boundary.corners)
+    corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
+    for number in range(first):
+        if errors.get(number, 0.0) > target:
+            grow = _growth(law, errors[number], target, 2)
+            corners[number] = max(law.poles, ceil(grow * corners[number]))
+    smooth = 1.0
+    for k, piece in enumerate(law.boundary.pieces):
+        error = errors.get(first + k, 0.0)
+        if error <= target:
+            continue
+        grow = _growth(law, error, target, 1)
+        grow = min(grow, 1.4) if law.layered else grow
+        if piece.loop and law.round_hole(piece.loop - 1):
+            most = min(wanted.get(piece.loop - 1, np.inf), grow * resolution.holes[piece.loop - 1])
+            holes[piece.loop - 1] = max(holes[piece.loop - 1], ceil(most))
+        else:
+            smooth = max(smooth, grow)
+        if sources[k] or slow:
+            sources[k] = max(24, ceil(grow * sources[k]))
+    if slow and errors:
+        smooth = max(smooth, 1.2)
+    waves = ceil(law.reach) if law.form.kappa > 0 else 0
+    regular = waves + ceil((resolution.regular - waves) * smooth)
+    return replace(resolution, regular=regular, holes=tuple(holes), corners=tuple(corners), sources=tuple(sources))
+
+
+def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], target: float) -> dict[int, float]:
+    """Hole → the degree at which its multipoles have fallen below the target, where their decay is known."""
+    found = {}
+    for family, own in weights:
+        if isinstance(family, SymmetricFamily):
+            family, own = family.base, family.spread(own)
+        if isinstance(family, GoursatFamily):
+            family = family.base
+        if isinstance(family, LaurentFamily):
+            middles = [np.linalg.norm(hole[0] - family.centre) for hole in law.boundary.holes]
+            sizes = np.abs(own).reshape(-1, family.functions).max(axis=0)
+            found[int(np.argmin(middles))] = degree_needed(sizes, target)
+    return found
+
+
+def _growth(law: PlaneLaw, error: float, target: float, power: int) -> float:
+    """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
+    wanted = log(target) / min(log(max(error, 1e-300)), -0.1) if error < 1 else law.tuning.growth
+    return float(np.clip(wanted**power, 1.15, law.tuning.growth))

@@ -1,0 +1,153 @@
+"""Spherical waves: j_l(kr) Y_l^m about the middle of a domain of space, y_l(kr) Y_l^m in spherical holes.
+
+With i_l and k_l in their place they are the features of screened problems. Derivatives are spherical waves again: for
+f = j or y and orthonormal Y,
+
+    ∂_z f_l Y_l^m = k (a_l^m f_{l-1} Y_{l-1}^m - a_{l+1}^m f_{l+1} Y_{l+1}^m),      a_l^m = √((l² - m²)/(4l² - 1)),
+    D₊ f_l Y_l^m = k (b_l^{-m} f_{l-1} Y_{l-1}^{m+1} + b_{l+1}^{m+1} f_{l+1} Y_{l+1}^{m+1}),
+
+with b_l^m = √((l + m - 1)(l + m)/(4l² - 1)), D₊ = ∂_x + i∂_y, and D₋ its mirror image; for i_l and k_l signs differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import csr_matrix, identity
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.trefftz.cylinder import spherical_i, spherical_j, spherical_k, spherical_y
+from rannpde.pde.trefftz.families import CanonicalFamily, ladder
+from rannpde.pde.trefftz.operator import CanonicalForm
+
+
+def spherical_harmonics(directions: Array, degree: int) -> Array:
+    """Orthonormal Y_l^m ((degree + 1)², M), l² + l + m the number of (l, m), at unit vectors (M, 3)."""
+    plane, height = directions @ np.array([1, 1j, 0]), directions[:, 2]
+    found = np.zeros(((degree + 1) ** 2, len(directions)), dtype=complex)
+    found[0] = np.sqrt(1 / (4 * np.pi))
+    for l in range(1, degree + 1):  # noqa: E741 - the names of the degree and the order everywhere
+        here = l * l + l
+        found[here + l] = -np.sqrt((2 * l + 1) / (2 * l)) * plane * found[(l - 1) ** 2 + 2 * (l - 1)]
+        m = np.arange(l)
+        ratio = np.sqrt((4 * l * l - 1) / (l * l - m * m))[:, None]
+        before = found[(l - 1) ** 2 + (l - 1) + m]
+        earlier = np.zeros_like(before)
+        if l > 1:
+            inner = m[:-1]
+            share = np.sqrt(((l - 1) ** 2 - inner**2) / (4 * (l - 1) ** 2 - 1))[:, None]
+            earlier[:-1] = share * found[(l - 2) ** 2 + (l - 2) + inner]
+        found[here + m] = ratio * (height * before - earlier)
+        positive = np.arange(1, l + 1)
+        found[here - positive] = ((-1.0) ** positive)[:, None] * found[here + positive].conj()
+    return found
+
+
+@lru_cache(maxsize=64)
+def _step(degree: int, turn: int, signs: tuple[float, float]) -> csr_matrix:
+    """∂_z (turn 0), D₊ (1) or D₋ (-1) over k as a matrix from degrees up to ``degree`` to one more.
+
+    signs : of the terms f_{l-1} and f_{l+1} relative to those of j_l
+    """
+    rows, columns, values = [], [], []
+    for l in range(degree + 1):  # noqa: E741
+        for m in range(-l, l + 1):
+            for other, sign in ((l - 1, signs[0]), (l + 1, signs[1])):
+                high, order = max(l, other), m + turn
+                if other < 0 or abs(order) > other:
+                    continue
+                below = other < l
+                if turn == 0:
+                    value = np.sqrt((high**2 - m**2) / (4 * high**2 - 1)) * (1 if below else -1)
+                else:
+                    lean = -turn * m if below else turn * m + 1
+                    value = np.sqrt((high + lean - 1) * (high + lean) / (4 * high**2 - 1)) * turn
+                rows.append(other * other + other + order)
+                columns.append(l * l + l + m)
+                values.append(sign * value)
+    shape = ((degree + 2) ** 2, (degree + 1) ** 2)
+    return csr_matrix((values, (rows, columns)), shape=shape)
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalFamily(CanonicalFamily):
+    """Re and Im of spherical waves up to a degree, (degree + 1)² features of size about one at the radius."""
+
+    kind: ClassVar[str] = "spherical"
+    form: CanonicalForm
+    centre: Array
+    radius: float
+    degree: int
+    regular: bool
+
+    @property
+    def columns(self) -> int:
+        return (int(self.degree) + 1) ** 2
+
+    @property
+    def _screened(self) -> bool:
+        return self.form.kappa < 0
+
+    def _radial(self, top: int, x: Array) -> Array:
+        if self._screened:
+            return spherical_i(top, x) if self.regular else spherical_k(top, x)
+        return spherical_j(top, x) if self.regular else spherical_y(top, x)
+
+    @cached_property
+    def _sizes(self) -> Array:
+        """Of f_l at the radius (degree + 1,), with the sizes of turning points below which they oscillate."""
+        top, x = int(self.degree), self.form.wave_number * self.radius
+        here = np.array([x])
+        if self._screened:
+            return np.maximum(np.abs(self._radial(top, here)[:, 0]), 1e-290)
+        if not self.regular:
+            return np.hypot(spherical_j(top, here)[:, 0], spherical_y(top, here)[:, 0])
+        turning = int(np.ceil(x))
+        values = np.abs(spherical_j(max(top, turning), here)[:, 0])
+        return np.maximum(np.where(np.arange(top + 1) > x, values[: top + 1], values[turning]), 1e-290)
+
+    def canonical(self, points: Array, index: MultiIndex) -> Array:
+        degree, order, k = int(self.degree), sum(index), self.form.wave_number
+        away = points - self.centre
+        radius = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
+        harmonics = spherical_harmonics(away / radius[:, None], degree + order)
+        levels = np.repeat(np.arange(degree + order + 1), 2 * np.arange(degree + order + 1) + 1)
+        table = harmonics * self._radial(degree + order, k * radius)[levels]
+        l, m = np.tril_indices(degree + 1)  # noqa: E741
+        wanted = l * l + l + m
+        signs = (1.0, 1.0)
+        if self._screened:
+            signs = (1.0, -1.0) if self.regular else (-1.0, 1.0)
+        if order:
+            matrix = csr_matrix(((degree + order + 1) ** 2, (degree + 1) ** 2), dtype=complex)
+            for up, down, weight in ladder((index[0], index[1])):
+                own = identity((degree + 1) ** 2, format="csr")
+                turns = [1] * up + [-1] * down + [0] * index[2]
+                for number, turn in enumerate(turns):
+                    own = _step(degree + number, turn, signs) @ own
+                matrix = matrix + weight * own
+            found = (matrix[:, wanted].T @ table).T * k**order
+        else:
+            found = table[wanted].T
+        factor = 1 / self._sizes[l]
+        found = found * factor
+        if self.form.moves or self._screened:
+            found = found * np.exp(self._exponent(away, radius))[:, None]
+        return np.concatenate([found.real, found.imag[:, m > 0]], axis=1)
+
+    def _exponent(self, away: Array, radius: Array) -> Array:
+        """What scaled functions leave out: the growth of i_l, the decay of k_l, both one at the radius; the drift."""
+        total = -(away @ self.form.drift)
+        if self._screened:
+            grown = self.form.wave_number * (radius - self.radius)
+            total = total + (grown if self.regular else -grown)
+        return np.asarray(total)
+
+    @property
+    def orders(self) -> Array:
+        """The degree l (N,) of every feature."""
+        l, m = np.tril_indices(int(self.degree) + 1)  # noqa: E741
+        return np.concatenate([l, l[m > 0]])
