@@ -91,7 +91,7 @@ def nafems_le1() -> PublishedCase:
     }
     quarter = ring & rp.Box(x=(0, 5), y=(0, 5))
     problem = rp.Problem(equations, quarter, sides, outputs={"stress": rp.Output(syy, at=(2, 0))})
-    return PublishedCase(problem, {"stress": 92.7}, 1e-5, "cells", printed={"stress": 0.05})
+    return PublishedCase(problem, {"stress": 92.7}, 1e-6, printed={"stress": 0.05})
 
 
 def stress_concentration() -> PublishedCase:
@@ -112,7 +112,7 @@ def stress_concentration() -> PublishedCase:
     }
     quarter = plate & rp.Box(x=(0, 9), y=(0, 9))
     problem = rp.Problem(equations, quarter, sides, outputs={"factor": rp.Output(sxx, at=(0, 1))})
-    return PublishedCase(problem, {"factor": 3.0}, 1e-7, "cells")
+    return PublishedCase(problem, {"factor": 3.0}, 1e-8)
 
 
 def capacitance() -> PublishedCase:

@@ -130,3 +130,20 @@ def test_sources_are_left_to_the_boundary_as_it_is():
     half = rp.Ball((0, 0), 1.0, name="rim") & rp.Box(x=(0, 2), y=(-2, 2))
     problem = rp.Problem("laplace(u) = x", half, {"x=0": "dn(u) = 0", "rim": "u = 0"})
     assert mirrors_of(problem) == ()
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+def test_data_that_reflection_does_not_continue_smoothly(tol):
+    """∂_x u = 0 on the flat side of a half disc and u = x on the round one: |cos θ| after reflection, with a kink."""
+    half = rp.Ball((0, 0), 1.0, name="rim") & rp.Box(x=(0, 2), y=(-2, 2))
+    problem = rp.Problem("laplace(u) = 0", half, {"x=0": "dn(u) = 0", "rim": "u = x"})
+    assert mirrors_of(problem)
+    solution = rp.solve(problem, tol=tol)
+    assert solution.converged
+    points = half.sample(200, rng=3)
+    z = points @ np.array([1.0, 1j])
+    k = np.arange(1, 400)
+    series = ((-1.0) ** (k + 1) / (4 * k**2 - 1) * z[:, None] ** (2 * k)).real.sum(axis=1)
+    exact = 2 / np.pi + 4 / np.pi * series
+    inside = np.abs(z) < 0.95  # where the series has converged
+    assert np.abs(solution(points) - exact)[inside].max() < 3 * tol

@@ -32,7 +32,7 @@ from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
 
 CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
 """Families of functions about one centre."""
-SAMPLES = np.array([0.13, 0.5, 0.81])
+MIRROR_SAMPLES = np.array([0.13, 0.5, 0.81])
 """Parameters of the points of a side at which the coefficients of its conditions are looked at."""
 
 
@@ -201,7 +201,7 @@ def _mirrors(
                 continue
             for parity in (1, -1):
                 signs = _signs(axis, parity, fields, model)
-                if all(_continues(piece.terms, piece.place(SAMPLES), axis, signs, words) for piece in own):
+                if all(_continues(piece.terms, piece.place(MIRROR_SAMPLES), axis, signs, words) for piece in own):
                     found.append(Mirror(axis, place, signs))
     return found
 
