@@ -170,12 +170,6 @@ class Trefftz:
         with one_thread():
             adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, monitor, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
-            stalled = found.status is Status.STALLED and found.best.boundary > np.finfo(float).eps ** 0.5
-            if setting.unfolding is not None and stalled:
-                # data that are not smooth after reflection; with half of all digits they are, and rounding is the limit
-                folded = replace(setting, unfolding=None)
-                plain = replace(adaptive, law=_law(problem, folded, tol, tuning)).run(rng)
-                found = min(found, plain, key=lambda one: one.best.estimate)
             bound = None
             if (
                 not missing

@@ -32,6 +32,10 @@ from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
 
 CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
 """Families of functions about one centre."""
+END_STEP = 1e-3
+"""Share of a side between the points near its end at which the continuation of its data is looked at."""
+ROUNDED = 1e-12
+"""Relative size of a coefficient that is rounding."""
 MIRROR_SAMPLES = np.array([0.13, 0.5, 0.81])
 """Parameters of the points of a side at which the coefficients of its conditions are looked at."""
 
@@ -200,10 +204,45 @@ def _mirrors(
             if not own or not any(boundary.kind_changes(corner) for piece in own for corner in piece.corners):
                 continue
             for parity in (1, -1):
-                signs = _signs(axis, parity, fields, model)
-                if all(_continues(piece.terms, piece.place(MIRROR_SAMPLES), axis, signs, words) for piece in own):
-                    found.append(Mirror(axis, place, signs))
+                mirror = Mirror(axis, place, _signs(axis, parity, fields, model))
+                continued = all(_continues(piece.terms, piece.place(MIRROR_SAMPLES), mirror, words) for piece in own)
+                if continued and _smooth_ends(boundary, own, mirror, words):
+                    found.append(mirror)
     return found
+
+
+def _smooth_ends(boundary: PlaneBoundary, own: Sequence[BoundaryPiece], mirror: Mirror, words: Vocabulary) -> bool:
+    """Whether the conditions of sides that meet the mirror at a right angle continue smoothly to their images.
+
+    On the image, the coefficient of a derivative has the sign of that derivative under reflection, and the data are the
+    same, or all of these change their signs. Each must be smooth as a function of the distance along the side then:
+    u = x beside ∂_x u = 0 is not, since it becomes |x|.
+    """
+    corners = {corner for piece in own for corner in piece.corners if corner >= 0}
+    for piece in boundary.pieces:
+        for end, corner in enumerate(piece.corners):
+            if piece in own or corner not in corners:
+                continue
+            units = np.array([0.0, END_STEP, 2 * END_STEP])
+            points = piece.place(units if end == 0 else 1 - units)
+            for term in piece.terms:
+                jets, table = _coefficients([term], points, words)
+                signs = np.array([1 if not _odd(jet, mirror, words) else -1 for jet in jets] + [1])
+                rows = table[:, 0]
+                if not any(_continues_along(sign * signs, rows) for sign in (1, -1)):
+                    return False
+    return True
+
+
+def _continues_along(signs: Array, rows: Array) -> bool:
+    """Whether functions with the values (3, K) at the distances 0, h, 2h continue smoothly with signs (K,).
+
+    The slope of those that continue evenly vanishes at the end, up to O(h²), and so do those that continue oddly.
+    """
+    size = np.abs(rows).max()
+    slopes = np.abs(4 * rows[1] - rows[2] - 3 * rows[0])[signs > 0].max(initial=0.0)  # 2h times the slope at the end
+    ends = np.abs(rows[0, signs < 0]).max(initial=0.0)
+    return bool(slopes <= END_STEP**1.5 * size and ends <= ROUNDED * size)
 
 
 def _signs(axis: int, parity: int, fields: tuple[str, ...], model: PotentialModel | None) -> tuple[int, ...]:
@@ -214,31 +253,40 @@ def _signs(axis: int, parity: int, fields: tuple[str, ...], model: PotentialMode
     return tuple(signs)
 
 
-def _continues(terms: Sequence[Term], points: Array, axis: int, signs: tuple[int, ...], words: Vocabulary) -> bool:
+def _continues(terms: Sequence[Term], points: Array, mirror: Mirror, words: Vocabulary) -> bool:
     """Whether homogeneous conditions hold exactly for the fields that are continued with these signs.
 
     A derivative of a field vanishes on the mirror where it is odd. All that the conditions contain must vanish, and
     they must say that as many of the odd values and normal derivatives vanish as there are conditions.
     """
-
-    def odd(jet: Jet) -> bool:
-        return signs[words.fields.index(jet.field)] * (-1) ** jet.index[axis] < 0
-
-    jets = list({jet: None for term in terms for jet in term.expression.jets})
-    table = np.zeros((len(points), len(terms), len(jets)))
-    for row, term in enumerate(terms):
-        zero = {jet: np.zeros(len(points)) for jet in term.expression.jets}
-        residual, partials = term.expression.linearised(term.known(points, words), zero)
-        if np.any(np.asarray(residual) != 0):
-            return False
-        for jet, partial in zip(term.expression.jets, partials, strict=True):
-            table[:, row, jets.index(jet)] = partial
-    rounding = 16 * np.finfo(float).eps * np.abs(table).max()
-    even = [k for k, jet in enumerate(jets) if not odd(jet)]
-    across = [k for k, jet in enumerate(jets) if odd(jet) and not jet.index[1 - axis]]
+    jets, table = _coefficients(terms, points, words)
+    if np.any(table[:, :, -1] != 0):
+        return False
+    table = table[:, :, :-1]
+    rounding = ROUNDED * np.abs(table).max()
+    even = [k for k, jet in enumerate(jets) if not _odd(jet, mirror, words)]
+    across = [k for k, jet in enumerate(jets) if _odd(jet, mirror, words) and not jet.index[1 - mirror.axis]]
     if np.abs(table[:, :, even]).max(initial=0.0) > rounding or len(across) < len(terms):
         return False
     return all(np.linalg.matrix_rank(one[:, across], tol=rounding) == len(terms) for one in table)
+
+
+def _odd(jet: Jet, mirror: Mirror, words: Vocabulary) -> bool:
+    """Whether a derivative of a field changes its sign under reflection."""
+    return mirror.signs[words.fields.index(jet.field)] * (-1) ** jet.index[mirror.axis] < 0
+
+
+def _coefficients(terms: Sequence[Term], points: Array, words: Vocabulary) -> tuple[list[Jet], Array]:
+    """The derivatives in linear conditions, and (M, conditions, derivatives + 1): their coefficients, then the data."""
+    jets = list({jet: None for term in terms for jet in term.expression.jets})
+    table = np.zeros((len(points), len(terms), len(jets) + 1))
+    for row, term in enumerate(terms):
+        zero = {jet: np.zeros(len(points)) for jet in term.expression.jets}
+        residual, partials = term.expression.linearised(term.known(points, words), zero)
+        table[:, row, -1] = residual
+        for jet, partial in zip(term.expression.jets, partials, strict=True):
+            table[:, row, jets.index(jet)] = partial
+    return jets, table
 
 
 def _unfolding(domain: Domain, boundary: PlaneBoundary, form: CanonicalForm, group: MirrorGroup) -> Unfolding | None:
