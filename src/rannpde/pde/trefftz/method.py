@@ -162,6 +162,8 @@ class Trefftz:
         with one_thread():
             adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, monitor, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
+            network = found.network
+            assert isinstance(network, TrefftzNetwork)
             bound = None
             if (
                 not missing
@@ -170,8 +172,8 @@ class Trefftz:
                 and has_maximum_principle(problem, setting.form)
             ):
                 count = 2 * found.best.rows
-                bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
-        return _solution(problem, found, bound, tol, _described(found.network.families), monitor, why, self.name)
+                bound = maximum_bound(problem, network, setting.boundary, setting.form, parts[0], count)
+        return _solution(problem, found, bound, tol, _described(network.families), monitor, why, self.name)
 
 
 def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
