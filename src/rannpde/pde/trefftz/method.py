@@ -200,6 +200,8 @@ def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
     assert not isinstance(modal, str)
     if modal.domain.space.dim == 1:
         return ("in one dimension of space lines are as fast",)
+    if modal.evolution.parities is not None:
+        return ("lines have the same sines and cosines",)
     if not modal.resolved(TYPICAL_TOLERANCE, np.random.default_rng(0)):
         return ("initial values and walls do not suit each other, and eigenfunctions converge slowly",)
     return ()
