@@ -207,3 +207,20 @@ def test_spherical_waves_satisfy_the_equation_and_their_derivatives_are_derivati
             slope = (family.values(points + shift, index) - family.values(points - shift, index)) / (2 * step)
             exact = family.values(points, raised)
             assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("name", [*SYSTEMS, "laplace"])
+def test_sums_of_features_are_those_of_their_values(name):
+    """Analytic functions are summed as complex numbers, which must be the same as the sum of the real columns."""
+    rng = np.random.default_rng(4)
+    points = rng.uniform(-0.3, 0.3, (5, 2))
+    found = analytic()
+    if name != "laplace":
+        problem = rp.Problem(SYSTEMS[name], rp.Box(x=(0, 1), y=(0, 1)), {}, incomplete=True)
+        found = systems(potential_model(linear_equations(problem), problem.fields))
+    for family in found:
+        weights = rng.normal(size=family.columns)
+        for index in ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (2, 1)):
+            expected = family.values(points, index) @ weights
+            size = np.abs(family.values(points, index)).max() * family.columns
+            assert np.abs(family.applied(points, index, weights) - expected).max() < 1e-13 * size
