@@ -22,8 +22,6 @@ MOST = {1: 2048, 2: 40_000, 3: 400_000}
 """Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
 FIRST_COUNT, FIRST_RADIUS = 12, 16.0
 """Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
-GROWTH = 1.4
-"""Factor by which they grow from one trial to the next."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 
@@ -104,14 +102,14 @@ class ModalProblem:
             reach = self._reach(tol)
             while reach <= self._farthest:
                 yield self._disc(reach)
-                reach *= GROWTH
+                reach *= np.sqrt(2)
             return
         counts = [self._count(axis, tol, rng) for axis in range(space.dim)]
         if np.prod(counts) > most:  # they are not resolved: as many as are allowed
             counts = [max(int(count * (most / np.prod(counts)) ** (1 / space.dim)), 1) for count in counts]
         while np.prod(counts) <= most:
             yield BoxModes(tuple(self._axis(axis, count) for axis, count in enumerate(counts)))
-            counts = [ceil(GROWTH * count) for count in counts]
+            counts = [ceil(2 ** (1 / space.dim) * count) for count in counts]  # twice as many of them
 
     def resolved(self, tol: float, rng: np.random.Generator) -> bool:
         """Whether eigenfunctions converge fast enough: initial values suit the walls with all their derivatives."""
@@ -140,11 +138,11 @@ class ModalProblem:
             nodes = modes.nodes()
             given = np.concatenate([self.initial(nodes), self.load(nodes)], axis=1)
             found = np.abs([modes.projected(column) for column in given.T])
-            last = np.sqrt(modes.negative_laplacian) * modes.radius > reach / GROWTH
+            last = np.sqrt(modes.negative_laplacian) * modes.radius > reach / np.sqrt(2)
             largest = np.maximum(found.max(axis=1), 1e-300)
             if (found[:, last].max(axis=1, initial=0.0) <= 0.01 * tol * largest).all():
                 return reach
-            reach *= GROWTH
+            reach *= np.sqrt(2)
         return most
 
     @property
@@ -185,7 +183,7 @@ class ModalProblem:
             needed = np.where(above.any(axis=1), count - np.argmax(above[:, ::-1], axis=1), 0)
             if needed.max() <= 0.8 * count or count > MOST[dim] ** (1 / dim):
                 return needed
-            count = ceil(GROWTH * count)
+            count *= 2
 
     def initial(self, points: Array) -> Array:
         """Initial values of the components (M, J) at points (M, d) of space, without the lift."""

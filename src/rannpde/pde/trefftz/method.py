@@ -79,8 +79,9 @@ class TrefftzSetting:
 class Trefftz:
     """Solve by features that satisfy the equation exactly, so that only boundary conditions are left to fit.
 
-    For linear equations of order two with constant coefficients in the plane: Laplace, Poisson, Helmholtz, screened
-    problems, diffusion with advection, isotropic or not. See docs/trefftz.md for the features and for the bounds.
+    For linear equations of order two with constant coefficients in the plane and in space: Laplace, Poisson, Helmholtz,
+    screened problems, diffusion with advection, isotropic or not; Stokes flow, plane elasticity and plates; heat, waves
+    and Schrödinger's equation on boxes and discs. See docs/trefftz.md for the features and for the bounds.
 
     features : at most so many; None for the number of the tuning
     tuning : the empirical numbers behind all this

@@ -20,9 +20,6 @@ SAFE = 1e-9
 """Size on the boundary, over that of the coefficients, below which combinations of features are too noisy to tell how
 stable a problem is."""
 
-SMALL_MATRIX = 60
-"""Rows or columns below which all singular values take less time than an iteration for the largest."""
-
 PANEL = 64
 """Columns that LAPACK's factorisation treats at once."""
 
@@ -133,7 +130,7 @@ class LeastSquares:
 
 def _largest_singular_value(matrix: Array) -> float:
     """Of a matrix (N, K): by Lanczos' iteration where it is large, of which three digits are plenty."""
-    if min(matrix.shape) < SMALL_MATRIX:
+    if min(matrix.shape) < PANEL:
         return float(svdvals(matrix, check_finite=False)[0]) if matrix.size else 0.0
     start = np.ones(min(matrix.shape))
     return float(svds(matrix, k=1, tol=1e-3, v0=start, return_singular_vectors=False)[0])
