@@ -10,6 +10,7 @@ from rannpde.pde.trefftz.operator import canonical_form, linear_equations, symbo
 from rannpde.pde.trefftz.particular import FourierPart, PolynomialPart, particular
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel, potential_model
 from rannpde.pde.trefftz.solid import SolidFamily
+from rannpde.pde.trefftz.spherical import SphericalFamily
 
 PLANE = {
     "laplace": {(2, 0): 1.0, (0, 2): 1.0},
@@ -187,3 +188,39 @@ def test_solid_harmonics_are_harmonic_and_their_derivatives_are_derivatives(regu
     sphere = family.centre + family.radius * turn / np.linalg.norm(turn, axis=1, keepdims=True)
     means = np.square(family.values(sphere, (0, 0, 0))[:, 0]).mean(axis=0) * (2 * family.orders + 1)
     assert 0.4 < means.min() < means.max() < 1.2
+
+
+@pytest.mark.parametrize("regular", [True, False])
+@pytest.mark.parametrize("name", ["helmholtz", "screened", "moving"])
+def test_spherical_waves_satisfy_the_equation_and_their_derivatives_are_derivatives(name, regular):
+    moving = SPACE["helmholtz"] | {(1, 0, 0): 1.5, (0, 0, 1): -0.7}
+    symbol = moving if name == "moving" else SPACE[name]
+    form = canonical_form(symbol, np.zeros(3))
+    family = SphericalFamily(form, np.array([0.1, -0.2, 0.9]), 0.7, 5, regular)
+    points, step = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 3)), 1e-5
+    terms = [value * family.values(points, index) for index, value in symbol.items()]
+    assert np.abs(sum(terms)).max() < 1e-12 * np.abs(terms).max()
+    for axis in range(3):
+        shift = step * np.eye(3)[axis]
+        for index in ((0, 0, 0), (1, 0, 1), (0, 1, 0)):
+            raised = tuple(i + (k == axis) for k, i in enumerate(index))
+            slope = (family.values(points + shift, index) - family.values(points - shift, index)) / (2 * step)
+            exact = family.values(points, raised)
+            assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("name", [*SYSTEMS, "laplace"])
+def test_sums_of_features_are_those_of_their_values(name):
+    """Analytic functions are summed as complex numbers, which must be the same as the sum of the real columns."""
+    rng = np.random.default_rng(4)
+    points = rng.uniform(-0.3, 0.3, (5, 2))
+    found = analytic()
+    if name != "laplace":
+        problem = rp.Problem(SYSTEMS[name], rp.Box(x=(0, 1), y=(0, 1)), {}, incomplete=True)
+        found = systems(potential_model(linear_equations(problem), problem.fields))
+    for family in found:
+        weights = rng.normal(size=family.columns)
+        for index in ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (2, 1)):
+            expected = family.values(points, index) @ weights
+            size = np.abs(family.values(points, index)).max() * family.columns
+            assert np.abs(family.applied(points, index, weights) - expected).max() < 1e-13 * size

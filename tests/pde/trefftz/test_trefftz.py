@@ -300,3 +300,33 @@ def test_derivatives_at_corners_are_left_to_other_methods():
     found = rp.solve(asked, tol=1e-8, method="trefftz").outputs
     assert not found["slope"].converged
     assert found["beside"].converged
+
+
+@pytest.mark.parametrize(
+    ("equation", "exact"),
+    [
+        ("laplace(u) + 81*u = 0", "cos(9*{r})/{r}"),
+        ("laplace(u) = 4*u", "exp(-2*{r})/{r}"),
+        ("laplace(u) + u_x + 30.25*u = 0", "exp(-x/2)*sin(sqrt(30)*{r})/{r}"),
+    ],
+)
+def test_waves_and_screens_in_space(equation, exact):
+    domain = rp.Ball((0.2, 0, 0), 0.6) - rp.Ball((0.3, 0.1, 0), 0.2)
+    exact = exact.format(r="sqrt((x - 1.5)**2 + (y - 0.6)**2 + (z - 0.4)**2)")
+    problem = rp.Problem(equation, domain, {"boundary": f"u = {exact}"}, exact={"u": exact})
+    solution = exactly(problem, 1e-6, method="trefftz")
+    assert "multipoles in holes" in solution.method.label
+
+
+def test_limits_of_memory_and_time():
+    """What does not fit is not begun; a limit of time ends a solve with what it has."""
+    domain = SQUARE - rp.Ball((0.4, 0.3), 0.25)
+    problem = rp.Problem("laplace(u) = 0", domain, {"boundary": "u = exp(x)"})
+    with pytest.raises(rp.InputError, match="memory is too small"):
+        rp.solve(problem, tol=1e-8, method="trefftz", memory=1e4)
+    hard = rp.Problem("laplace(u) = 0", domain, {"boundary": "u = exp(-(x - y)**2/0.001)"})
+    with pytest.warns(rp.ConvergenceWarning):
+        ended = rp.solve(hard, tol=1e-12, method="trefftz", seconds=0.5)
+    assert ended.status.name == "BUDGET"
+    with pytest.raises(rp.InputError, match="seconds"):
+        rp.scatter(rp.Box(x=(0, 1), y=(0, 1)), 40.0, seconds=1e-6)

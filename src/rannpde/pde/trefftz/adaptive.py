@@ -129,7 +129,7 @@ class AdaptiveTrefftz:
                 if best is None or now.estimate < best.record.estimate:
                     best = state
                 self.monitor.tell(number, 1, width=columns, estimate=now.estimate)
-                if now.estimate * self.tuning.safety <= self.tol:
+                if now.estimate <= self.tol:
                     status, detail = Status.CONVERGED, "the boundary error is below the tolerance"
                     break
                 if self._undetermined(now):

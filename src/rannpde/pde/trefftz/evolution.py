@@ -22,8 +22,6 @@ MOST = {1: 2048, 2: 40_000, 3: 400_000}
 """Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
 FIRST_COUNT, FIRST_RADIUS = 12, 16.0
 """Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
-GROWTH = 1.4
-"""Factor by which they grow from one trial to the next."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 
@@ -101,23 +99,22 @@ class ModalProblem:
         space = self.domain.space
         most = MOST[space.dim]
         if self.walls.circle is not None:
-            assert isinstance(space, Ball)
-            reach = min(self._reach(tol, rng), 0.6 * np.sqrt(most))
-            while reach**2 / 4 < most / 8:  # Weyl's law of their number; radial functions cost more than cosines
-                yield DiscModes.below(np.asarray(space.centre), float(space.radius), self.walls.circle, reach)
-                reach *= GROWTH
+            reach = self._reach(tol)
+            while reach <= self._farthest:
+                yield self._disc(reach)
+                reach *= np.sqrt(2)
             return
         counts = [self._count(axis, tol, rng) for axis in range(space.dim)]
         if np.prod(counts) > most:  # they are not resolved: as many as are allowed
             counts = [max(int(count * (most / np.prod(counts)) ** (1 / space.dim)), 1) for count in counts]
         while np.prod(counts) <= most:
             yield BoxModes(tuple(self._axis(axis, count) for axis, count in enumerate(counts)))
-            counts = [ceil(GROWTH * count) for count in counts]
+            counts = [ceil(2 ** (1 / space.dim) * count) for count in counts]  # twice as many of them
 
     def resolved(self, tol: float, rng: np.random.Generator) -> bool:
         """Whether eigenfunctions converge fast enough: initial values suit the walls with all their derivatives."""
         if self.walls.circle is not None:
-            return self._reach(tol, rng) < 0.6 * np.sqrt(MOST[2])
+            return self._reach(tol) < self._farthest
         counts = [self._count(axis, tol, rng) for axis in range(self.domain.space.dim)]
         return bool(np.prod(counts) <= MOST[self.domain.space.dim])
 
@@ -132,19 +129,32 @@ class ModalProblem:
         starts[:, axis], stops[:, axis] = self.domain.space.bounds[axis]
         return max(int(self._on_lines(starts, stops, self.walls.box[axis], tol).max()) + 2, 4)
 
-    def _reach(self, tol: float, rng: np.random.Generator) -> float:
-        """α radius that a disc needs, by chords through points of it."""
+    def _reach(self, tol: float) -> float:
+        """α radius that a disc needs, by the decay of coefficients."""
+        reach, most = FIRST_RADIUS, self._farthest
+        while reach < most:
+            checkpoint()
+            modes = self._disc(reach)
+            nodes = modes.nodes()
+            given = np.concatenate([self.initial(nodes), self.load(nodes)], axis=1)
+            found = np.abs([modes.projected(column) for column in given.T])
+            last = np.sqrt(modes.negative_laplacian) * modes.radius > reach / np.sqrt(2)
+            largest = np.maximum(found.max(axis=1), 1e-300)
+            if (found[:, last].max(axis=1, initial=0.0) <= 0.01 * tol * largest).all():
+                return reach
+            reach *= np.sqrt(2)
+        return most
+
+    @property
+    def _farthest(self) -> float:
+        """α radius of the last eigenfunction of a disc, by Weyl's law of their number."""
+        return 2 * float(np.sqrt(MOST[2] / 8))  # radial functions cost more than cosines
+
+    def _disc(self, reach: float) -> DiscModes:
         space, end = self.domain.space, self.walls.circle
         assert isinstance(space, Ball)
         assert end is not None
-        centre, radius = np.asarray(space.centre), float(space.radius)
-        turn = np.arange(LINES) * np.pi / LINES
-        along = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-        here = 0.8 * (space.sample(LINES, rng=rng, method="sobol") - centre)
-        middle = here - np.sum(here * along, axis=1, keepdims=True) * along
-        half = np.sqrt(radius**2 - np.square(middle).sum(axis=1, keepdims=True))
-        needed = self._on_lines(centre + middle - half * along, centre + middle + half * along, (end, end), tol)
-        return max(1.1 * float((needed * np.pi / (2 * half[:, 0]) * radius).max()), FIRST_RADIUS)
+        return DiscModes.below(np.asarray(space.centre), float(space.radius), end, reach)
 
     def _on_lines(self, starts: Array, stops: Array, ends: tuple[float, float], tol: float) -> Array:
         """Cosines or sines that initial values and loads need on each of the lines, by the decay of coefficients."""
@@ -173,7 +183,7 @@ class ModalProblem:
             needed = np.where(above.any(axis=1), count - np.argmax(above[:, ::-1], axis=1), 0)
             if needed.max() <= 0.8 * count or count > MOST[dim] ** (1 / dim):
                 return needed
-            count = ceil(GROWTH * count)
+            count *= 2
 
     def initial(self, points: Array) -> Array:
         """Initial values of the components (M, J) at points (M, d) of space, without the lift."""

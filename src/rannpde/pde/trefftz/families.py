@@ -32,6 +32,10 @@ class FeatureFamily(ABC):
     def values(self, points: Array, index: MultiIndex) -> Array:
         """∂^index of all fields (M, fields, N) at points (M, n)."""
 
+    def applied(self, points: Array, index: MultiIndex, weights: Array) -> Array:
+        """∂^index of Σ weights_j feature_j (M, fields), for weights (N,)."""
+        return np.asarray(self.values(points, index) @ weights)
+
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         arrays = {one.name: np.asarray(getattr(self, one.name)) for one in fields(self) if one.name != "form"}  # type: ignore[arg-type]

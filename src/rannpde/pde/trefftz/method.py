@@ -87,8 +87,9 @@ class TrefftzSetting:
 class Trefftz:
     """Solve by features that satisfy the equation exactly, so that only boundary conditions are left to fit.
 
-    For linear equations of order two with constant coefficients in the plane: Laplace, Poisson, Helmholtz, screened
-    problems, diffusion with advection, isotropic or not. See docs/trefftz.md for the features and for the bounds.
+    For linear equations of order two with constant coefficients in the plane and in space: Laplace, Poisson, Helmholtz,
+    screened problems, diffusion with advection, isotropic or not; Stokes flow, plane elasticity and plates; heat, waves
+    and Schrödinger's equation on boxes and discs. See docs/trefftz.md for the features and for the bounds.
 
     features : at most so many; None for the number of the tuning
     tuning : the empirical numbers behind all this
@@ -170,6 +171,8 @@ class Trefftz:
         with one_thread():
             adaptive = AdaptiveTrefftz(problem, law, setting.form, parts, tol, monitor, tuning, _pinned(setting.pins))
             found = adaptive.run(rng) if not missing else adaptive.failed(missing)
+            network = found.network
+            assert isinstance(network, TrefftzNetwork)
             bound = None
             if (
                 not missing
@@ -178,8 +181,8 @@ class Trefftz:
                 and has_maximum_principle(problem, setting.form)
             ):
                 count = 2 * found.best.rows
-                bound = maximum_bound(problem, found.network, setting.boundary, setting.form, parts[0], count)
-        return _solution(problem, found, bound, tol, _described(found.network.families), monitor, why, self.name)
+                bound = maximum_bound(problem, network, setting.boundary, setting.form, parts[0], count)
+        return _solution(problem, found, bound, tol, _described(network.families), monitor, why, self.name)
 
 
 def _asks_at_corners(problem: Problem, boundary: PlaneBoundary) -> bool:
@@ -206,6 +209,8 @@ def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
     assert not isinstance(modal, str)
     if modal.domain.space.dim == 1:
         return ("in one dimension of space lines are as fast",)
+    if modal.evolution.parities is not None:
+        return ("lines have the same sines and cosines",)
     if not modal.resolved(TYPICAL_TOLERANCE, np.random.default_rng(0)):
         return ("initial values and walls do not suit each other, and eigenfunctions converge slowly",)
     return ()

@@ -21,10 +21,10 @@ from rannpde.network.storage import floats
 from rannpde.pde.trefftz.modes import BoxModes, SpatialModes, unpack_modes
 from rannpde.pde.trefftz.particular import NoPart, ParticularPart, unpack_part
 
-DEFECTIVE = 1e-13
-"""Square of M - s, relative to that of M, below which a double eigenvalue s has one eigenvector only."""
-ADDITIVE = 1e-13
-"""Relative difference of rates from sums over the axes that is rounding."""
+MODAL_ROUNDING = 1e-13
+"""Relative differences below which rates are sums over the axes, a double eigenvalue has one eigenvector only, and a
+matrix is singular.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def additive(modes: SpatialModes, rates: Array) -> tuple[Array, ...] | None:
     for own in found[1:]:
         total = np.add.outer(total, own)
     size = float(np.abs(rates).max(initial=0.0))
-    return tuple(found) if np.abs(total - grid).max(initial=0.0) <= ADDITIVE * size else None
+    return tuple(found) if np.abs(total - grid).max(initial=0.0) <= MODAL_ROUNDING * size else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +181,9 @@ class ModalFlow:
         middle = np.trace(matrices, axis1=1, axis2=2) / size
         rest = matrices - middle[:, None, None] * np.eye(size)
         square = np.linalg.norm(rest @ rest, axis=(1, 2))
-        double = square <= DEFECTIVE * np.maximum(np.linalg.norm(matrices, axis=(1, 2)) ** 2, 1e-300)
+        double = square <= MODAL_ROUNDING * np.maximum(np.linalg.norm(matrices, axis=(1, 2)) ** 2, 1e-300)
         double &= np.linalg.norm(rest, axis=(1, 2)) > 0
-        double |= np.linalg.cond(vectors) > 1 / DEFECTIVE
+        double |= np.linalg.cond(vectors) > 1 / MODAL_ROUNDING
         vectors = np.where(double[:, None, None], np.eye(size), vectors)
         values = np.where(double[:, None], middle[:, None], values)
         return cls(matrices, values.T, vectors, np.linalg.inv(vectors), double)
@@ -195,7 +195,7 @@ class ModalFlow:
         loaded = np.flatnonzero(np.abs(load).max(axis=1) > 0)
         if len(loaded):
             own = self.matrices[loaded]
-            singular = np.linalg.cond(own) > 1 / DEFECTIVE
+            singular = np.linalg.cond(own) > 1 / MODAL_ROUNDING
             plain = loaded[~singular]
             steady[plain] = -np.linalg.solve(self.matrices[plain], load[plain][:, :, None])[:, :, 0]
             growing[loaded[singular]] = load[loaded[singular]]
@@ -222,7 +222,7 @@ class ModalFlow:
     def defective_load(self, load: Array) -> bool:
         """Whether a load acts on a singular matrix of several components, which has no closed form here."""
         loaded = np.abs(load).max(axis=1) > 0
-        return self.matrices.shape[1] > 1 and bool((np.linalg.cond(self.matrices[loaded]) > 1 / DEFECTIVE).any())
+        return self.matrices.shape[1] > 1 and bool((np.linalg.cond(self.matrices[loaded]) > 1 / MODAL_ROUNDING).any())
 
     def amplification(self, duration: float, fields: Array) -> Array:
         """For every component, a bound of |fields(t)| for a unit of its initial value, at all times: (J,)."""

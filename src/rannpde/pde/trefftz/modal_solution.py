@@ -15,13 +15,9 @@ import numpy as np
 from rannpde.arrays import Array, combinations
 from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import Ball
+from rannpde.pde.trefftz.adaptive import INSIDE_POINTS
 from rannpde.pde.trefftz.evolution import ModalProblem
 from rannpde.pde.trefftz.modal import ModalFlow, ModalNetwork
-
-FRESH_POINTS = 1500
-"""Points at which initial values are looked at again."""
-NEGLIGIBLE = 0.01
-"""Share of the tolerance that coefficients which are left out may make together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +39,9 @@ class ModalResult:
 def modal_solution(given: ModalProblem, tol: float, rng: np.random.Generator) -> Iterator[ModalResult]:
     """Solutions with more and more eigenfunctions, until there are too many."""
     duration = given.domain.time[1] - given.domain.time[0]
-    fresh = given.domain.space.sample(FRESH_POINTS, rng=rng, method="sobol")
+    fresh = given.domain.space.sample(4 * INSIDE_POINTS, rng=rng, method="sobol")
     wanted, load_wanted = given.initial(fresh), given.load(fresh)
-    inside = given.domain.sample(FRESH_POINTS // 4, rng=rng, method="sobol")
+    inside = given.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
     for modes in given.modes(tol, rng):
         checkpoint()
         nodes = modes.nodes()
@@ -56,7 +52,7 @@ def modal_solution(given: ModalProblem, tol: float, rng: np.random.Generator) ->
         load[np.abs(load) <= 1e-15 * np.abs(loads).max(initial=0.0)] = 0.0
         sizes = [np.abs(one) / np.maximum(np.linalg.norm(one, axis=0), 1e-300) for one in (initial, load)]
         size = np.concatenate(sizes, axis=1).max(axis=1)
-        small = size < NEGLIGIBLE * tol / np.sqrt(modes.count)  # all of them together are far below the tolerance
+        small = size < tol / modes.count  # all of them together are far below the tolerance
         initial[small], load[small] = 0.0, 0.0
         outer = float(np.sqrt(modes.negative_laplacian.max()))
         modes, kept = modes.trimmed(~small)

@@ -17,17 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import jn_zeros, jnp_zeros, jv, jvp
 
-from rannpde.arrays import Array, MultiIndex, combinations
+from rannpde.arrays import Array, MultiIndex, block_rows, combinations, row_blocks
 from rannpde.checkpoints import checkpoint, reserve
 from rannpde.errors import choose
 from rannpde.pde.trefftz.families import ladder
 
-BISECTIONS = 60
-"""Halvings of an interval after which a root has all digits of float64."""
 LONGEST_RULE = 100
 """Functions for which one Gauss rule is used; nodes of longer rules take longer to find than panels of them."""
-BLOCK = 2_000_000
-"""Entries of a table of eigenfunctions that are computed between two checkpoints."""
 
 
 class SpatialModes(ABC):
@@ -75,10 +71,9 @@ class SpatialModes(ABC):
     @staticmethod
     def blocks(rows: int, columns: int) -> Iterator[slice]:
         """Rows at once of a table with so many columns."""
-        step = max(1, BLOCK // max(columns, 1))
-        for start in range(0, rows, step):
+        for block in row_blocks(rows, block_rows(2 * columns)):
             checkpoint()
-            yield slice(start, start + step)
+            yield block
 
     @abstractmethod
     def pack(self) -> dict[str, Array]:
@@ -99,7 +94,7 @@ class AxisModes:
         """conditions : h ≥ 0 of u_n + h u = 0 at both ends, infinite where the value vanishes."""
         length, number = ends[1] - ends[0], np.arange(count)
         low, high = number * np.pi / length, (number + 1) * np.pi / length
-        for _ in range(BISECTIONS):
+        for _ in range(2 * np.finfo(float).nmant):  # every halving is a digit
             middle = 0.5 * (low + high)
             under = middle * length < number * np.pi + sum(_phase(h, middle) for h in conditions)
             low, high = np.where(under, middle, low), np.where(under, high, middle)

@@ -44,7 +44,7 @@ class TrefftzNetwork:
         ends = np.cumsum([0, *self.widths])
         for family, start, stop in zip(self.families, ends[:-1], ends[1:], strict=True):
             for rows in row_blocks(len(points), block_rows(8 * max(family.columns, 1))):
-                total[rows] += family.values(points[rows], derivative) @ self.weights[start:stop]
+                total[rows] += family.applied(points[rows], derivative, self.weights[start:stop])
         return total
 
     def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:

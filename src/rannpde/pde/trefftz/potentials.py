@@ -142,16 +142,42 @@ class GoursatFamily(FeatureFamily):
         bent = away * (-1j) ** b * f[n + 1].conj()
         if n:  # ∂₁ z = 1 and ∂₂ z = i; (-i)^(b-1) i = -(-i)^b
             bent = bent + (a - b) * (-1j) ** b * f[n].conj()
-        velocity = [(self.model.alpha - 1) * own - bent, 1j * ((self.model.alpha - 1) * own + bent), -mirrored,
-                    1j * mirrored]  # fmt: skip
-        whole = np.concatenate(velocity, axis=1)
-        total = np.zeros((len(points), 2 if self.model.system == "elastic" else 3, self.columns))
-        total[:, self.model.fields[0]], total[:, self.model.fields[1]] = whole.real, whole.imag
+        own *= self.model.alpha - 1
+        count, K = (2 if self.model.system == "elastic" else 3), self.base.functions
+        total = np.zeros((count, len(points), self.columns))  # one table for each field
+        first, second = total[self.model.fields[0]], total[self.model.fields[1]]
+        for number, (real, imaginary) in enumerate(
+            ((own.real - bent.real, own.imag - bent.imag), (-own.imag - bent.imag, own.real + bent.real),
+             (-mirrored.real, -mirrored.imag), (-mirrored.imag, mirrored.real))
+        ):  # fmt: skip
+            first[:, number * K : (number + 1) * K] = real
+            second[:, number * K : (number + 1) * K] = imaginary
         if self.model.system == "stokes":
             slope = 2 * self.model.pressure * 1j**b * f[n + 1]
-            total[:, self.model.fields[2], : 2 * self.base.functions] = np.concatenate(
-                [slope.real, -slope.imag], axis=1
-            )
+            third = total[self.model.fields[2]]
+            third[:, :K], third[:, K : 2 * K] = slope.real, -slope.imag
+        return total.transpose(1, 0, 2)
+
+    def applied(self, points: Array, index: MultiIndex, weights: Array) -> Array:
+        """The same by sums of analytic functions: φ = Σ c_j f_j and ψ = Σ d_j f_j, then Goursat's formula."""
+        if self.model.system == "plate":
+            return super().applied(points, index, weights)
+        z = complex_numbers(self.base.form.to(points))
+        a, b = index
+        n = a + b
+        parts = weights.reshape(4, -1)
+        phi, psi = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
+        f = self.base.powers(z, n + 1)
+        raised = (f[n + 1] @ phi).conj()
+        turn = (-1j) ** b
+        bent = turn * (z * raised - (f[n + 1] @ (phi * self.base.origins.conj())).conj())
+        if n:
+            bent = bent + (a - b) * turn * (f[n] @ phi).conj()
+        whole = (self.model.alpha - 1) * 1j**b * (f[n] @ phi) - bent - turn * (f[n] @ psi).conj()
+        total = np.zeros((len(points), 2 if self.model.system == "elastic" else 3))
+        total[:, self.model.fields[0]], total[:, self.model.fields[1]] = whole.real, whole.imag
+        if self.model.system == "stokes":
+            total[:, self.model.fields[2]] = (2 * self.model.pressure * 1j**b * (f[n + 1] @ phi)).real
         return total
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -80,4 +80,4 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
 def _growth(law: PlaneLaw, error: float, target: float, power: int) -> float:
     """By which factor n must grow for an error like exp(-c n^(1/power)) to fall to the target, within limits."""
     wanted = log(target) / min(log(max(error, 1e-300)), -0.1) if error < 1 else law.tuning.growth
-    return float(np.clip(wanted**power, 1.15, law.tuning.growth))
+    return float(np.clip(wanted**power, 1.15, law.tuning.growth**power))

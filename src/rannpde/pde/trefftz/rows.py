@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigvalsh, get_lapack_funcs, solve_triangular
+from scipy.linalg import get_lapack_funcs, solve_triangular, svdvals
+from scipy.sparse.linalg import svds
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES, checkpoint, factorising, reserve
@@ -109,23 +111,29 @@ class LeastSquares:
     triangle: Array
     rank: int
 
+    @cached_property
+    def _safe(self) -> Array:
+        """The triangle above a multiple of the identity."""
+        return Regularised.of(self.triangle, SAFE).triangle
+
     def stability(self, interior: Array) -> float:
         """max ‖interior c‖ / ‖weights matrix c‖ over all c: what a unit of boundary error may be inside.
 
         interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
         too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
         """
-        safe = Regularised.of(self.triangle, SAFE)
-        turned = solve_triangular(safe.triangle, (interior / self.sizes).T, trans="T", check_finite=False)
+        turned = solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False)
         if not np.isfinite(turned).all():
             return np.inf
         return _largest_singular_value(turned)
 
 
 def _largest_singular_value(matrix: Array) -> float:
-    """Of a matrix (N, K), by the smaller of its two products with itself: half of the digits are plenty."""
-    small = matrix.T @ matrix if matrix.shape[0] >= matrix.shape[1] else matrix @ matrix.T
-    return float(np.sqrt(max(eigvalsh(small, check_finite=False)[-1], 0.0)))
+    """Of a matrix (N, K): by Lanczos' iteration where it is large, of which three digits are plenty."""
+    if min(matrix.shape) < PANEL:
+        return float(svdvals(matrix, check_finite=False)[0]) if matrix.size else 0.0
+    start = np.ones(min(matrix.shape))
+    return float(svds(matrix, k=1, tol=1e-3, v0=start, return_singular_vectors=False)[0])
 
 
 @dataclass(frozen=True, eq=False)

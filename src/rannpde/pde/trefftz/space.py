@@ -21,10 +21,6 @@ from rannpde.pde.trefftz.solid import SolidFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
-SOURCE_OFFSET = 4.0
-"""Distance of sources from a surface in units of their spacing."""
-MARKED = 0.1
-"""Share of the largest error of a side from which on it is refined."""
 SURFACE_SAMPLES = 3000
 """Points of the boundary from which distances are measured."""
 
@@ -152,7 +148,7 @@ class SpaceLaw:
             normals = side.normals(points) @ np.linalg.inv(self.form.matrix)
             normals /= np.linalg.norm(normals, axis=1, keepdims=True)
             area = term.measure * float(np.linalg.det(self.form.matrix)) ** (2 / 3)
-            away = SOURCE_OFFSET * np.sqrt(area / count)
+            away = self.tuning.offset * np.sqrt(area / count)
             here, own = self.form.to(points), np.full(count, away)
             for _ in range(12):  # nearer where the other side of the domain, or of a hole, is in the way
                 place = here + own[:, None] * normals
@@ -204,7 +200,7 @@ class SpaceLaw:
         worst = max(errors.values(), default=0.0)
         total = sum(term.measure for term, hole in zip(self.terms, self.nearest, strict=True) if hole < 0)
         for number, hole in enumerate(self.nearest):
-            if errors.get(number, 0.0) <= max(target, MARKED * worst):
+            if errors.get(number, 0.0) <= max(target, worst / len(errors)):
                 continue
             if hole >= 0:
                 holes[hole] = max(holes[hole], min(ceil(1.5 * resolution.holes[hole]), needed.get(hole, holes[hole])))

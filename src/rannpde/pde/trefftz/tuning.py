@@ -20,7 +20,6 @@ class TrefftzTuning:
     layers : radius/layer width beyond which functions that fill the domain cannot make layers
     iterations : adaptive iterations at most
     patience : iterations in a row that may fail to halve the estimate
-    safety : factor of the estimate that is to be below ``tol``
     """
 
     columns: int = 2400
@@ -34,4 +33,3 @@ class TrefftzTuning:
     layers: float = 20.0
     iterations: int = 14
     patience: int = 3
-    safety: float = 1.0
