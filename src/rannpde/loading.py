@@ -41,6 +41,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.spectrum.boxes.function import ProductFunction
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.method import TrefftzHistory
@@ -200,7 +201,7 @@ def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     spectrum = Spectrum(
         problem, fields, values, bounds, tuple(modes), str(header["wanted"]), str(header["counted"]),
         Choice(*map(str, header["method"])), Status[header["status"]], str(header["detail"]), float(header["tol"]),
-        float(header["scale"]), tuple(rows), float(header["seconds"]),
+        float(header["scale"]), tuple(rows), float(header["seconds"]), str(header.get("assurance", "")),
     )  # fmt: skip
     for mode in modes:
         if np.reshape(mode(np.zeros((2, mode.dim))), (2, -1)).shape[1] != len(fields):
@@ -214,6 +215,15 @@ def _polynomial(arrays: Mapping[str, Array]) -> PiecewisePolynomial:
     if len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise FileError("the cells of a mode are not in order")
     return PiecewisePolynomial(edges, floats(arrays, "coefficients", (len(edges) - 1, None, None)))
+
+
+def _product(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> ProductFunction:
+    bounds, coefficients = floats(arrays, "bounds", (None, 2)), arrays["coefficients"]
+    phases = tuple(None if phase is None else float(phase) for phase in header["phases"])
+    known = coefficients.dtype in (np.float64, np.complex128) and bool(np.isfinite(coefficients).all())
+    if not known or len(phases) != len(bounds) or coefficients.ndim != len(bounds) + 1:
+        raise FileError("the coefficients of a mode do not belong to its box")
+    return ProductFunction(bounds, phases, coefficients)
 
 
 def _outputs(header: Mapping[str, Any]) -> dict[str, Quantity] | None:
@@ -275,12 +285,15 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         "points",
         "region",
         "polynomial",
+        "product",
         "initial guess",
         "combined",
     )
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
     if kind == "polynomial":
         return _polynomial(arrays)
+    if kind == "product":
+        return _product(header, arrays)
     if kind == "initial guess":
         if problem is None:
             raise FileError("the file holds no problem made of text; pass problem=… to load")

@@ -29,6 +29,9 @@ MOVED = 1e-3
 SWEEPS = 2
 """Inverse iterations on each side: the first gives all digits where the shift is close."""
 
+DENSE_SHARE = 0.2
+"""Share of entries above which a matrix is factorised as a full one: its factors have no zeros."""
+
 Select = Callable[[Array], Array]
 """Orders eigenvalues by how much they are wanted: positions, the most wanted first."""
 
@@ -128,7 +131,7 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
         real = not np.iscomplexobj(below) and not np.iscomplexobj(above) and abs(one.imag) <= 1e-12 * abs(one)
         shift = complex(one) + NUDGE**0.5 * max(abs(one), 1.0) * (1 if real else 1 + 0.3j)
         shift = shift.real if real else shift
-        solver = splu(sparse.csc_matrix(below + shift * above))
+        solver = _factorised(below + shift * above)
         kind = float if real else complex
         operator = LinearOperator(
             (size, size), matvec=lambda x, s=solver, k=kind: -s.solve((above @ x).astype(k)), dtype=kind
@@ -154,6 +157,24 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
     if not values:
         return np.zeros(0, dtype=complex), np.zeros((size, 0), dtype=complex)
     return np.array(values), np.stack(vectors, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseFactors:
+    """LU factors of a dense matrix with the calls of SuperLU."""
+
+    factors: tuple[Array, Array]
+
+    def solve(self, right: Array, trans: str = "N") -> Array:
+        """The solution for right-hand sides; with the adjoint for trans = "H"."""
+        return np.asarray(scipy.linalg.lu_solve(self.factors, right, trans="NTH".index(trans), check_finite=False))
+
+
+def _factorised(matrix: Any) -> Any:
+    """LU factors of a sparse matrix, or of one that is full all the same."""
+    if matrix.nnz > DENSE_SHARE * matrix.shape[0] ** 2:
+        return _DenseFactors(scipy.linalg.lu_factor(matrix.toarray(), check_finite=False))
+    return splu(sparse.csc_matrix(matrix))
 
 
 def _spanned(vector: Array, vectors: Sequence[Array], values: Sequence[complex], value: complex) -> bool:
@@ -197,7 +218,7 @@ def refined(
     for group in clusters(values, settings.same, 1.0):
         centre = complex(values[group].mean())
         shift = centre + NUDGE * max(abs(centre), 1.0) * (1 + 0.7j)
-        solver = splu(sparse.csc_matrix((below + shift * above).astype(complex)))
+        solver = _factorised((below + shift * above).astype(complex))
         right = rows[group].T
         left = rng.standard_normal((size, len(group))) + 0j
         for _ in range(SWEEPS):

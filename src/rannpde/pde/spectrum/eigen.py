@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from rannpde.pde.budget import Budget
 from rannpde.pde.monitor import Monitor, Progress
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, ConvergenceWarning
+from rannpde.pde.spectrum.boxes.form import BoxForm, NotSeparable
+from rannpde.pde.spectrum.boxes.solver import BoxSolver
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.solver import IntervalSolver
 from rannpde.pde.spectrum.interval.system import IntervalForm
 from rannpde.pde.spectrum.pencil import Pencil, read_pencil
-from rannpde.pde.spectrum.result import Mode, Spectrum
+from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, Mode, Spectrum
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
@@ -83,8 +86,7 @@ def eigen(
         if problem.domain.dim == 1 and isinstance(problem.domain, Box):
             spectrum = _on_interval(pencil, wanted, count, tol, chosen, generator, monitor, phases)
         else:
-            require(not phases, "phase", phase, "left out on a shape", "Bloch phases are for periodic intervals")
-            spectrum = _on_shape(pencil, wanted, count, tol, chosen, generator, monitor)
+            spectrum = _in_several_dimensions(pencil, wanted, count, tol, chosen, generator, monitor, phases)
     if not spectrum.converged:
         warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
     return spectrum
@@ -121,6 +123,54 @@ def _on_interval(
     return Spectrum(
         problem, problem.fields, values, bounds, tuple(modes), found.wanted.described, found.counted, method,
         found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
+        RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
+    )  # fmt: skip
+
+
+def _in_several_dimensions(
+    pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
+    monitor: Monitor, phases: Mapping[str, float],
+) -> Spectrum:  # fmt: skip
+    """By tensor products where the conditions of a box allow it, by the weak form otherwise or where they stall."""
+    known: Spectrum | None = None
+    try:
+        form = BoxForm(pencil, phases)
+    except NotSeparable as reason:
+        if pencil.problem.periodic:
+            raise InputError(f"no eigenvalues of a periodic problem: {reason}") from None
+        require(not phases, "phase", dict(phases), "left out here", "Bloch phases are for periodic coordinates")
+    else:
+        known = _on_box(form, wanted, count, tol, settings, rng, monitor)
+        if known.converged or monitor.exhausted:
+            return known
+    try:
+        return _on_shape(pencil, wanted, count, tol, settings, rng, monitor)
+    except InputError:
+        if known is None:
+            raise
+        return known
+
+
+def _on_box(
+    form: BoxForm, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
+    monitor: Monitor,
+) -> Spectrum:  # fmt: skip
+    problem = form.pencil.problem
+    found = BoxSolver(form, wanted, count, tol, settings, rng, monitor).run()
+    real = bool((np.abs(found.values.imag) <= found.bounds + 1e-14 * np.abs(found.values)).all())
+    values = found.values.real if real else found.values
+    modes = []
+    for value, bound, function in zip(values, found.bounds, found.functions, strict=True):
+        size, turned = np.abs(function.coefficients).max(), np.abs(function.coefficients.imag).max()
+        whole = (real and turned <= 1e-9 * size) and not any(function.phases)
+        own = replace(function, coefficients=np.ascontiguousarray(function.coefficients.real)) if whole else function
+        modes.append(Mode(value.item(), float(bound), problem.fields, own, None if whole else own.times(-1j)))
+    why = "the domain is a box whose conditions hold along whole sides"
+    method = Choice("box", "tensor products of polynomials and Fourier modes", why)
+    return Spectrum(
+        problem, problem.fields, values, found.bounds, tuple(modes), found.wanted.described, found.counted, method,
+        found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
+        RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
     )  # fmt: skip
 
 
@@ -137,7 +187,7 @@ def _on_shape(
     method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape or a box")
     return Spectrum(
         problem, problem.fields, found.values, found.bounds, modes, found.wanted.described, found.counted, method,
-        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed,
+        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed, TWO_DISCRETISATIONS,
     )  # fmt: skip
 
 
