@@ -139,4 +139,4 @@ def test_the_wrong_end_and_too_little_time_are_refused() -> None:
     with pytest.raises(rp.InputError, match="which"):
         rp.eigen(square, which="highest")
     with pytest.raises(rp.InputError, match="seconds"):
-        rp.eigen(square, seconds=1e-6)
+        rp.eigen(drum(disc(1.0, (0, 0))), seconds=1e-6)

@@ -22,8 +22,16 @@ from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.solver import IntervalSolver
 from rannpde.pde.spectrum.interval.system import IntervalForm
 from rannpde.pde.spectrum.pencil import Pencil, read_pencil
-from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, Mode, Spectrum
+from rannpde.pde.spectrum.result import (
+    BOUNDARY_RESIDUALS,
+    BOUNDARY_VALUES,
+    RESIDUALS,
+    TWO_DISCRETISATIONS,
+    Mode,
+    Spectrum,
+)
 from rannpde.pde.spectrum.settings import SpectrumSettings
+from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.threads import one_thread
@@ -32,6 +40,8 @@ TIGHTEST = 1e-13
 """The smallest relative error that may be asked for: beyond, float64 has no digits."""
 MOST = 200
 """Eigenvalues at most."""
+ROUGH = 1e-2
+"""Relative error with which the weak form finds and counts eigenvalues that particular solutions then refine."""
 
 
 def eigen(
@@ -178,16 +188,32 @@ def _on_shape(
     pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
     monitor: Monitor,
 ) -> Spectrum:  # fmt: skip
+    """By the weak form; where modes are analytic it only finds them, and particular solutions give the digits."""
     problem = pencil.problem
-    found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
-    modes = tuple(
-        Mode(value.item(), float(bound), problem.fields, real, imaginary)
-        for value, bound, (real, imaginary) in zip(found.values, found.bounds, found.networks, strict=True)
-    )
-    method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape or a box")
+    finer = ParticularSolutions.of(pencil, tol, int(rng.integers(2**31)), monitor)
+    rough = max(tol, ROUGH) if finer is not None else tol
+    found = ShapeSolver(pencil, wanted, count, rough, settings, rng, monitor).run()
+    refined = None
+    if finer is not None and found.status.converged:
+        refined = finer.refined(found.values, found.bounds)
+        if refined is None and tol < rough and not monitor.exhausted:
+            found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
+    if refined is None or finer is None:
+        method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
+        values, bounds, functions, assurance = found.values, found.bounds, found.networks, TWO_DISCRETISATIONS
+    else:
+        why = "the coefficients are constant and modes are analytic; the weak form counted them"
+        method = Choice("particular", "particular solutions", why)
+        values, bounds = refined.values, refined.bounds
+        functions = tuple(
+            old if new is None else (new, None) for old, new in zip(found.networks, refined.networks, strict=True)
+        )
+        assurance = BOUNDARY_VALUES if finer.clamped else BOUNDARY_RESIDUALS
+    order = found.wanted.order(values.astype(complex))
+    modes = tuple(Mode(values[k].item(), float(bounds[k]), problem.fields, *functions[k]) for k in order)
     return Spectrum(
-        problem, problem.fields, found.values, found.bounds, modes, found.wanted.described, found.counted, method,
-        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed, TWO_DISCRETISATIONS,
+        problem, problem.fields, values[order], bounds[order], modes, found.wanted.described, found.counted, method,
+        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed, assurance,
     )  # fmt: skip
 
 

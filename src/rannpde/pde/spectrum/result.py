@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 RESIDUALS = "guaranteed by residuals in the norm of the mass (Weinstein, Kato and Temple), up to rounding"
+BOUNDARY_VALUES = "guaranteed by the largest value on the boundary (Moler and Payne), up to rounding"
+BOUNDARY_RESIDUALS = "estimated by what the conditions leave on the boundary"
 TWO_DISCRETISATIONS = "estimated by two discretisations"
 
 

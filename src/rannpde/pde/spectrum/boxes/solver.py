@@ -138,9 +138,9 @@ class BoxSolver:
                                 for name in ("values", "vectors", "rounding")))  # fmt: skip
         natural = Wanted().decided(together.values.astype(complex)).which
         ends = ("lowest", "highest")
-        if known is None and all(one is not None for one, _ in blocks) and natural in ends:
-            if self.wanted.which in ends and self.wanted.which != natural:
-                reject("which", self.wanted.which, f"{natural!r}: the spectrum has no other end", "or give near=…")
+        bounded = known is None and natural in ends and all(one is not None for one, _ in blocks)
+        if bounded and self.wanted.which in ends and self.wanted.which != natural:
+            reject("which", self.wanted.which, f"{natural!r}: the spectrum has no other end", "or give near=…")
         self.wanted = self.wanted.decided(together.values.astype(complex))
         order = self.wanted.order(together.values.astype(complex))[:count]
         pairs = EigenPairs(together.values[order], together.vectors[order], together.rounding[order])

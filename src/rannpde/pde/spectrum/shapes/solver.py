@@ -12,6 +12,7 @@ from rannpde.errors import InputError, reject
 from rannpde.pde.adaptivity.loop import OutOfBudget, doerfler
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.spectrum.algebra import clusters
 from rannpde.pde.spectrum.pencil import Pencil
 from rannpde.pde.spectrum.result import SpectrumIteration
@@ -56,7 +57,7 @@ class ShapeSpectrum:
 
     values: Array
     bounds: Array
-    networks: tuple[tuple[CellNetwork, CellNetwork | None], ...]
+    networks: tuple[tuple[SolvedFunction, SolvedFunction | None], ...]
     wanted: Wanted
     counted: str
     status: Status
@@ -358,7 +359,7 @@ class ShapeSolver:
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
         kept = min(self.count, len(modes.values))
         points = self.pencil.problem.domain.sample(SHAPE_SAMPLES * 16, rng=3)
-        networks = []
+        networks: list[tuple[SolvedFunction, SolvedFunction | None]] = []
         real = not np.iscomplexobj(modes.values) or bool((np.abs(np.imag(modes.values[:kept])) <= errors[:kept]).all())
         for k in range(kept):
             weights, traces = modes.weights[k], modes.traces[k]
