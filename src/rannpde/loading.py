@@ -42,6 +42,7 @@ from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
 from rannpde.pde.spectrum.boxes.function import ProductFunction
+from rannpde.pde.spectrum.continuation.result import Continuation, unpack_continuation
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.method import TrefftzHistory
@@ -71,8 +72,8 @@ HISTORIES: dict[
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Operator | Spectrum:
-    """The network, solution, family, ensemble, operator or spectrum in that file; FileError, with the reason, else.
+def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Operator | Spectrum | Continuation:
+    """The network, solution, family, ensemble, operator, spectrum or continuation in that file; else a FileError.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
     """
@@ -92,6 +93,8 @@ def load(path: PathLike, problem: Problem | None = None) -> Network | Solution |
             return _family(header, arrays, problem)
         if kind == "spectrum":
             return _spectrum(header, arrays, problem)
+        if kind == "continuation":
+            return unpack_continuation(header, arrays, problem)
     raise FileError(f"{path} holds a {kind}, which this release does not know")
 
 

@@ -112,7 +112,8 @@ class BoxSolver:
         wanted = np.log(0.1 * (self.tol**0.5 if level.symmetric else self.tol))
         with np.errstate(divide="ignore"):
             factors = np.clip(wanted / np.minimum(np.log(tails), -1.0), 1.2, 1.5)
-        marked = tails > 0.1 * max(float(tails.max()), np.finfo(float).eps)
+        marked = tails > 0.1 * float(tails.max())
+        marked = marked if marked.any() else np.ones(len(tails), dtype=bool)  # two levels must differ to tell anything
         raised = tuple(max(d + 2, int(f * d)) if m else d for d, f, m in zip(degrees, factors, marked, strict=True))
         size = BoxSystem(self.form, raised).size * self.form.pencil.degree
         return raised if size <= self.settings.box_unknowns[0 if level.symmetric else 1] else None
