@@ -72,7 +72,9 @@ HISTORIES: dict[
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Operator | Spectrum | Continuation:
+def load(
+    path: PathLike, problem: Problem | None = None
+) -> Network | Solution | Ensemble | Operator | Spectrum | Continuation:
     """The network, solution, family, ensemble, operator, spectrum or continuation in that file; else a FileError.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)

@@ -13,7 +13,7 @@ from rannpde.arrays import Rng
 from rannpde.domains.domain import Box
 from rannpde.errors import InputError, is_real, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget
-from rannpde.pde.monitor import Monitor, Progress
+from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, ConvergenceWarning
 from rannpde.pde.spectrum.boxes.form import BoxForm, NotSeparable
@@ -26,6 +26,7 @@ from rannpde.pde.spectrum.result import (
     BOUNDARY_RESIDUALS,
     BOUNDARY_VALUES,
     RESIDUALS,
+    SAMPLED_BOUNDARY,
     TWO_DISCRETISATIONS,
     Mode,
     Spectrum,
@@ -34,12 +35,14 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
+from rannpde.pde.weak.solver import shape_obstacle
 from rannpde.threads import one_thread
 
 TIGHTEST = 1e-13
 """The smallest relative error that may be asked for: beyond, float64 has no digits."""
 MOST = 200
 """Eigenvalues at most."""
+WITHIN_BOUNDS = "every bound is below the tolerance"
 ROUGH = 1e-2
 """Relative error with which the weak form finds and counts eigenvalues that particular solutions then refine."""
 
@@ -97,8 +100,9 @@ def eigen(
             spectrum = _on_interval(pencil, wanted, count, tol, chosen, generator, monitor, phases)
         else:
             spectrum = _in_several_dimensions(pencil, wanted, count, tol, chosen, generator, monitor, phases)
-    if not spectrum.converged:
-        warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
+    if spectrum.converged:
+        return replace(spectrum, detail=WITHIN_BOUNDS)
+    warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
     return spectrum
 
 
@@ -191,6 +195,9 @@ def _on_shape(
     """By the weak form; where modes are analytic it only finds them, and particular solutions give the digits."""
     problem = pencil.problem
     finer = ParticularSolutions.of(pencil, tol, int(rng.integers(2**31)), monitor)
+    if problem.domain.dim == 3 and shape_obstacle(problem.at_eigenvalue(0.0)):
+        return _in_solid(finer, pencil, wanted, count, tol, monitor)
+    finer = finer if problem.domain.dim == 2 else None
     rough = max(tol, ROUGH) if finer is not None else tol
     found = ShapeSolver(pencil, wanted, count, rough, settings, rng, monitor).run()
     refined = None
@@ -214,6 +221,38 @@ def _on_shape(
     return Spectrum(
         problem, problem.fields, values[order], bounds[order], modes, found.wanted.described, found.counted, method,
         found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed, assurance,
+    )  # fmt: skip
+
+
+def _in_solid(
+    finer: ParticularSolutions | None, pencil: Pencil, wanted: Wanted, count: int, tol: float, monitor: Monitor
+) -> Spectrum:
+    """Solids that are not made of boxes: particular solutions from the lowest eigenvalue on."""
+    problem = pencil.problem
+    if finer is None or not finer.clamped or wanted.near is not None:
+        raise InputError(
+            "no eigenvalues of this problem yet: the domain is a shape in space that is not made of boxes, where "
+            "-laplace(u) = lam*u with u = 0 on the boundary is solved, from the lowest on"
+        )
+    end = "lowest" if finer.slope > 0 else "highest"
+    if wanted.which not in (None, end, "smallest"):
+        reject("which", wanted.which, f"{end!r}: the spectrum has no other end")
+    values = finer.searched(count)
+    refined = finer.refined(values, ROUGH * np.abs(values)) if len(values) == count else None
+    if refined is None:
+        said = f"in {monitor.budget.seconds} s" if monitor.exhausted else "on this solid"
+        raise InputError(f"no {count} eigenvalues to a relative error of {tol:g} found {said}; raise tol or seconds")
+    modes = tuple(
+        Mode(value.item(), float(bound), problem.fields, network)
+        for value, bound, network in zip(refined.values, refined.bounds, refined.networks, strict=True)
+        if network is not None
+    )
+    why = "the coefficients are constant and the domain is a solid that is not made of boxes"
+    scale = abs((np.pi / float(np.ptp(np.asarray(problem.domain.bounds), axis=1).max())) ** 2 / finer.slope)
+    return Spectrum(
+        problem, problem.fields, refined.values, refined.bounds, modes, Wanted(end).described, "", Choice(
+            "particular", "particular solutions", why), Status.CONVERGED, WITHIN_BOUNDS, tol, scale, (), monitor.elapsed,
+        SAMPLED_BOUNDARY,
     )  # fmt: skip
 
 

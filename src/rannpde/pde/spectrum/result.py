@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 RESIDUALS = "guaranteed by residuals in the norm of the mass (Weinstein, Kato and Temple), up to rounding"
 BOUNDARY_VALUES = "guaranteed by the largest value on the boundary (Moler and Payne), up to rounding"
 BOUNDARY_RESIDUALS = "estimated by what the conditions leave on the boundary"
+SAMPLED_BOUNDARY = "by the largest value at points of the boundary (Moler and Payne); multiplicities by a gap"
 TWO_DISCRETISATIONS = "estimated by two discretisations"
 
 

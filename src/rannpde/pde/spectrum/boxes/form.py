@@ -6,6 +6,7 @@ conditions, so that the matrices of a self-adjoint problem are symmetric, and it
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,7 +104,7 @@ class BoxForm:
                 found.setdefault((field, axis), []).append((outward, row))
         return {key: tuple(own) for key, own in found.items()}
 
-    def _constants(self, one: LinearTerm) -> dict[Jet, complex]:
+    def _constants(self, one: LinearTerm) -> dict[Jet, builtins.complex]:
         assert one.term.region is not None
         points = one.term.region.sample(SIDE_SAMPLES, rng=0)
         known = one.term.known(points, self.pencil.problem.vocabulary)

@@ -316,10 +316,10 @@ class BoxSolver:
                 size: Array = np.zeros(share.shape)
                 least = 0.0
                 tables = {jet.index: function.on_grid(nodes, jet.index) for jet in coefficients}
-                for jet, own in coefficients.items():
+                for jet, powers in coefficients.items():
                     g = form.fields.index(jet.field)
                     still = np.abs(function.on_grid(nodes, (0,) * form.dim)[..., g]) if jet.order == 0 else None
-                    for power, factor in own.items():
+                    for power, factor in powers.items():
                         term = factor * value**power * tables[jet.index][..., g]
                         total, size = total + term, size + np.abs(term)
                         if still is not None and power:

@@ -131,9 +131,7 @@ class _Run:
         found = self._together(joined, crossings, levels, earlier.points)
         return replace(found, branches=found.branches[:1] + earlier.branches[1:] + found.branches[1:])
 
-    def _together(
-        self, found: SolutionBranch, crossings: list[BranchState], levels: int, count: int
-    ) -> Continuation:
+    def _together(self, found: SolutionBranch, crossings: list[BranchState], levels: int, count: int) -> Continuation:
         """The first branch, those that cross it, and how it ended."""
         together = [found]
         for _ in range(levels):

@@ -12,28 +12,34 @@ the largest value on the boundary bounds the error: |κ* - κ| ≤ ε κ*, ε = 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.special import jn_zeros
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.spectrum.pencil import Pencil
-from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
-from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.spectrum.shapes.solid import SolidBoundary, solid_boundary
+from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.families import FeatureFamily, SourceFamily
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoPart
 from rannpde.pde.trefftz.rows import ConditionPoints, feature_values
+from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 NORM_POINTS, INSIDE = 256, 4096
 """Points inside that tell modes from zero, and as many as give norms to two digits, where no identity gives them."""
+WINDOW, SEARCHED = 0.1, 9
+"""Relative distance at which corrections find an eigenvalue, being of second order; functions that are looked at."""
 NEWTON_STEPS = 8
 """Corrections of an eigenvalue at most; three or four are enough where it converges."""
 
@@ -55,19 +61,20 @@ class ParticularSolutions:
     """
 
     problem: Problem
-    boundary: PlaneBoundary
+    boundary: PlaneBoundary | SolidBoundary
     slope: float
     start: float
     tol: float
     rng: int
     monitor: Monitor
+    sources: dict[Any, SourceFamily] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pencil: Pencil, tol: float, rng: int, monitor: Monitor) -> ParticularSolutions | None:
         """None where the problem is not of this kind."""
         problem = pencil.problem
-        flat = problem.domain.dim == 2 and len(pencil.fields) == 1 and not problem.slits
-        if not flat or pencil.complex or pencil.degree != 1 or any(one.degree for one in pencil.conditions):
+        scalar = problem.domain.dim in (2, 3) and len(pencil.fields) == 1 and not problem.slits
+        if not scalar or pencil.complex or pencil.degree != 1 or any(one.degree for one in pencil.conditions):
             return None
         forms = [_form(problem.at_eigenvalue(value)) for value in (0.0, 1.0)]
         if any(form is None or form.moves for form in forms):
@@ -75,11 +82,15 @@ class ParticularSolutions:
         zero, one = forms
         assert zero is not None
         assert one is not None
-        isotropic = np.allclose(zero.matrix, zero.matrix[0, 0] * np.eye(2), rtol=1e-12, atol=0)
+        isotropic = np.allclose(zero.matrix, zero.matrix[0, 0] * np.eye(len(zero.matrix)), rtol=1e-12, atol=0)
         if not np.allclose(zero.matrix, one.matrix, rtol=1e-14) or one.kappa == zero.kappa or not isotropic:
             return None
         stated = problem.at_eigenvalue(0.0)
-        boundary = plane_boundary(problem.domain, stated.constraints, zero)
+        boundary: PlaneBoundary | SolidBoundary | str = (
+            plane_boundary(problem.domain, stated.constraints, zero)
+            if problem.domain.dim == 2
+            else solid_boundary(problem.domain, stated.constraints, zero)
+        )
         if isinstance(boundary, str) or any(_kind(piece.term) is None for piece in boundary.pieces):
             return None
         found = cls(stated, boundary, one.kappa - zero.kappa, zero.kappa, tol, rng, monitor)
@@ -145,11 +156,13 @@ class ParticularSolutions:
         """Whether all conditions are u = 0 or ∂ₙu = 0, which reflections keep."""
         return all(len({jet.order for jet in piece.term.expression.jets}) == 1 for piece in self.boundary.pieces)
 
-    def first(self, law: PlaneLaw) -> PlaneResolution:
+    def first(self, law: PlaneLaw | SpaceLaw) -> Any:
         """Poles at all corners that need them, and sources behind straight sides where holes are reflected.
 
         The mirror images of holes are as near to a side as the holes are; sources must be nearer.
         """
+        if isinstance(law, SpaceLaw):
+            return law.first()
         found = law.first()
         corners = self.poles((law.poles,) * len(self.boundary.corners))
         sources = list(found.sources)
@@ -162,10 +175,50 @@ class ParticularSolutions:
                 sources[number] = ceil(law.tuning.offset * piece.length / gap)
         return replace(found, corners=corners, sources=tuple(sources))
 
-    def law(self, kappa: float) -> PlaneLaw:
+    def law(self, kappa: float) -> PlaneLaw | SpaceLaw:
         """Of the features for this κ."""
         form = replace(self.boundary.pieces[0].form, kappa=kappa, zeroth=kappa)
-        return PlaneLaw(self.problem.domain, self.boundary, form, self.tol, TrefftzTuning(), self.problem.vocabulary)
+        domain, tuning = self.problem.domain, TrefftzTuning()
+        if isinstance(self.boundary, SolidBoundary):
+            terms = tuple(piece.term for piece in self.boundary.pieces)
+            return SpaceLaw(domain, terms, form, self.tol, tuning)
+        return PlaneLaw(domain, self.boundary, form, self.tol, tuning, self.problem.vocabulary)
+
+    def families(self, law: PlaneLaw | SpaceLaw, resolution: Any) -> list[FeatureFamily]:
+        """The features for one κ; sources in space, whose places do not depend on it, are placed once."""
+        rng = np.random.default_rng(self.rng)
+        if not isinstance(law, SpaceLaw) or not any(resolution.sources):
+            return law.families(resolution, rng)
+        if resolution not in self.sources:
+            found = law.families(resolution, rng)
+            self.sources[resolution] = next(one for one in found if isinstance(one, SourceFamily))
+        plain = replace(resolution, sources=(0,) * len(resolution.sources))
+        return [*law.families(plain, rng), replace(self.sources[resolution], form=law.form)]
+
+    def searched(self, count: int) -> Array:
+        """Approximate eigenvalues, each as often as it is multiple, from the lowest on, without any known before.
+
+        No eigenvalue of u = 0 lies below that of the ball of the same volume (Faber and Krahn), where a search begins.
+        Its windows overlap, and multiplicities are dimensions of what vanishes on the boundary.
+        """
+        inside = self.problem.domain.sample(NORM_POINTS, rng=self.rng)
+        dim = self.problem.domain.dim
+        scale = float(self.boundary.pieces[0].form.matrix[0, 0])
+        unit = (np.pi, 4 * np.pi / 3)[dim - 2]
+        radius = (self.problem.domain.measure * scale**dim / unit) ** (1 / dim)
+        zero = (jn_zeros(0, 1)[0], np.pi)[dim - 2]
+        here = (zero / radius) ** 2 * (1 - WINDOW)
+        found: list[float] = []
+        while not self.monitor.exhausted:
+            known = sorted(found)
+            if len(known) > count and here * (1 - WINDOW) > known[count]:
+                break
+            cluster = _Cluster(self, np.array([here]), here, inside)
+            for near in cluster.neighbours(WINDOW):
+                if all(abs(near - one) > 1e-4 * near for one in found):
+                    found += [near] * cluster.multiplicity(near)
+            here *= 1 + WINDOW
+        return (np.sort(found)[:count] - self.start) / self.slope
 
 
 def _form(problem: Problem) -> CanonicalForm | None:
@@ -213,7 +266,7 @@ class _Cluster:
         self.first = np.sort(kappas)
         self.modes: list[tuple[float, float, TrefftzNetwork]] = []
         self.scale = float(of.boundary.pieces[0].form.matrix[0, 0])
-        self.area = of.problem.domain.measure * self.scale**2
+        self.area = of.problem.domain.measure * self.scale**of.problem.domain.dim
 
     def solve(self, resolution: Any) -> bool:
         """Whether every member has a bound below the tolerance; with more features as long as that helps."""
@@ -236,12 +289,41 @@ class _Cluster:
             if worst > 0.5 * least:
                 return False
             target = 0.1 * of.tol / np.sqrt(len(errors))
-            finer = law.refined(self.resolution, errors, target, worst > 0.1 * least, weights)
-            self.resolution = replace(finer, corners=of.poles(finer.corners))
+            finer: Any = law.refined(self.resolution, errors, target, worst > 0.1 * least, weights)
+            plane = isinstance(law, PlaneLaw)
+            self.resolution = replace(finer, corners=of.poles(finer.corners)) if plane else finer
             least, self.first = worst, kappas
         return False
 
-    def _coarsely(self, law: PlaneLaw) -> None:
+    def neighbours(self, window: float) -> list[float]:
+        """Eigenvalues within a relative distance of κ, by corrections from there with few features."""
+        here = float(self.first[0])
+        coarse = replace(self.of.law(here), tol=max(self.of.tol, self.of.tol**0.5))
+        self.sampled, self.resolution = {}, self.of.first(coarse)
+        self.places = _Places(self.of, coarse.places(self.resolution, 0.5), self.scale)
+        near = self._corrections(here, SEARCHED)
+        found: list[float] = []
+        for start in np.zeros(0) if near is None else near:
+            value = float(start)
+            if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in found):
+                continue
+            for _ in range(NEWTON_STEPS):
+                again = self._corrections(value, 1)
+                if again is None or abs(float(again[0]) - here) > 2 * window * here:
+                    break
+                change, value = abs(float(again[0]) - value), float(again[0])
+                if change <= 1e-5 * value:
+                    if all(abs(value - one) > 1e-4 * value for one in found):
+                        found.append(value)
+                    break
+        return found
+
+    def multiplicity(self, kappa: float) -> int:
+        """How many independent functions of κ almost vanish on the boundary: their values fall by a gap."""
+        left = np.linalg.norm(self._small(kappa, SEARCHED).left * self.places.roots[:, None], axis=0)
+        return max(1, int((left <= np.sqrt(left[0] * left[-1])).sum()))
+
+    def _coarsely(self, law: PlaneLaw | SpaceLaw) -> None:
         """Begin with few features: errors of eigenvalues are of second order in those of the boundary."""
         coarse = replace(law, tol=max(law.tol, law.tol**0.5))
         if coarse.tol == law.tol:
@@ -254,12 +336,11 @@ class _Cluster:
     def _small(self, kappa: float, count: int) -> _Sampled:
         """The functions of κ with the smallest boundary values relative to those inside."""
         law, places = self.of.law(kappa), self.places
-        families = law.families(self.resolution, np.random.default_rng(self.of.rng))
+        families = self.of.families(law, self.resolution)
         both = np.concatenate([places.points, self.inside])
-        tables = feature_values(families, both, (0, 0))[:, 0]
+        tables = feature_values(families, both, (0,) * law.form.dim)[:, 0]
         values, inside = tables[: len(places.points)], tables[len(places.points) :]
-        slopes = [feature_values(families, places.points, index)[:, 0] for index in ((1, 0), (0, 1))]
-        across = (places.normals[:, :1] * slopes[0] + places.normals[:, 1:] * slopes[1]) / self.scale
+        across = places.across(lambda index: feature_values(families, places.points, index)[:, 0])
         left = places.left(values, across)
         stacked = np.concatenate([left * places.roots[:, None], inside / np.sqrt(len(inside))])
         sizes = np.linalg.norm(stacked, axis=0)
@@ -328,14 +409,17 @@ class _Cluster:
             found = self.sampled[middle].leading(len(group))
             norms = np.sqrt(np.abs(np.diag(self._mass(middle, found))) / self.area)
             law, own, total = self.of.law(middle), [], 0.0
-            tables = [feature_values(found.families, fresh.points, index)[:, 0] @ found.weights
-                      for index in ((0, 0), (1, 0), (0, 1))]  # fmt: skip
-            across = (fresh.normals[:, :1] * tables[1] + fresh.normals[:, 1:] * tables[2]) / self.scale
-            left = np.abs(fresh.left(tables[0], across)) / norms
+            families, own_weights = found.families, found.weights
+
+            def table(index: MultiIndex, families: Any = families, own: Array = own_weights) -> Array:
+                return np.asarray(feature_values(families, fresh.points, index)[:, 0] @ own)
+
+            values = table((0,) * law.form.dim)
+            left = np.abs(fresh.left(values, fresh.across(table))) / norms
             for k, column in enumerate(found.weights.T):
                 network = TrefftzNetwork(tuple(found.families), column, (NoPart(),), law.form)
                 largest = float(left[:, k].max())
-                largest += fresh.between(tables[0][:, k] / norms[k])
+                largest += fresh.between(values[:, k] / norms[k])
                 total += largest**2
                 size = found.inside[np.abs(found.inside[:, k]).argmax(), k]
                 own.append(replace(network, weights=column / size))
@@ -367,11 +451,23 @@ class _Places:
         self.outwards = (form.to(self.points) * self.normals).sum(axis=1)
         self.held = np.concatenate([np.full(len(p.points), _kind(p.term) == 0) for p in places])
         self.ratios = np.concatenate([_ratio(of.problem, place, scale) for place in places])
-        self.unit = of.boundary.radius
+        self.unit, self.scale = of.boundary.radius, scale
+
+    def across(self, table: Callable[[MultiIndex], Array]) -> Array:
+        """Normal derivatives, canonical, of functions whose derivatives ``table`` gives at the points."""
+        dim = self.points.shape[1]
+        indices = [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
+        parts = [self.normals[:, a, None] * table(index) for a, index in enumerate(indices)]
+        return np.asarray(sum(parts[1:], parts[0]) / self.scale)
 
     def between(self, values: Array) -> float:
-        """By how much a function (M,) may exceed its samples between them: h²/8 max |u''|, by divided differences."""
+        """By how much a function (M,) may exceed its samples between them: h²/8 max |u''|, by divided differences.
+
+        On surfaces points have no order, and nothing is added.
+        """
         worst = 0.0
+        if self.points.shape[1] > 2:
+            return worst
         for own in np.split(np.arange(len(values)), self.starts):
             gaps = np.linalg.norm(np.diff(self.points[own], axis=0), axis=1)
             bends = np.abs(np.diff(np.diff(values[own]) / gaps)) / (0.5 * (gaps[1:] + gaps[:-1]))
