@@ -249,10 +249,10 @@ def _in_solid(
     )
     why = "the coefficients are constant and the domain is a solid that is not made of boxes"
     scale = abs((np.pi / float(np.ptp(np.asarray(problem.domain.bounds), axis=1).max())) ** 2 / finer.slope)
+    method = Choice("particular", "particular solutions", why)
     return Spectrum(
-        problem, problem.fields, refined.values, refined.bounds, modes, Wanted(end).described, "", Choice(
-            "particular", "particular solutions", why), Status.CONVERGED, WITHIN_BOUNDS, tol, scale, (), monitor.elapsed,
-        SAMPLED_BOUNDARY,
+        problem, problem.fields, refined.values, refined.bounds, modes, Wanted(end).described, "", method,
+        Status.CONVERGED, WITHIN_BOUNDS, tol, scale, (), monitor.elapsed, SAMPLED_BOUNDARY,
     )  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from rannpde.arrays import Array
-from rannpde.errors import InputError, reject
+from rannpde.errors import InputError, require
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.spectrum.algebra import EigenPairs, MatrixPencil, clusters, eigenpairs
+from rannpde.pde.spectrum.algebra import FINITE, EigenPairs, MatrixPencil, eigenpairs
 from rannpde.pde.spectrum.bounds import residual_bounds
 from rannpde.pde.spectrum.boxes.form import BoxForm, BoxSystem
 from rannpde.pde.spectrum.boxes.function import ProductFunction
@@ -107,7 +107,9 @@ class BoxSolver:
 
     def _finer(self, degrees: tuple[int, ...], level: _Level) -> tuple[int, ...] | None:
         """Half as much again along axes on which modes are not resolved; None where that is more than can be solved."""
-        tails = np.max([level.system.function(v).tails() for v in level.pairs.vectors[: self.count]], axis=0)
+        vectors = level.pairs.vectors[: self.count]
+        each = [level.system.function(vector).tails() for vector in vectors] or [np.ones(self.form.dim)]
+        tails = np.max(each, axis=0)
         # errors of eigenvalues of symmetric problems are squares of those of modes
         wanted = np.log(0.1 * (self.tol**0.5 if level.symmetric else self.tol))
         with np.errstate(divide="ignore"):
@@ -124,8 +126,17 @@ class BoxSolver:
         """The most wanted eigenvalues of all blocks into which the matrices fall."""
         matrices = system.matrices()
         count, known = self.count + self.settings.spare, self.known
+        ends = ("lowest", "highest")
         found: list[EigenPairs] = []
         blocks = []
+        if known is None:
+            natural = Wanted().decided(self._all_values(matrices)).which
+            if self._symmetric(matrices) is not None and natural in ends and self.wanted.which in ends:
+                fits = self.wanted.which == natural
+                require(
+                    fits, "which", self.wanted.which, f"{natural!r}: the spectrum has no other end", "or give near=…"
+                )
+            self.wanted = self.wanted if self.wanted.which or self.wanted.near is not None else Wanted(natural)
         for places in _components(matrices):
             own = [one[np.ix_(places, places)] for one in matrices]
             symmetric = self._symmetric(own)
@@ -137,12 +148,6 @@ class BoxSolver:
             found.append(EigenPairs(pairs.values, vectors, pairs.rounding))
         together = EigenPairs(*(np.concatenate([getattr(one, name) for one in found])
                                 for name in ("values", "vectors", "rounding")))  # fmt: skip
-        natural = Wanted().decided(together.values.astype(complex)).which
-        ends = ("lowest", "highest")
-        bounded = known is None and natural in ends and all(one is not None for one, _ in blocks)
-        if bounded and self.wanted.which in ends and self.wanted.which != natural:
-            reject("which", self.wanted.which, f"{natural!r}: the spectrum has no other end", "or give near=…")
-        self.wanted = self.wanted.decided(together.values.astype(complex))
         order = self.wanted.order(together.values.astype(complex))[:count]
         pairs = EigenPairs(together.values[order], together.vectors[order], together.rounding[order])
         self.known = pairs.values
@@ -150,15 +155,19 @@ class BoxSolver:
         dense = all(size <= self.settings.dense for _, size in blocks)
         return _Level(system, pairs, every if len(every) == len(blocks) else None, dense)
 
+    def _all_values(self, matrices: list[Array]) -> Array:
+        """All finite eigenvalues of the first matrices: the most wanted alone do not tell which end is bounded."""
+        lower, upper = MatrixPencil(tuple(map(sparse.csc_matrix, matrices)), self.form.scale).linearised()
+        values = scipy.linalg.eigvals(lower.toarray(), -upper.toarray())
+        values = values[np.isfinite(values)]
+        return np.asarray(values[np.abs(values) <= 1 / FINITE**0.5] * self.form.scale)
+
     def _general(self, matrices: list[Array], count: int, known: Array | None) -> EigenPairs:
         """The wanted eigenvalues of matrices of no symmetry."""
         pencil = MatrixPencil(tuple(sparse.csc_matrix(one) for one in matrices), self.form.scale)
         if len(matrices[0]) < 3:
             known = None
-        return eigenpairs(pencil, count, lambda values: self._order(values), known, self.settings, self.rng)
-
-    def _order(self, values: Array) -> Array:
-        return self.wanted.decided(values).order(values)
+        return eigenpairs(pencil, count, self.wanted.order, known, self.settings, self.rng)
 
     @staticmethod
     def _symmetric(matrices: list[Array]) -> tuple[Array, Array] | None:
@@ -192,7 +201,7 @@ class BoxSolver:
         grid = np.outer(scale, scale)
         if known is None or size <= self.settings.dense or count > size // 4:
             values, vectors = scipy.linalg.eigh(stiff * grid, mass * grid)
-            chosen = self._order(values.astype(complex))[:count]
+            chosen = self.wanted.order(values.astype(complex))[:count]
             values, vectors = values[chosen], scale[:, None] * vectors[:, chosen]
         else:
             values, vectors = self._inverted(stiff * grid, mass * grid, count, known)
@@ -277,18 +286,17 @@ class BoxSolver:
     def _changes(self, before: _Level | None, level: _Level) -> Array:
         """Differences (K,) to the level before, times ``trust``; infinite where they do not fall by half at least.
 
-        A series of differences that fall by half has a rest no larger than the last one.
+        A series of differences that fall by half has a rest no larger than the last one. A single mode may agree by
+        chance, as where a degree is of the other parity: all share the largest relative difference.
         """
         values = level.pairs.values
         if before is None:
             return np.full(len(values), np.inf)
         away = _nearest(values, before.pairs.values)
-        for group in clusters(values, self.settings.same, self.form.scale):
-            away[group] = away[group].max()
-        last = self.differences
-        self.differences = float(np.max(away[: self.count] / np.maximum(np.abs(values[: self.count]), self.form.scale)))
+        size = np.maximum(np.abs(values), self.form.scale)
+        last, self.differences = self.differences, float((away / size)[: self.count].max(initial=0.0))
         falling = self.differences <= 0.5 * last
-        return self.settings.trust * away if falling else np.full(len(values), np.inf)
+        return self.settings.trust * self.differences * size if falling else np.full(len(values), np.inf)
 
     def _residuals(
         self, system: BoxSystem, functions: list[ProductFunction], values: Array
