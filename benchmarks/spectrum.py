@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.linalg import eigsh
 from scipy.optimize import brentq
+from scipy.sparse.linalg import eigsh
 from scipy.special import jn_zeros, mathieu_a, mathieu_b, mathieu_modcem1, mathieu_modsem1
 
 import rannpde as rp
