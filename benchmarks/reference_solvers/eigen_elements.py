@@ -1,4 +1,4 @@
-"""Eigenvalues by finite elements of high order (NGSolve, with SciPy's Krylov method): ``python eigen_elements.py NAME COUNT``.
+"""Eigenvalues by finite elements of high order (NGSolve, SciPy): ``python eigen_elements.py NAME COUNT``.
 
 A process of its own, since NGSolve may live in another environment than the package: ``benchmarks/spectrum.py --peer
 PYTHON`` names its interpreter.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
 PLANE = {"L-shape": (0.15, 10), "disc": (0.4, 12), "annulus": (0.3, 12), "four holes": (0.1, 10)}
 """Domain → mesh width and order."""
@@ -17,7 +18,7 @@ SOLID = {"cube": (0.5, 6), "ball": (0.5, 6)}
 """The same in space."""
 
 
-def plane(name: str):
+def plane(name: str) -> Any:
     """A plane domain."""
     from netgen.occ import Circle, MoveTo, Rectangle
 
@@ -36,7 +37,7 @@ def plane(name: str):
     raise SystemExit(f"no mesh for {name}")
 
 
-def solid(name: str):
+def solid(name: str) -> Any:
     """A domain in space."""
     from netgen.occ import Box, Pnt, Sphere
 

@@ -30,8 +30,6 @@ MOVED = 1e-3
 SWEEPS = 2
 """Inverse iterations on each side: the first gives all digits where the shift is close."""
 
-DENSE_SHARE = 0.2
-"""Share of entries above which a matrix is factorised as a full one: its factors have no zeros."""
 
 Select = Callable[[Array], Array]
 """Orders eigenvalues by how much they are wanted: positions, the most wanted first."""
@@ -180,7 +178,7 @@ class _DenseFactors:
 
 def _factorised(matrix: Any) -> Any:
     """LU factors of a sparse matrix, or of one that is full all the same."""
-    if matrix.nnz > DENSE_SHARE * matrix.shape[0] ** 2:
+    if 2 * matrix.nnz > matrix.shape[0] ** 2:
         return _DenseFactors(scipy.linalg.lu_factor(matrix.toarray(), check_finite=False))
     return splu(sparse.csc_matrix(matrix))
 

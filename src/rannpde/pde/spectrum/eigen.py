@@ -43,8 +43,6 @@ TIGHTEST = 1e-13
 MOST = 200
 """Eigenvalues at most."""
 WITHIN_BOUNDS = "every bound is below the tolerance"
-ROUGH = 1e-2
-"""Relative error with which the weak form finds and counts eigenvalues that particular solutions then refine."""
 
 
 def eigen(
@@ -196,9 +194,9 @@ def _on_shape(
     problem = pencil.problem
     finer = ParticularSolutions.of(pencil, tol, int(rng.integers(2**31)), monitor)
     if problem.domain.dim == 3 and shape_obstacle(problem.at_eigenvalue(0.0)):
-        return _in_solid(finer, pencil, wanted, count, tol, monitor)
+        return _in_solid(finer, pencil, wanted, count, tol, settings, monitor)
     finer = finer if problem.domain.dim == 2 else None
-    rough = max(tol, ROUGH) if finer is not None else tol
+    rough = max(tol, settings.residual_limit) if finer is not None else tol
     found = ShapeSolver(pencil, wanted, count, rough, settings, rng, monitor).run()
     refined = None
     if finer is not None and found.status.converged:
@@ -225,8 +223,9 @@ def _on_shape(
 
 
 def _in_solid(
-    finer: ParticularSolutions | None, pencil: Pencil, wanted: Wanted, count: int, tol: float, monitor: Monitor
-) -> Spectrum:
+    finer: ParticularSolutions | None, pencil: Pencil, wanted: Wanted, count: int, tol: float,
+    settings: SpectrumSettings, monitor: Monitor,
+) -> Spectrum:  # fmt: skip
     """Solids that are not made of boxes: particular solutions from the lowest eigenvalue on."""
     problem = pencil.problem
     if finer is None or not finer.clamped or wanted.near is not None:
@@ -238,7 +237,7 @@ def _in_solid(
     if wanted.which not in (None, end, "smallest"):
         reject("which", wanted.which, f"{end!r}: the spectrum has no other end")
     values = finer.searched(count)
-    refined = finer.refined(values, ROUGH * np.abs(values)) if len(values) == count else None
+    refined = finer.refined(values, settings.residual_limit * np.abs(values)) if len(values) == count else None
     if refined is None:
         said = f"in {monitor.budget.seconds} s" if monitor.exhausted else "on this solid"
         raise InputError(f"no {count} eigenvalues to a relative error of {tol:g} found {said}; raise tol or seconds")

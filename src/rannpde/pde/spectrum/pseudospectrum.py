@@ -9,7 +9,7 @@ to those of the operator: the resolvent norm that is shown is a lower bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 NORM_NODES = (400, 60, 20)
 """Gauss nodes along an axis by dimension, for the products of modes."""
-SHAPE_NORM_POINTS = 4000
-"""Random points of a shape for the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +76,17 @@ def pseudospectrum(
     return Pseudospectrum(real, imaginary, distances, values, condition, spectrum.title)
 
 
-def _frame(bounds: object, values: Array) -> list[tuple[float, float]]:
+def _frame(bounds: Any, values: Array) -> list[tuple[float, float]]:
     if bounds is None:
         width = max(float(np.ptp(values.real)), float(np.ptp(values.imag)), 1e-300)
         return [
             (float(part.min()) - 0.2 * width, float(part.max()) + 0.2 * width) for part in (values.real, values.imag)
         ]
     try:
-        (a, b), (c, d) = bounds  # type: ignore[misc,attr-defined]
+        (a, b), (c, d) = bounds
     except (TypeError, ValueError):
         reject("bounds", bounds, "two pairs: ends of the real parts and of the imaginary parts")
-    ends = (a, b, c, d)
-    finite = all(is_real(one) and np.isfinite(one) for one in ends)
+    finite = all(is_real(one) and np.isfinite(one) for one in (a, b, c, d))
     require(finite and a < b and c < d, "bounds", bounds, "two pairs of finite numbers in rising order")
     return [(float(a), float(b)), (float(c), float(d))]
 
@@ -104,7 +101,7 @@ def _sampled(spectrum: Spectrum) -> Array:
         places = combinations(axes)
         weights = np.prod(combinations([0.5 * (high - low) * shares for low, high in ends]), axis=1)
     else:
-        places = domain.sample(SHAPE_NORM_POINTS, rng=0)
+        places = domain.sample(NORM_NODES[1] ** 2, rng=0)  # as many as on a square
         weights = np.full(len(places), domain.measure / len(places))
     columns = [np.asarray(mode(places)).reshape(len(places), -1) * np.sqrt(weights)[:, None] for mode in spectrum]
     return np.stack([column.ravel() for column in columns], axis=1)

@@ -18,7 +18,8 @@ class SpectrumSettings:
     same : relative difference below which eigenvalues are computed as one cluster: one over the root of rounding
     rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
     trust : factor of the difference of two discretisations, the finer of which is believed
-    residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious
+    residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious;
+        eigenvalues that particular solutions refine are found and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
         resolved on a cell
     shape_degree, shape_more_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension

@@ -21,9 +21,6 @@ from rannpde.pde.spectrum.result import SpectrumIteration
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.wanted import Wanted
 
-DEGREES_AT_FIRST = (0, 0, 10, 6)
-"""Along each axis, by dimension: all eigenvalues of the first matrices are computed."""
-
 
 @dataclass(frozen=True, eq=False)
 class BoxSpectrum:
@@ -74,7 +71,9 @@ class BoxSolver:
 
     def run(self) -> BoxSpectrum:
         """Raise degrees until every wanted eigenvalue has the wanted error."""
-        degrees = (DEGREES_AT_FIRST[self.form.dim],) * self.form.dim
+        # all eigenvalues of the first matrices are computed: half as many functions as are for that
+        first = round((self.settings.dense / 2) ** (1 / self.form.dim))
+        degrees = (first,) * self.form.dim
         before: _Level | None = None
         best: BoxSpectrum | None = None
         least = np.inf

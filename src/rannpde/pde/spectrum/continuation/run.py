@@ -121,13 +121,15 @@ class _Run:
         if len(known) > 1:
             direction[:-1] = last - known.functions[-2].values.ravel()
             direction[-1] = known.parameters[-1] - known.parameters[-2]
-        values = self.follower.solve(last, float(known.parameters[-1]))
+        try:
+            values = self.follower.solve(last, float(known.parameters[-1]))
+        except NoConvergence:
+            raise InputError("the last point of resume is no solution of this problem; pass its own problem") from None
         branch, crossings = self._branch(self.follower.state(values, float(known.parameters[-1]), direction))
-        joined = SolutionBranch(
-            *(np.concatenate([getattr(known, name), getattr(branch, name)[1:]])
-              for name in ("parameters", "extremes", "unstable", "rates")),
-            known.functions + branch.functions[1:], known.special + branch.special, branch.ended,
-        )  # fmt: skip
+        numbers = [np.concatenate([getattr(known, name), getattr(branch, name)[1:]])
+                   for name in ("parameters", "extremes", "unstable", "rates")]  # fmt: skip
+        functions, special = known.functions + branch.functions[1:], known.special + branch.special
+        joined = SolutionBranch(numbers[0], numbers[1], numbers[2], numbers[3], functions, special, branch.ended)
         found = self._together(joined, crossings, levels, earlier.points)
         return replace(found, branches=found.branches[:1] + earlier.branches[1:] + found.branches[1:])
 

@@ -36,12 +36,10 @@ from rannpde.pde.trefftz.rows import ConditionPoints, feature_values
 from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
-NORM_POINTS, INSIDE = 256, 4096
+SIGN_POINTS, NORM_POINTS = 256, 4096
 """Points inside that tell modes from zero, and as many as give norms to two digits, where no identity gives them."""
-WINDOW, SEARCHED = 0.1, 9
+NEAR_SHARE, NEIGHBOURS = 0.1, 9
 """Relative distance at which corrections find an eigenvalue, being of second order; functions that are looked at."""
-NEWTON_STEPS = 8
-"""Corrections of an eigenvalue at most; three or four are enough where it converges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +121,7 @@ class ParticularSolutions:
         found, bounds = np.array(values, dtype=float), np.full(len(values), np.inf)
         networks: list[TrefftzNetwork | None] = [None] * len(values)
         resolution: Any = None
-        inside = self.problem.domain.sample(NORM_POINTS if self.clamped else INSIDE, rng=self.rng)
+        inside = self.problem.domain.sample(SIGN_POINTS if self.clamped else NORM_POINTS, rng=self.rng)
         for group in groups:
             if len(group) == 1 and self.free and abs(kappas[group[0]]) <= 4 * reach[group[0]]:  # a constant, exactly
                 found[group[0]], bounds[group[0]] = -self.start / self.slope, 0.0
@@ -165,6 +163,7 @@ class ParticularSolutions:
             return law.first()
         found = law.first()
         corners = self.poles((law.poles,) * len(self.boundary.corners))
+        assert isinstance(self.boundary, PlaneBoundary)
         sources = list(found.sources)
         unit = (np.arange(48) + 0.5) / 48
         holes = [law.form.to(piece.place(unit)) for piece in self.boundary.pieces if piece.loop]
@@ -201,23 +200,23 @@ class ParticularSolutions:
         No eigenvalue of u = 0 lies below that of the ball of the same volume (Faber and Krahn), where a search begins.
         Its windows overlap, and multiplicities are dimensions of what vanishes on the boundary.
         """
-        inside = self.problem.domain.sample(NORM_POINTS, rng=self.rng)
+        inside = self.problem.domain.sample(SIGN_POINTS, rng=self.rng)
         dim = self.problem.domain.dim
         scale = float(self.boundary.pieces[0].form.matrix[0, 0])
         unit = (np.pi, 4 * np.pi / 3)[dim - 2]
         radius = (self.problem.domain.measure * scale**dim / unit) ** (1 / dim)
         zero = (jn_zeros(0, 1)[0], np.pi)[dim - 2]
-        here = (zero / radius) ** 2 * (1 - WINDOW)
+        here = (zero / radius) ** 2 * (1 - NEAR_SHARE)
         found: list[float] = []
         while not self.monitor.exhausted:
             known = sorted(found)
-            if len(known) > count and here * (1 - WINDOW) > known[count]:
+            if len(known) > count and here * (1 - NEAR_SHARE) > known[count]:
                 break
             cluster = _Cluster(self, np.array([here]), here, inside)
-            for near in cluster.neighbours(WINDOW):
+            for near in cluster.neighbours(NEAR_SHARE):
                 if all(abs(near - one) > 1e-4 * near for one in found):
                     found += [near] * cluster.multiplicity(near)
-            here *= 1 + WINDOW
+            here *= 1 + NEAR_SHARE
         return (np.sort(found)[:count] - self.start) / self.slope
 
 
@@ -301,13 +300,13 @@ class _Cluster:
         coarse = replace(self.of.law(here), tol=max(self.of.tol, self.of.tol**0.5))
         self.sampled, self.resolution = {}, self.of.first(coarse)
         self.places = _Places(self.of, coarse.places(self.resolution, 0.5), self.scale)
-        near = self._corrections(here, SEARCHED)
+        near = self._corrections(here, NEIGHBOURS)
         found: list[float] = []
         for start in np.zeros(0) if near is None else near:
             value = float(start)
             if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in found):
                 continue
-            for _ in range(NEWTON_STEPS):
+            for _ in range(TrefftzTuning().iterations):
                 again = self._corrections(value, 1)
                 if again is None or abs(float(again[0]) - here) > 2 * window * here:
                     break
@@ -320,7 +319,7 @@ class _Cluster:
 
     def multiplicity(self, kappa: float) -> int:
         """How many independent functions of κ almost vanish on the boundary: their values fall by a gap."""
-        left = np.linalg.norm(self._small(kappa, SEARCHED).left * self.places.roots[:, None], axis=0)
+        left = np.linalg.norm(self._small(kappa, NEIGHBOURS).left * self.places.roots[:, None], axis=0)
         return max(1, int((left <= np.sqrt(left[0] * left[-1])).sum()))
 
     def _coarsely(self, law: PlaneLaw | SpaceLaw) -> None:
@@ -367,7 +366,7 @@ class _Cluster:
     def _newton(self, tol: float) -> Array | None:
         """The members, by corrections from Green's formula, each cluster at its own middle."""
         kappas, change = self.first, np.inf
-        for _ in range(NEWTON_STEPS):
+        for _ in range(TrefftzTuning().iterations):
             corrected = kappas.copy()
             for group in _split(kappas, 1e-3 * tol):
                 near = self._corrections(float(kappas[group].mean()), len(group))
