@@ -1,17 +1,21 @@
 """Eigenvalues, folds and growth rates: every row of the table, with SciPy beside, in one run.
 
     python benchmarks/spectrum.py                    # the table
-    python benchmarks/spectrum.py --only drums
+    python benchmarks/spectrum.py --only drums --peer PYTHON
     python benchmarks/spectrum.py --draws 200        # random Sturm–Liouville problems: all within their bounds?
+    python benchmarks/spectrum.py --shapes 60        # random discs, annuli, sectors, rectangles and triangles
 
 Errors are relative, against closed forms or published values. Seconds are of the process (CPU). Beside: second-order
 differences with SciPy's sparse shift-and-invert ``eigsh``, as many unknowns as it solves in about the same time on
-intervals and squares; ``solve_bvp`` has no eigenvalues with bounds, and no fold.
+intervals and squares, and finite elements (NGSolve) on shapes where ``--peer`` names an interpreter that has it;
+``solve_bvp`` has no eigenvalues with bounds, and no fold.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import time
 import warnings
@@ -20,8 +24,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sparse
+from scipy.optimize import brentq
 from scipy.sparse.linalg import eigsh
-from scipy.special import jn_zeros, mathieu_a, mathieu_b
+from scipy.special import jn_zeros, mathieu_a, mathieu_b, mathieu_modcem1, mathieu_modsem1
 
 import rannpde as rp
 
@@ -30,6 +35,11 @@ L_SHAPE = [9.6397238440219, 15.197251926454, 2 * np.pi**2, 29.521481114145, 31.9
 ISOSPECTRAL = [2.53794399980, 3.65550971352, 5.17555935622, 6.53755744376, 7.24807786256]
 FIRST_DRUM = [(0, 0), (0, 2), (4, 6), (4, 4), (6, 4), (4, 2), (2, 2), (2, 0)]
 SECOND_DRUM = [(0, 2), (0, 4), (4, 4), (4, 6), (6, 4), (4, 2), (2, 2), (2, 0)]
+ANNULUS = [39.013288499003, *[40.872453378664] * 2, *[46.428454427220] * 2]
+"""Zeros of J_m(x) Y_m(x/2) - J_m(x/2) Y_m(x), squared."""
+FOUR_HOLES = [59.672212196487, *[121.18354234422] * 2, 139.70013191166, 165.47874077037]
+PEER: list[str] = []
+"""The interpreter with NGSolve, if one is given."""
 ORR_SOMMERFELD = "(u_xxxx - 2*a**2*u_xx + a**4*u)/R = i*a*((1 - x**2 - c)*(u_xx - a**2*u) + 2*u)"
 
 
@@ -98,39 +108,156 @@ def lines() -> Iterator[str]:
     yield row("clamped beam", "1e-7 in 10 s", on("u_xxxx = lam*u", (0, 1), ends), beam, tol=1e-9)
 
 
+def elements(name: str, known: list[float] | np.ndarray) -> str:
+    """Finite elements of high order on the same domain, by NGSolve in another interpreter."""
+    if not PEER:
+        return ""
+    script = Path(__file__).parent / "reference_solvers" / "eigen_elements.py"
+    answer = subprocess.run([*PEER, str(script), name, str(len(known))], capture_output=True, text=True, check=False)
+    if answer.returncode:
+        return "NGSolve failed"
+    found = json.loads(answer.stdout.splitlines()[-1])
+    error = np.abs(np.array(found["values"]) / np.asarray(known) - 1).max()
+    return f"NGSolve, {found['unknowns']} unknowns: {error:.1e} in {found['seconds']:.2f} s"
+
+
+def drum(domain, conditions=FIXED, equation: str = "-laplace(u) = lam*u") -> rp.Problem:
+    """The problem of a membrane."""
+    return rp.Problem(equation, domain, conditions, eigenvalue="lam")
+
+
+def ellipse(count: int) -> np.ndarray:
+    """Eigenvalues of the ellipse with half axes 2 and 1: zeros of modified Mathieu functions in q = 3λ/4."""
+    edge, found = np.arctanh(0.5), []
+    for radial, first in ((mathieu_modcem1, 0), (mathieu_modsem1, 1)):
+        for order in range(first, 4):
+            grid = np.linspace(0.2, 12, 400)
+            values = np.array([radial(order, q, edge)[0] for q in grid])
+            for k in np.flatnonzero(values[1:] * values[:-1] < 0):
+                root = brentq(lambda q, f=radial, m=order: f(m, q, edge)[0], grid[k], grid[k + 1], xtol=1e-14)
+                found.append(4 / 3 * root)
+    return np.sort(found)[:count]
+
+
 def drums() -> Iterator[str]:
     """Plane shapes."""
 
-    def drum(domain) -> rp.Problem:
-        return rp.Problem("-laplace(u) = lam*u", domain, FIXED, eigenvalue="lam")
+    def ball(place: tuple[float, float], radius: float) -> rp.Ball:
+        return rp.Ball(place, radius, names=("x", "y"))
 
     shape = rp.Polygon([(0, 0), (1, 0), (1, -1), (-1, -1), (-1, 1), (0, 1)])
-    beside = square_differences(lambda x, y: ~((x >= -1e-12) & (y >= -1e-12)), 1.0, L_SHAPE)
-    yield row("L-shape", "1e-9 in 10 s", drum(shape), L_SHAPE, beside, tol=1e-9)
+    yield row("L-shape", "1e-9 in 10 s", drum(shape), L_SHAPE, elements("L-shape", L_SHAPE), tol=1e-9)
     disc = np.sort([z**2 for m in range(6) for z in jn_zeros(m, 4) for _ in range(1 if m == 0 else 2)])[:6]
-    beside = square_differences(lambda x, y: x**2 + y**2 < 1, 1.0, list(disc))
-    yield row("disc", "1e-9 in 5 s", drum(rp.Ball((0, 0), 1, names=("x", "y"))), disc, beside, tol=1e-9)
+    yield row("disc", "1e-9 in 5 s", drum(ball((0, 0), 1)), disc, elements("disc", disc), tol=1e-9)
+    ring = ball((0, 0), 1) - ball((0, 0), 0.5)
+    yield row("annulus", "1e-9 in 5 s", drum(ring), ANNULUS, elements("annulus", ANNULUS), tol=1e-9)
+    holes = rp.Box(x=(0, 1), y=(0, 1))
+    for x in (0.25, 0.75):
+        for y in (0.25, 0.75):
+            holes = holes - ball((x, y), 0.1)
+    yield row("square, 4 holes", "1e-9 in 5 s", drum(holes), FOUR_HOLES, elements("four holes", FOUR_HOLES), tol=1e-9)
+    yield row("ellipse 2:1", "1e-9 in 5 s", drum(rp.Ellipse((0, 0), (2, 1))), ellipse(3), tol=1e-9)
+    crack = {"crack": rp.On("slit (0, 0) to (1, 0)", "u = 0"), "rest": rp.On("boundary", "u = 0")}
+    half = [np.pi**2, jn_zeros(1, 1)[0] ** 2, 4.493409457909064**2]
+    yield row("disc with a crack", "1e-7 in 10 s", drum(ball((0, 0), 1), crack), half, tol=1e-7)
     for name, corners in (("first", FIRST_DRUM), ("second", SECOND_DRUM)):
         yield row(f"{name} isospectral drum", "1e-8 in 20 s", drum(rp.Polygon(corners)), ISOSPECTRAL, tol=1e-8)
 
 
+def boxes() -> Iterator[str]:
+    """Boxes: a double well, plates, Stokes, Bloch waves, Turing's instability."""
+    square = rp.Box(x=(0, 1), y=(0, 1))
+    well = drum(rp.Box(x=(-4, 4), y=(-4, 4)), equation="-laplace(u) + (4*(x**2-1)**2 + 2*y**2)*u = lam*u")
+    one, other = (
+        rp.eigen(rp.Problem(f"-u_xx + {v}*u = E*u", rp.Interval(-4, 4), FIXED, eigenvalue="E"), 5, tol=1e-12).values
+        for v in ("4*(x**2-1)**2", "2*x**2")
+    )
+    known = np.sort(np.add.outer(one, other).ravel())[:5]
+    yield row("double well in the plane", "1e-10 in 2 s", well, known, tol=1e-10)
+    plate = "u_xxxx + 2*u_xxyy + u_yyyy = lam*u"
+    held = {"boundary": ("u = 0", "laplace(u) = 0")}
+    supported = np.pi**4 * np.array([4.0, 25, 25, 64])
+    yield row("simply supported plate", "1e-7 in 10 s", drum(square, held, plate), supported, tol=1e-8)
+    clamped = drum(square, {"boundary": ("u = 0", "dn(u) = 0")}, plate)
+    yield row("clamped plate", "1e-7 in 10 s", clamped, [1294.93397959171], tol=1e-8)
+    flow = rp.Problem(["-laplace(u) + p_x = lam*u", "-laplace(v) + p_y = lam*v", "u_x + v_y = 0"], square,
+                      {"boundary": ("u = 0", "v = 0")}, eigenvalue="lam", incomplete=True)  # fmt: skip
+    yield row("Stokes on a square", "", flow, [52.3446911684, 92.1243940], tol=1e-7)
+    waves = drum(rp.Box(x=(0, np.pi), y=(0, np.pi)), {"x": "periodic", "y": "periodic"},
+                 "-laplace(u) + 4*(cos(2*x) + cos(2*y))*u = lam*u")  # fmt: skip
+    anti = [2 * mathieu_b(1, 2), *[mathieu_b(1, 2) + mathieu_a(1, 2)] * 2]
+    yield row("Bloch waves in the plane", "", waves, anti, tol=1e-10, phase={"x": np.pi, "y": np.pi})
+    for name, jacobian, ratio in (("Brusselator", [[1.5, 1.0], [-2.5, -1.0]], 8.0),
+                                  ("Schnakenberg", [[0.8, 1.0], [-1.8, -1.0]], 40.0)):  # fmt: skip
+        (a, b), (c, d) = jacobian
+        mixture = rp.Problem(
+            [f"laplace(u) + {a}*u + {b}*v = s*u", f"{ratio}*laplace(v) + {c}*u + {d}*v = s*v"],
+            rp.Box(x=(0, 10), y=(0, 7)), {"boundary": ("dn(u) = 0", "dn(v) = 0")}, eigenvalue="s",
+        )  # fmt: skip
+        squares = np.pi**2 * np.add.outer((np.arange(30) / 10) ** 2, (np.arange(30) / 7) ** 2).ravel()
+        rates = np.concatenate([np.linalg.eigvals(np.array(jacobian) - q * np.diag([1, ratio])) for q in squares])
+        growing = int((rates.real > 0).sum())
+        order = np.lexsort((rates.imag, -np.round(rates.real, 9)))[: growing + 1 + growing % 2]
+        known = rates[order] if np.iscomplexobj(rates) else rates[order].real
+        yield row(f"Turing, {name}: {growing} grow", "1e-8", mixture, known, which="highest", tol=1e-9)
+
+
 def solids() -> Iterator[str]:
-    """The cube."""
-    cube = rp.Problem("-laplace(u) = lam*u", rp.Box(x=(0, 1), y=(0, 1), z=(0, 1)), FIXED, eigenvalue="lam")
-    yield row("cube", "1e-5 in 60 s", cube, np.pi**2 * np.array([3.0, 6, 6, 6]), tol=1e-5)
+    """Solids."""
+    cube = rp.Box(x=(0, 1), y=(0, 1), z=(0, 1))
+    known = np.pi**2 * np.array([3.0, 6, 6, 6])
+    yield row("cube", "1e-5 in 60 s", drum(cube), known, elements("cube", known), tol=1e-5)
+    zeros = np.array([np.pi, *[4.493409457909064] * 3]) ** 2
+    yield row("ball", "1e-5 in 60 s", drum(rp.Ball((0, 0, 0), 1)), zeros, elements("ball", zeros), tol=1e-5)
 
 
 def folds() -> Iterator[str]:
-    """Bratu's fold on the unit square."""
+    """Bratu's fold on the unit square; a Hopf point; branch points of Swift and Hohenberg's equation."""
     square = rp.Box(x=(0, 1), y=(0, 1))
     bratu = rp.Problem("laplace(u) + lam*exp(u) = 0", square, FIXED, parameters={"lam": 0.0})
+    yield special("Bratu's fold", "1e-8 in 30 s", 6.80812442259, bratu, "lam", 0.1, 10.0)
+    mixture = rp.Problem(
+        ["0.05*u_xx + 1 - (B + 1)*u + u**2*v = 0", "0.02*v_xx + B*u - u**2*v = 0"], rp.Interval(0, 1),
+        {"boundary": ("dn(u) = 0", "dn(v) = 0")}, parameters={"B": 1.0},
+    )  # fmt: skip
+    yield special("Brusselator, Hopf point", "1e-8", 2.0, mixture, "B", 1.5, 2.3, guess={"u": 1.0, "v": 1.5})
+    stripes = rp.Problem(
+        ["u + u_xx - w = 0", "r*u - w - w_xx - u**3 = 0"], rp.Interval(0, 10), {"boundary": ("dn(u) = 0", "dn(w) = 0")},
+        parameters={"r": 0.0},
+    )  # fmt: skip
+    least = min((1 - (n * np.pi / 10) ** 2) ** 2 for n in range(1, 8))
+    yield special("Swift–Hohenberg, first branch", "1e-8", least, stripes, "r", -0.1, 0.08)
+
+
+def special(name: str, goal: str, known: float, problem: rp.Problem, *args, **settings) -> str:
+    """One line of the table for the first special point of a continuation."""
     begin = time.process_time()
-    found = rp.continuation(bratu, "lam", 0.1, 10.0, tol=1e-9)
+    found = rp.continuation(problem, *args, tol=1e-9, **settings)
     seconds = time.process_time() - begin
-    fold = found.folds[0]
-    error = abs(fold.parameter / 6.80812442259 - 1)
-    told = "yes" if found.converged else "no"
-    yield f"| Bratu's fold | 1e-8 in 30 s | {error:.1e} | {fold.bound / 6.8:.1e} | {seconds:.2f} | {told} | yes | |"
+    if not found.special:
+        return f"| {name} | {goal} | not found | | {seconds:.2f} | no | | |"
+    point = found.special[0]
+    error, told = abs(point.parameter / known - 1), "yes" if found.converged else "no"
+    honest = "yes" if error <= 10 * point.bound / abs(known) + 1e-11 else "NO"
+    return f"| {name} | {goal} | {error:.1e} | {point.bound / abs(known):.1e} | {seconds:.2f} | {told} | {honest} | |"
+
+
+def shapes(count: int) -> None:
+    """Random plane shapes with known eigenvalues: how far from the truth, in units of their bounds?"""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from pde.spectrum.families import plane_shape
+
+    worst, missed, begin = 0.0, 0, time.process_time()
+    for seed in range(count):
+        problem, known, number, tol = plane_shape(seed)
+        found = rp.eigen(problem, number, tol=tol, seconds=60)
+        away = np.abs(found.values - known[: len(found)])
+        ratio = float((np.maximum(away - 1e-12 * known[: len(found)], 0) / found.bounds).max())
+        missed += not found.converged
+        worst = max(worst, ratio if found.converged else 0.0)
+        if ratio > 1 or not found.converged:
+            print(f"seed {seed}: {ratio:.2g} bounds, {found.method.name}, {found.reason}", flush=True)
+    print(f"{count} shapes, {missed} not converged; worst {worst:.2g} bounds; {time.process_time() - begin:.1f} s")
 
 
 def draws(count: int) -> None:
@@ -158,14 +285,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
     parser.add_argument("--draws", type=int, default=0)
+    parser.add_argument("--shapes", type=int, default=0)
+    parser.add_argument("--peer", default="", help="a Python interpreter that has NGSolve")
     given = parser.parse_args()
+    PEER.extend([given.peer] if given.peer else [])
     warnings.simplefilter("ignore")
     if given.draws:
         draws(given.draws)
         return
+    if given.shapes:
+        shapes(given.shapes)
+        return
     print("| problem | goal | error | bound | CPU s | converged | within ten bounds | beside |")
     print("|---" * 8 + "|")
-    for part in (lines, drums, solids, folds):
+    for part in (lines, drums, boxes, solids, folds):
         if given.only in part.__name__:
             for line in part():
                 print(line, flush=True)

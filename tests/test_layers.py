@@ -68,7 +68,7 @@ BELOW_IN_PDE = {
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
-    "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak"},
+    "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
     "selection": STATED
@@ -146,6 +146,7 @@ DRAWS = (
     "pde/solution.py",
     "pde/paths/solution.py",
     "pde/spectrum/result.py",
+    "pde/spectrum/pseudospectrum.py",
     "pde/spectrum/continuation/result.py",
     "pde/ensembles.py",
     "pde/problem/problem.py",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from rannpde.pde.spectrum.continuation.result import Continuation
     from rannpde.pde.spectrum.continuation.run import continuation
     from rannpde.pde.spectrum.eigen import eigen
+    from rannpde.pde.spectrum.pseudospectrum import Pseudospectrum, pseudospectrum
     from rannpde.pde.spectrum.result import Mode, Spectrum
     from rannpde.pde.trefftz.method import Trefftz
     from rannpde.pde.trefftz.scattering import ScatteredWave, scatter
@@ -118,6 +119,7 @@ _HOMES = {
     "pde.spectrum.continuation.result": ("Continuation",),
     "pde.spectrum.continuation.run": ("continuation",),
     "pde.spectrum.eigen": ("eigen",),
+    "pde.spectrum.pseudospectrum": ("Pseudospectrum", "pseudospectrum"),
     "pde.spectrum.result": ("Mode", "Spectrum"),
     "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
@@ -168,6 +170,7 @@ __all__ = [
     "Polygon",
     "Problem",
     "Progress",
+    "Pseudospectrum",
     "Quantity",
     "RandomFeatures",
     "Range",
@@ -195,6 +198,7 @@ __all__ = [
     "load",
     "mesh",
     "mixture",
+    "pseudospectrum",
     "relative_l2",
     "scatter",
     "sensitivity",

@@ -42,6 +42,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
 from rannpde.pde.solution import Choice, Solution, SolvedFunction
+from rannpde.pde.spectrum.boxes.function import ProductFunction
+from rannpde.pde.spectrum.continuation.result import Continuation, unpack_continuation
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
 from rannpde.pde.trefftz.history import TrefftzHistory
@@ -71,8 +73,10 @@ HISTORIES: dict[
 }
 
 
-def load(path: PathLike, problem: Problem | None = None) -> Network | Solution | Ensemble | Operator | Spectrum:
-    """The network, solution, family, ensemble, operator or spectrum in that file; FileError, with the reason, else.
+def load(
+    path: PathLike, problem: Problem | None = None
+) -> Network | Solution | Ensemble | Operator | Spectrum | Continuation:
+    """The network, solution, family, ensemble, operator, spectrum or continuation in that file; else a FileError.
 
     problem : that of a solution, where its file could not hold it (one that is made of functions, not of text)
     """
@@ -92,6 +96,8 @@ def load(path: PathLike, problem: Problem | None = None) -> Network | Solution |
             return _family(header, arrays, problem)
         if kind == "spectrum":
             return _spectrum(header, arrays, problem)
+        if kind == "continuation":
+            return unpack_continuation(header, arrays, problem)
     raise FileError(f"{path} holds a {kind}, which this release does not know")
 
 
@@ -205,10 +211,12 @@ def _spectrum(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
     spectrum = Spectrum(
         problem, fields, values, bounds, tuple(modes), str(header["wanted"]), str(header["counted"]),
         Choice(*map(str, header["method"])), Status[header["status"]], str(header["detail"]), float(header["tol"]),
-        float(header["scale"]), tuple(rows), float(header["seconds"]),
+        float(header["scale"]), tuple(rows), float(header["seconds"]), str(header.get("assurance", "")),
     )  # fmt: skip
     for mode in modes:
-        if np.reshape(mode(np.zeros((2, mode.dim))), (2, -1)).shape[1] != len(fields):
+        with np.errstate(all="ignore"):  # the origin may be a pole in a hole of the domain
+            shape = np.reshape(mode(np.zeros((2, mode.dim))), (2, -1)).shape
+        if shape[1] != len(fields):
             raise FileError("the modes do not have the fields of the spectrum")
     spectrum.report()
     return spectrum
@@ -219,6 +227,15 @@ def _polynomial(arrays: Mapping[str, Array]) -> PiecewisePolynomial:
     if len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise FileError("the cells of a mode are not in order")
     return PiecewisePolynomial(edges, floats(arrays, "coefficients", (len(edges) - 1, None, None)))
+
+
+def _product(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> ProductFunction:
+    bounds, coefficients = floats(arrays, "bounds", (None, 2)), arrays["coefficients"]
+    phases = tuple(None if phase is None else float(phase) for phase in header["phases"])
+    known = coefficients.dtype in (np.float64, np.complex128) and bool(np.isfinite(coefficients).all())
+    if not known or len(phases) != len(bounds) or coefficients.ndim != len(bounds) + 1:
+        raise FileError("the coefficients of a mode do not belong to its box")
+    return ProductFunction(bounds, phases, coefficients)
 
 
 def _outputs(header: Mapping[str, Any]) -> dict[str, Quantity] | None:
@@ -280,12 +297,15 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         "points",
         "region",
         "polynomial",
+        "product",
         "initial guess",
         "combined",
     )
     kind = choose("function", header["function"], dict.fromkeys(known, header["function"]))
     if kind == "polynomial":
         return _polynomial(arrays)
+    if kind == "product":
+        return _product(header, arrays)
     if kind == "initial guess":
         if problem is None:
             raise FileError("the file holds no problem made of text; pass problem=… to load")

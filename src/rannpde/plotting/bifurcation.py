@@ -29,7 +29,7 @@ def plot_continuation(found: Continuation, path: PathLike | None = None) -> Figu
                 joined = np.append(piece, min(piece[-1] + 1, len(branch) - 1))
                 line = STABILITY_LINES[int(kinds[piece[0]])]
                 place.plot(branch.parameters[joined], branch.extremes[joined], line, color=colour)
-        for kind, marker in (("fold", "o"), ("branch point", "s")):
+        for kind, marker in (("fold", "o"), ("branch point", "s"), ("Hopf point", "^")):
             points = [one for one in found.special if one.kind == kind]
             if points:
                 at = [one.parameter for one in points], [one.extreme for one in points]

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from rannpde.domains import Domain
 from rannpde.errors import InputError
 from rannpde.io import PathLike, write_whole
+from rannpde.pde.spectrum.pseudospectrum import Pseudospectrum
 from rannpde.pde.spectrum.result import Mode, Spectrum, shown_eigenvalue
 from rannpde.plotting.figures import HEADING, canvas, component, draw_map, finished
 from rannpde.plotting.style import COLOURS, style
@@ -114,3 +115,20 @@ def write_spectrum_page(spectrum: Spectrum, path: PathLike, command: str = "") -
     return write_whole(
         path, f'<!doctype html>\n<html lang="en"><head>{meta}</head><body>{"".join(parts)}</body></html>\n'
     )
+
+
+def plot_pseudospectrum(found: Pseudospectrum, path: PathLike | None = None) -> Figure:
+    """Contours of the distance σ_min in powers of ten; eigenvalues as dots."""
+    with style():
+        figure, axes = canvas(1, 1, width=5.6, height=4.2)
+        place = axes[0, 0]
+        levels = np.log10(np.maximum(found.distances, 1e-300))
+        drawn = place.contour(found.real, found.imaginary, levels, levels=9, cmap="viridis")
+        figure.colorbar(drawn, ax=place, label=r"$\log_{10}$ of the smallest singular value")
+        inside = (found.values.real >= found.real[0]) & (found.values.real <= found.real[-1])
+        inside &= (found.values.imag >= found.imaginary[0]) & (found.values.imag <= found.imaginary[-1])
+        place.plot(found.values.real[inside], found.values.imag[inside], ".", color="black", label="eigenvalues")
+        place.set(xlabel="real part", ylabel="imaginary part")
+        place.legend()
+        figure.suptitle(f"Pseudospectra: {found.title}", fontsize=HEADING)
+        return finished(figure, path)

@@ -7,6 +7,7 @@ have about the same size. Everything is computed from factorisations of L0 + σ 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ MOVED = 1e-3
 """Relative change by refinement above which an eigenvalue was none."""
 SWEEPS = 2
 """Inverse iterations on each side: the first gives all digits where the shift is close."""
+
 
 Select = Callable[[Array], Array]
 """Orders eigenvalues by how much they are wanted: positions, the most wanted first."""
@@ -95,6 +97,8 @@ def eigenpairs(
         kept = np.flatnonzero(~moved & np.isfinite(found.values))
         parts.append(EigenPairs(found.values[kept], found.vectors[kept], found.rounding[kept]))
         total += len(kept)
+    if not parts:
+        return EigenPairs(np.zeros(0, dtype=complex), np.zeros((0, pencil.matrices[0].shape[0])), np.zeros(0))
     together = EigenPairs(
         np.concatenate([one.values for one in parts]) * pencil.scale,
         np.concatenate([one.vectors for one in parts])[:, : pencil.matrices[0].shape[0]],
@@ -108,8 +112,13 @@ def _all(below: Any, above: Any, rng: np.random.Generator) -> tuple[Array, Array
     """All finite eigenvalues ν with vectors in columns, by a dense eigenproblem of the shifted inverse."""
     shift = -0.35 - 0.4 * rng.random()
     lower, upper = below.toarray(), above.toarray()
-    inverse = -scipy.linalg.solve(lower + shift * upper, upper)
-    values, vectors = scipy.linalg.eig(inverse)
+    try:
+        with warnings.catch_warnings():  # what is left of a singular pencil does not agree between discretisations
+            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+            inverse = -scipy.linalg.solve(lower + shift * upper, upper)
+        values, vectors = scipy.linalg.eig(inverse)
+    except (scipy.linalg.LinAlgError, ValueError):
+        return np.zeros(0, dtype=complex), np.zeros((len(lower), 0), dtype=complex)
     kept = np.abs(values) > FINITE * np.abs(values).max(initial=0.0)
     return shift + 1 / values[kept], vectors[:, kept]
 
@@ -128,7 +137,7 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
         real = not np.iscomplexobj(below) and not np.iscomplexobj(above) and abs(one.imag) <= 1e-12 * abs(one)
         shift = complex(one) + NUDGE**0.5 * max(abs(one), 1.0) * (1 if real else 1 + 0.3j)
         shift = shift.real if real else shift
-        solver = splu(sparse.csc_matrix(below + shift * above))
+        solver = _factorised(below + shift * above)
         kind = float if real else complex
         operator = LinearOperator(
             (size, size), matvec=lambda x, s=solver, k=kind: -s.solve((above @ x).astype(k)), dtype=kind
@@ -154,6 +163,24 @@ def _near(below: Any, above: Any, known: Array, rng: np.random.Generator) -> tup
     if not values:
         return np.zeros(0, dtype=complex), np.zeros((size, 0), dtype=complex)
     return np.array(values), np.stack(vectors, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseFactors:
+    """LU factors of a dense matrix with the calls of SuperLU."""
+
+    factors: tuple[Array, Array]
+
+    def solve(self, right: Array, trans: str = "N") -> Array:
+        """The solution for right-hand sides; with the adjoint for trans = "H"."""
+        return np.asarray(scipy.linalg.lu_solve(self.factors, right, trans="NTH".index(trans), check_finite=False))
+
+
+def _factorised(matrix: Any) -> Any:
+    """LU factors of a sparse matrix, or of one that is full all the same."""
+    if 2 * matrix.nnz > matrix.shape[0] ** 2:
+        return _DenseFactors(scipy.linalg.lu_factor(matrix.toarray(), check_finite=False))
+    return splu(sparse.csc_matrix(matrix))
 
 
 def _spanned(vector: Array, vectors: Sequence[Array], values: Sequence[complex], value: complex) -> bool:
@@ -197,7 +224,7 @@ def refined(
     for group in clusters(values, settings.same, 1.0):
         centre = complex(values[group].mean())
         shift = centre + NUDGE * max(abs(centre), 1.0) * (1 + 0.7j)
-        solver = splu(sparse.csc_matrix((below + shift * above).astype(complex)))
+        solver = _factorised((below + shift * above).astype(complex))
         right = rows[group].T
         left = rng.standard_normal((size, len(group))) + 0j
         for _ in range(SWEEPS):

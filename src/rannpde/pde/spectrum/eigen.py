@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,36 @@ from rannpde.arrays import Rng
 from rannpde.domains.domain import Box
 from rannpde.errors import InputError, is_real, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget
-from rannpde.pde.monitor import Monitor, Progress
+from rannpde.pde.monitor import Monitor, Progress, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, ConvergenceWarning
+from rannpde.pde.spectrum.boxes.form import BoxForm, NotSeparable
+from rannpde.pde.spectrum.boxes.solver import BoxSolver
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.solver import IntervalSolver
 from rannpde.pde.spectrum.interval.system import IntervalForm
 from rannpde.pde.spectrum.pencil import Pencil, read_pencil
-from rannpde.pde.spectrum.result import Mode, Spectrum
+from rannpde.pde.spectrum.result import (
+    BOUNDARY_RESIDUALS,
+    BOUNDARY_VALUES,
+    RESIDUALS,
+    SAMPLED_BOUNDARY,
+    TWO_DISCRETISATIONS,
+    Mode,
+    Spectrum,
+)
 from rannpde.pde.spectrum.settings import SpectrumSettings
+from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
 from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
+from rannpde.pde.weak.solver import shape_obstacle
 from rannpde.threads import one_thread
 
 TIGHTEST = 1e-13
 """The smallest relative error that may be asked for: beyond, float64 has no digits."""
 MOST = 200
 """Eigenvalues at most."""
+WITHIN_BOUNDS = "every bound is below the tolerance"
 
 
 def eigen(
@@ -83,10 +97,10 @@ def eigen(
         if problem.domain.dim == 1 and isinstance(problem.domain, Box):
             spectrum = _on_interval(pencil, wanted, count, tol, chosen, generator, monitor, phases)
         else:
-            require(not phases, "phase", phase, "left out on a shape", "Bloch phases are for periodic intervals")
-            spectrum = _on_shape(pencil, wanted, count, tol, chosen, generator, monitor)
-    if not spectrum.converged:
-        warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
+            spectrum = _in_several_dimensions(pencil, wanted, count, tol, chosen, generator, monitor, phases)
+    if spectrum.converged:
+        return replace(spectrum, detail=WITHIN_BOUNDS)
+    warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
     return spectrum
 
 
@@ -121,6 +135,54 @@ def _on_interval(
     return Spectrum(
         problem, problem.fields, values, bounds, tuple(modes), found.wanted.described, found.counted, method,
         found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
+        RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
+    )  # fmt: skip
+
+
+def _in_several_dimensions(
+    pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
+    monitor: Monitor, phases: Mapping[str, float],
+) -> Spectrum:  # fmt: skip
+    """By tensor products where the conditions of a box allow it, by the weak form otherwise or where they stall."""
+    known: Spectrum | None = None
+    try:
+        form = BoxForm(pencil, phases)
+    except NotSeparable as reason:
+        if pencil.problem.periodic:
+            raise InputError(f"no eigenvalues of a periodic problem: {reason}") from None
+        require(not phases, "phase", dict(phases), "left out here", "Bloch phases are for periodic coordinates")
+    else:
+        known = _on_box(form, wanted, count, tol, settings, rng, monitor)
+        if known.converged or monitor.exhausted:
+            return known
+    try:
+        return _on_shape(pencil, wanted, count, tol, settings, rng, monitor)
+    except InputError:
+        if known is None:
+            raise
+        return known
+
+
+def _on_box(
+    form: BoxForm, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
+    monitor: Monitor,
+) -> Spectrum:  # fmt: skip
+    problem = form.pencil.problem
+    found = BoxSolver(form, wanted, count, tol, settings, rng, monitor).run()
+    real = bool((np.abs(found.values.imag) <= found.bounds + 1e-14 * np.abs(found.values)).all())
+    values = found.values.real if real else found.values
+    modes = []
+    for value, bound, function in zip(values, found.bounds, found.functions, strict=True):
+        size, turned = np.abs(function.coefficients).max(), np.abs(function.coefficients.imag).max()
+        whole = (real and turned <= 1e-9 * size) and not any(function.phases)
+        own = replace(function, coefficients=np.ascontiguousarray(function.coefficients.real)) if whole else function
+        modes.append(Mode(value.item(), float(bound), problem.fields, own, None if whole else own.times(-1j)))
+    why = "the domain is a box whose conditions hold along whole sides"
+    method = Choice("box", "tensor products of polynomials and Fourier modes", why)
+    return Spectrum(
+        problem, problem.fields, values, found.bounds, tuple(modes), found.wanted.described, found.counted, method,
+        found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
+        RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
     )  # fmt: skip
 
 
@@ -128,16 +190,68 @@ def _on_shape(
     pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
     monitor: Monitor,
 ) -> Spectrum:  # fmt: skip
+    """By the weak form; where modes are analytic it only finds them, and particular solutions give the digits."""
     problem = pencil.problem
-    found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
-    modes = tuple(
-        Mode(value.item(), float(bound), problem.fields, real, imaginary)
-        for value, bound, (real, imaginary) in zip(found.values, found.bounds, found.networks, strict=True)
-    )
-    method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape or a box")
+    finer = ParticularSolutions.of(pencil, tol, int(rng.integers(2**31)), monitor)
+    if problem.domain.dim == 3 and shape_obstacle(problem.at_eigenvalue(0.0)):
+        return _in_solid(finer, pencil, wanted, count, tol, settings, monitor)
+    finer = finer if problem.domain.dim == 2 else None
+    rough = max(tol, settings.residual_limit) if finer is not None else tol
+    found = ShapeSolver(pencil, wanted, count, rough, settings, rng, monitor).run()
+    refined = None
+    if finer is not None and found.status.converged:
+        refined = finer.refined(found.values, found.bounds)
+        if refined is None and tol < rough and not monitor.exhausted:
+            found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
+    if refined is None or finer is None:
+        method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
+        values, bounds, functions, assurance = found.values, found.bounds, found.networks, TWO_DISCRETISATIONS
+    else:
+        why = "the coefficients are constant and modes are analytic; the weak form counted them"
+        method = Choice("particular", "particular solutions", why)
+        values, bounds = refined.values, refined.bounds
+        functions = tuple(
+            old if new is None else (new, None) for old, new in zip(found.networks, refined.networks, strict=True)
+        )
+        assurance = BOUNDARY_VALUES if finer.clamped else BOUNDARY_RESIDUALS
+    order = found.wanted.order(values.astype(complex))
+    modes = tuple(Mode(values[k].item(), float(bounds[k]), problem.fields, *functions[k]) for k in order)
     return Spectrum(
-        problem, problem.fields, found.values, found.bounds, modes, found.wanted.described, found.counted, method,
-        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed,
+        problem, problem.fields, values[order], bounds[order], modes, found.wanted.described, found.counted, method,
+        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed, assurance,
+    )  # fmt: skip
+
+
+def _in_solid(
+    finer: ParticularSolutions | None, pencil: Pencil, wanted: Wanted, count: int, tol: float,
+    settings: SpectrumSettings, monitor: Monitor,
+) -> Spectrum:  # fmt: skip
+    """Solids that are not made of boxes: particular solutions from the lowest eigenvalue on."""
+    problem = pencil.problem
+    if finer is None or not finer.clamped or wanted.near is not None:
+        raise InputError(
+            "no eigenvalues of this problem yet: the domain is a shape in space that is not made of boxes, where "
+            "-laplace(u) = lam*u with u = 0 on the boundary is solved, from the lowest on"
+        )
+    end = "lowest" if finer.slope > 0 else "highest"
+    if wanted.which not in (None, end, "smallest"):
+        reject("which", wanted.which, f"{end!r}: the spectrum has no other end")
+    values = finer.searched(count)
+    refined = finer.refined(values, settings.residual_limit * np.abs(values)) if len(values) == count else None
+    if refined is None:
+        said = f"in {monitor.budget.seconds} s" if monitor.exhausted else "on this solid"
+        raise InputError(f"no {count} eigenvalues to a relative error of {tol:g} found {said}; raise tol or seconds")
+    modes = tuple(
+        Mode(value.item(), float(bound), problem.fields, network)
+        for value, bound, network in zip(refined.values, refined.bounds, refined.networks, strict=True)
+        if network is not None
+    )
+    why = "the coefficients are constant and the domain is a solid that is not made of boxes"
+    scale = abs((np.pi / float(np.ptp(np.asarray(problem.domain.bounds), axis=1).max())) ** 2 / finer.slope)
+    method = Choice("particular", "particular solutions", why)
+    return Spectrum(
+        problem, problem.fields, refined.values, refined.bounds, modes, Wanted(end).described, "", method,
+        Status.CONVERGED, WITHIN_BOUNDS, tol, scale, (), monitor.elapsed, SAMPLED_BOUNDARY,
     )  # fmt: skip
 
 

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+RESIDUALS = "guaranteed by residuals in the norm of the mass (Weinstein, Kato and Temple), up to rounding"
+BOUNDARY_VALUES = "guaranteed by the largest value on the boundary (Moler and Payne), up to rounding"
+BOUNDARY_RESIDUALS = "estimated by what the conditions leave on the boundary"
+SAMPLED_BOUNDARY = "by the largest value at points of the boundary (Moler and Payne); multiplicities by a gap"
+TWO_DISCRETISATIONS = "estimated by two discretisations"
+
+
 @dataclass(frozen=True, eq=False)
 class Mode:
     """An eigenfunction. Call it for values (M, fields), or (M,) for a single field; its largest value is 1.
@@ -79,6 +86,7 @@ class Spectrum:
     modes : eigenfunctions, in the same order
     wanted : which were asked for, in words; counted : how it was made sure that none is missing
     status, detail : how it ended; tol : the relative error that was asked for
+    assurance : what the bounds rest on: residuals of self-adjoint problems, or two discretisations
 
     >>> import rannpde as rp
     >>> string = rp.Problem("-u_xx = lam*u", rp.Interval(0, 1), {"boundary": "u = 0"}, eigenvalue="lam")
@@ -103,6 +111,7 @@ class Spectrum:
     scale: float
     iterations: tuple[SpectrumIteration, ...]
     seconds: float
+    assurance: str = ""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -152,6 +161,7 @@ class Spectrum:
         verdict = "converged" if self.converged else "DID NOT CONVERGE"
         lines = [f"{self.title}: {verdict} ({self.reason})", f"  {self.method}; {self.wanted}"]
         lines += [f"  {self.counted}"] if self.counted else []
+        lines += [f"  bounds: {self.assurance}"] if self.assurance else []
         head = "eigenvalue" if self.problem is None else self.problem.eigenvalue
         lines.append(f"  {'':<4}{head:<46}{'bound':>10}  multiplicity")
         for k, (value, bound) in enumerate(zip(self.values, self.bounds, strict=True)):
@@ -211,6 +221,7 @@ class Spectrum:
                 for one in self.iterations
             ],
             "seconds": self.seconds,
+            "assurance": self.assurance,
         }
         return header, arrays
 

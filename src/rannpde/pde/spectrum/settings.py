@@ -12,12 +12,14 @@ class SpectrumSettings:
     degree, more_degree : of the highest derivative on a cell of an interval, and what a second discretisation adds
     first_cells : of an interval
     most_cells : of an interval, where refinement ends
+    box_unknowns : of tensor products on boxes, symmetric and other problems: dense matrices of a few seconds
     dense : unknowns up to which all eigenvalues of a discretisation are computed, beyond only those near the wanted
     spare : eigenvalues beyond the wanted ones that are looked at: they tell gaps, and that none lies between
     same : relative difference below which eigenvalues are computed as one cluster: one over the root of rounding
     rounding : factor of the first-order bound of rounding errors, which holds for one operation at each entry
     trust : factor of the difference of two discretisations, the finer of which is believed
-    residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious
+    residual_limit : of the equation on a grid twice as fine, relative to its terms, above which a mode is spurious;
+        eigenvalues that particular solutions refine are found and counted with this error
     coefficient_tail : last Legendre coefficients, over the largest, at which the coefficients of equations count as
         resolved on a cell
     shape_degree, shape_more_degree : degree of cells of shapes at tol = 1 and what each digit adds, by dimension
@@ -30,6 +32,7 @@ class SpectrumSettings:
     more_degree: int = 6
     first_cells: int = 2
     most_cells: int = 400
+    box_unknowns: tuple[int, int] = (3600, 1500)
     dense: int = 420
     spare: int = 2
     same: float = 1e-6

@@ -156,8 +156,8 @@ class Follower:
         found = np.linalg.svd(rows / size * scale)[2][-1] * scale
         return np.asarray(found / np.sqrt((self.metric * found**2).sum()))
 
-    def unstable(self, values: Array, parameter: float, order: Array, signs: Array) -> tuple[int, float]:
-        """How many perturbations grow, and the largest rate, with the conditions held.
+    def rates(self, values: Array, parameter: float, order: Array, signs: Array) -> Array | None:
+        """All rates of growth, complex, with the conditions held; None where there are too many.
 
         order, signs (fields,) : equation k gives the rate of field order[k], times signs[k]
         """
@@ -173,9 +173,8 @@ class Follower:
         places = (np.arange(len(inner)).reshape(-1, len(signs))[:, np.argsort(order)]).ravel()
         inside = inside[places]
         if len(inside) > ALL_RATES:  # those nearest to zero alone would not tell: a large rate may hide behind them
-            return -1, np.nan
-        rates = np.linalg.eigvals(inside)
-        return int((rates.real > 0).sum()), float(rates.real.max())
+            return None
+        return np.linalg.eigvals(inside)
 
 
 def _factorised(matrix: Array) -> tuple[Array, Array]:

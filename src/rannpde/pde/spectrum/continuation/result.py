@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.errors import FileError
 from rannpde.io import PathLike
+from rannpde.network import storage
+from rannpde.network.storage import floats
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.problem.toml import from_table, to_table
 from rannpde.pde.solution import Report
 from rannpde.pde.spectrum.continuation.collocation import TensorPolynomial
 
@@ -23,10 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SpecialPoint:
-    """A fold or a branch point.
+    """A fold, a branch point or a Hopf point.
 
-    kind : "fold" or "branch point"; parameter, bound : its place and what two grids leave open of it
+    kind : "fold", "branch point" or "Hopf point"; parameter, bound : its place and what two grids leave open of it
     extreme : the value of largest size of the first field; function : the solution there
+    frequency : at a Hopf point, the angular frequency of the oscillation that begins; zero at others
     """
 
     kind: str
@@ -34,6 +42,7 @@ class SpecialPoint:
     bound: float
     extreme: float
     function: TensorPolynomial
+    frequency: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +108,11 @@ class Continuation:
     def branch_points(self) -> tuple[SpecialPoint, ...]:
         return tuple(one for one in self.special if one.kind == "branch point")
 
+    @property
+    def hopf_points(self) -> tuple[SpecialPoint, ...]:
+        """Where a pair of complex rates crosses the imaginary axis: oscillations begin."""
+        return tuple(one for one in self.special if one.kind == "Hopf point")
+
     def report(self) -> Report:
         """A page of text: branches, folds and branch points with their errors."""
         verdict = "converged" if self.converged else "DID NOT CONVERGE"
@@ -111,16 +125,74 @@ class Continuation:
             lines.append(f"  branch {number}: {len(branch)} points{stable}, {ends}; {branch.ended}")
             lines += [
                 f"    {one.kind} at {self.parameter} = {one.parameter:.12g} ± {one.bound:.1e}, value {one.extreme:.8g}"
+                + (f", frequency {one.frequency:.8g}" if one.frequency else "")
                 for one in branch.special
             ]
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
+
+    def save(self, path: PathLike) -> Path:
+        """One file that ``rp.load`` reads back, from which ``rp.continuation(…, resume=…)`` goes on."""
+        header, arrays = self.pack()
+        return storage.write(path, "continuation", header, arrays)
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of that file."""
+        arrays: dict[str, Array] = {"bounds": np.asarray(self.problem.domain.bounds, dtype=float)}
+        branches = []
+        for number, branch in enumerate(self.branches):
+            arrays[f"{number}.points"] = np.stack(
+                [branch.parameters, branch.extremes, branch.unstable.astype(float), np.nan_to_num(branch.rates)], axis=1
+            )
+            arrays[f"{number}.values"] = np.stack([one.values for one in branch.functions])
+            special = []
+            for k, one in enumerate(branch.special):
+                arrays[f"{number}.special{k}"] = one.function.values
+                bound = one.bound if isfinite(one.bound) else None
+                special.append([one.kind, one.parameter, bound, one.extreme, one.frequency])
+            branches.append({"ended": branch.ended, "special": special})
+        header = {
+            "problem": to_table(self.problem), "parameter": self.parameter, "branches": branches,
+            "status": self.status.name, "detail": self.detail, "tol": self.tol, "points": self.points,
+            "seconds": self.seconds,
+        }  # fmt: skip
+        return header, arrays
 
     def plot(self, path: PathLike | None = None) -> Figure:
         """The bifurcation diagram: stable solutions as lines, unstable ones dashed, folds and branch points marked."""
         from rannpde.plotting.bifurcation import plot_continuation  # pictures load when they are wanted
 
         return plot_continuation(self, path)
+
+
+def unpack_continuation(
+    header: Mapping[str, Any], arrays: Mapping[str, Array], problem: Problem | None
+) -> Continuation:
+    """The inverse of ``Continuation.pack``; ``problem`` where the file holds none made of text."""
+    if problem is None and header["problem"] is None:
+        raise FileError("the file holds no problem made of text; pass problem=… to load")
+    stated = problem if problem is not None else from_table(header["problem"])
+    bounds = floats(arrays, "bounds", (None, 2))
+    branches = []
+    for number, about in enumerate(header["branches"]):
+        points = floats(arrays, f"{number}.points", (None, 4))
+        functions = tuple(TensorPolynomial(bounds, one) for one in floats(arrays, f"{number}.values"))
+        if len(functions) != len(points):
+            raise FileError("the points and solutions of a branch are not as many")
+        special = tuple(
+            SpecialPoint(str(kind), float(at), np.inf if bound is None else float(bound), float(extreme),
+                         TensorPolynomial(bounds, floats(arrays, f"{number}.special{k}")), float(frequency))
+            for k, (kind, at, bound, extreme, frequency) in enumerate(about["special"])
+        )  # fmt: skip
+        unstable = points[:, 2].astype(int)
+        rates = np.where(unstable < 0, np.nan, points[:, 3])
+        branches.append(
+            SolutionBranch(points[:, 0], points[:, 1], unstable, rates, functions, special, str(about["ended"]))
+        )
+    return Continuation(
+        stated, str(header["parameter"]), tuple(branches), Status[header["status"]], str(header["detail"]),
+        float(header["tol"]), int(header["points"]), float(header["seconds"]),
+    )  # fmt: skip
 
 
 def extreme_of(function: TensorPolynomial, before: float = 0.0) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ def continuation(
     tol: float = 1e-8,
     seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    resume: Continuation | None = None,
 ) -> Continuation:
     """Follow stationary solutions from one value of a parameter towards another, past folds.
 
@@ -58,8 +60,9 @@ def continuation(
     guess : of the solution at the start: a solution, a function of points (M, n), or field → number or function; None
         begins from zero
     branches : how many times branches that cross are followed in turn; 0 follows the first branch only
-    tol : relative error wanted of folds and branch points, by two grids
+    tol : relative error wanted of folds, branch points and Hopf points, by two grids
     seconds, progress : as in ``solve``
+    resume : an earlier continuation of this problem, whose first branch is followed on from its last point
     """
     stated = with_parameter(problem, parameter)
     for name, value in (("start", start), ("stop", stop)):
@@ -70,9 +73,13 @@ def continuation(
     tol = max(positive_number("tol", tol), 1e-12)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")
+    same = resume is None or (isinstance(resume, Continuation) and resume.parameter == parameter)
+    require(same, "resume", resume, "an earlier continuation of this problem in the same parameter")
+    require(resume is None or guess is None, "guess", guess, "left out beside resume", "it begins where that one ended")
     monitor = Monitor(progress, Budget(None if seconds is None else positive_number("seconds", seconds)))
     with one_thread():
-        found = _Run(problem, stated, parameter, float(start), float(stop), tol, monitor).run(guess, branches)
+        run = _Run(problem, stated, parameter, float(start), float(stop), tol, monitor)
+        found = run.run(guess, branches) if resume is None else run.resumed(resume, branches)
     if not found.converged:
         warnings.warn(f"the continuation did not converge: {found.reason}", ConvergenceWarning, stacklevel=2)
     return found
@@ -99,6 +106,35 @@ class _Run:
             if found.ended != TOO_STEEP or finer > MOST_FOLLOWED[self.axis] or self.monitor.exhausted:
                 break
             count = finer
+        return self._together(found, crossings, levels, count)
+
+    def resumed(self, earlier: Continuation, levels: int) -> Continuation:
+        """The first branch of an earlier continuation from its last point on, and all that was known."""
+        known = earlier.branches[0]
+        self.follower = Follower(
+            StationarySystem(self.stated, self.parameter, earlier.points), abs(self.stop - self.start)
+        )
+        last, size = known.functions[-1].values.ravel(), float(np.abs(known.extremes).max())
+        self.follower.size = size if size > 1e-12 else 1.0
+        direction = np.zeros(len(last) + 1)
+        direction[-1] = np.sign(self.stop - self.start)
+        if len(known) > 1:
+            direction[:-1] = last - known.functions[-2].values.ravel()
+            direction[-1] = known.parameters[-1] - known.parameters[-2]
+        try:
+            values = self.follower.solve(last, float(known.parameters[-1]))
+        except NoConvergence:
+            raise InputError("the last point of resume is no solution of this problem; pass its own problem") from None
+        branch, crossings = self._branch(self.follower.state(values, float(known.parameters[-1]), direction))
+        numbers = [np.concatenate([getattr(known, name), getattr(branch, name)[1:]])
+                   for name in ("parameters", "extremes", "unstable", "rates")]  # fmt: skip
+        functions, special = known.functions + branch.functions[1:], known.special + branch.special
+        joined = SolutionBranch(numbers[0], numbers[1], numbers[2], numbers[3], functions, special, branch.ended)
+        found = self._together(joined, crossings, levels, earlier.points)
+        return replace(found, branches=found.branches[:1] + earlier.branches[1:] + found.branches[1:])
+
+    def _together(self, found: SolutionBranch, crossings: list[BranchState], levels: int, count: int) -> Continuation:
+        """The first branch, those that cross it, and how it ended."""
         together = [found]
         for _ in range(levels):
             following = []
@@ -176,11 +212,15 @@ class _Run:
             if several and length > SHORTEST_LOOK and not outside:
                 length *= 0.5  # several rates changed sign: look at them one by one
                 continue
-            kind = self._passed(state, new)
+            kind = self._passed(state, new) or ("Hopf point" if several and not outside else "")
             if kind:
-                point, where = self._special(kind, state, length)
-                special.append(point)
-                crossings += [where] if kind == "branch point" else []
+                try:
+                    point, where = self._special(kind, state, length)
+                    special.append(point)
+                    crossings += [where] if kind == "branch point" else []
+                except ValueError:  # two real rates at once: no pair crosses the imaginary axis
+                    if kind != "Hopf point":
+                        raise
             if follower.system.tail(new.values) > RESOLVED and np.abs(new.values).max() > 1e-9 * follower.size:
                 ended = TOO_STEEP
                 break
@@ -206,7 +246,7 @@ class _Run:
 
     def _special(self, kind: str, before: BranchState, length: float) -> tuple[SpecialPoint, BranchState]:
         """A fold or branch point on this grid, then on finer ones until two agree."""
-        where = _locate(self.follower, kind, before, length)
+        where = self._locate(self.follower, kind, before, length)
         parameter, bound = where.parameter, np.inf
         best, follower = where, self.follower
         coarse = self.follower.system.function(before.values)
@@ -223,13 +263,33 @@ class _Run:
                 values = finer.solve(coarse(finer.system.points).ravel(), before.parameter)
                 along = np.append(self.follower.system.function(before.tangent[:-1])(finer.system.points).ravel(),
                                   before.tangent[-1])  # fmt: skip
-                found = _locate(finer, kind, finer.state(values, before.parameter, along), length)
+                found = self._locate(finer, kind, finer.state(values, before.parameter, along), length)
             except (NoConvergence, ValueError):  # the sign does not change within the step on this grid
                 break
             bound = abs(found.parameter - parameter)
             parameter, best, follower = found.parameter, found, finer
         function = follower.system.function(best.values)
-        return SpecialPoint(kind, parameter, float(bound), extreme_of(function), function), where
+        frequency = abs(self._pair(follower, best).imag) if kind == "Hopf point" else 0.0
+        return SpecialPoint(kind, parameter, float(bound), extreme_of(function), function, frequency), where
+
+    def _locate(self, follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
+        """The state within a step at which the measure of its kind changes sign; a ValueError where it does not."""
+        if kind == "fold":
+            return follower.located(before, length, lambda one: float(one.tangent[-1]) * follower.extent)
+        if kind == "Hopf point":
+            return follower.located(before, length, lambda one: self._pair(follower, one).real)
+        return follower.located(before, length, lambda one: one.sign * float(np.exp(one.log - before.log)))
+
+    def _pair(self, follower: Follower, state: BranchState) -> complex:
+        """The complex rate nearest to the imaginary axis; a ValueError where there is none."""
+        order, signs = rates_of_change(
+            self.stated.at_eigenvalue(state.parameter), follower.system.function(state.values)
+        )
+        rates = follower.rates(state.values, state.parameter, order, signs)
+        turning = np.zeros(0) if rates is None else rates[rates.imag > 1e-6 * np.abs(rates)]
+        if not len(turning):
+            raise ValueError("no complex rate")
+        return complex(turning[np.abs(turning.real).argmin()])
 
     def _rates(self, state: BranchState) -> tuple[int, float]:
         """How many perturbations of a state grow, -1 where it is not known, and the largest rate."""
@@ -239,7 +299,8 @@ class _Run:
             return -1, np.nan
         try:
             order, signs = rates_of_change(self.stated.at_eigenvalue(state.parameter), function)
-            return self.follower.unstable(state.values, state.parameter, order, signs)
+            rates = self.follower.rates(state.values, state.parameter, order, signs)
+            return (-1, np.nan) if rates is None else (int((rates.real > 0).sum()), float(rates.real.max()))
         except (InputError, NoConvergence):
             return -1, np.nan
 
@@ -286,9 +347,3 @@ class _Run:
 
 def _beyond(end: float) -> Callable[[BranchState], float]:
     return lambda one: one.parameter - end
-
-
-def _locate(follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
-    if kind == "fold":
-        return follower.located(before, length, lambda one: float(one.tangent[-1]) * follower.extent)
-    return follower.located(before, length, lambda one: one.sign * float(np.exp(one.log - before.log)))

@@ -17,6 +17,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.spectrum.algebra import EigenPairs, eigenpairs
+from rannpde.pde.spectrum.bounds import residual_bounds
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.sturm import SturmLiouville
 from rannpde.pde.spectrum.interval.system import IntervalForm, IntervalSystem
@@ -46,6 +47,7 @@ class IntervalSpectrum:
     status: Status
     detail: str
     iterations: tuple[SpectrumIteration, ...]
+    guaranteed: bool = False
 
 
 class IntervalSolver:
@@ -113,7 +115,7 @@ class IntervalSolver:
     def _ended(self, found: IntervalSpectrum, status: Status, detail: str) -> IntervalSpectrum:
         return IntervalSpectrum(
             found.values, found.bounds, found.series, found.edges, self.wanted, found.counted, status, detail,
-            tuple(self.iterations),
+            tuple(self.iterations), self.sturm is not None,
         )  # fmt: skip
 
     def _pairs(self, system: IntervalSystem) -> EigenPairs:
@@ -256,14 +258,8 @@ class IntervalSolver:
     def _guaranteed(self, functions: list[PiecewisePolynomial], values: Array, rounding: Array, degree: int) -> Array:
         """Bounds by residual and gap: an eigenvalue lies within δ, and within δ² / gap where others are far enough."""
         assert self.sturm is not None
-        real = values.real
-        reach = self.sturm.residuals(functions, real, degree)
-        found = np.empty(len(real))
-        for k, (value, own) in enumerate(zip(real, reach, strict=True)):
-            others = np.delete(np.arange(len(real)), k)
-            gap = float((np.abs(real[others] - value) - reach[others]).min(initial=np.inf))
-            found[k] = min(own, own**2 / gap) if gap > own and np.isfinite(gap) else own
-        return found + rounding + np.abs(values.imag)
+        reach = self.sturm.residuals(functions, values.real, degree)
+        return residual_bounds(values.real, reach) + rounding + np.abs(values.imag)
 
     def _counted(self, values: Array, edges: Array) -> tuple[str, str]:
         """How the eigenvalues were counted, and which are missing, in words."""

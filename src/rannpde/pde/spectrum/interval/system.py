@@ -15,13 +15,11 @@ from rannpde.errors import InputError
 from rannpde.pde.cells.interfaces.detection import interfaces_of
 from rannpde.pde.spectrum.algebra import MatrixPencil
 from rannpde.pde.spectrum.interval.basis import IntegratedLegendre, PiecewisePolynomial
-from rannpde.pde.spectrum.pencil import LinearTerm, Pencil
+from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES, LinearTerm, Pencil
 from rannpde.pde.statement.expression import Jet, evaluate
 
 BESIDE_JUMP = 1e-13
 """How far beside a jump coefficients are looked at, relative to the interval."""
-SCALE_SAMPLES = 64
-"""Points at which the sizes of coefficients are compared for a typical eigenvalue."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ class IntervalForm:
     def scale(self) -> float:
         """A typical eigenvalue: the ratio of the symbols of both sides for the longest wave that fits in."""
         lower, upper = self.ends
-        points = lower + (upper - lower) * (np.arange(SCALE_SAMPLES) + 0.5) / SCALE_SAMPLES
+        points = lower + (upper - lower) * (np.arange(COEFFICIENT_SAMPLES) + 0.5) / COEFFICIENT_SAMPLES
         wave = np.pi / (upper - lower)
         symbol = self.pencil.problem.vocabulary.symbols[0]
         highest = self.pencil.degree

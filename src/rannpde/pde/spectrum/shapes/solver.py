@@ -12,8 +12,9 @@ from rannpde.errors import InputError, reject
 from rannpde.pde.adaptivity.loop import OutOfBudget, doerfler
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.spectrum.algebra import clusters
-from rannpde.pde.spectrum.pencil import Pencil
+from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES, Pencil
 from rannpde.pde.spectrum.result import SpectrumIteration
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.hybrid import FAR_EIGENVALUE, HybridPencil
@@ -26,8 +27,6 @@ from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState, shape_obstacle
 
-SHAPE_SAMPLES = 64
-"""Points at which coefficients are compared for a typical eigenvalue."""
 STEPS_DOWN = 60
 """Doublings of the distance to a shift below the whole spectrum."""
 
@@ -56,7 +55,7 @@ class ShapeSpectrum:
 
     values: Array
     bounds: Array
-    networks: tuple[tuple[CellNetwork, CellNetwork | None], ...]
+    networks: tuple[tuple[SolvedFunction, SolvedFunction | None], ...]
     wanted: Wanted
     counted: str
     status: Status
@@ -116,7 +115,7 @@ class ShapeSolver:
     def _scale(self, form: WeakForm) -> float:
         """A typical eigenvalue: diffusion over mass, times the square of the wave number of the longest wave."""
         problem = self.pencil.problem
-        points = problem.domain.sample(SHAPE_SAMPLES, rng=0)
+        points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
         diffusion = float(np.median(np.abs(form.at(points).diffusion).max(axis=(1, 2, 3, 4))))
         wave = np.pi / float(np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1).max())
         known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
@@ -357,8 +356,8 @@ class ShapeSolver:
 
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
         kept = min(self.count, len(modes.values))
-        points = self.pencil.problem.domain.sample(SHAPE_SAMPLES * 16, rng=3)
-        networks = []
+        points = self.pencil.problem.domain.sample(COEFFICIENT_SAMPLES * 16, rng=3)
+        networks: list[tuple[SolvedFunction, SolvedFunction | None]] = []
         real = not np.iscomplexobj(modes.values) or bool((np.abs(np.imag(modes.values[:kept])) <= errors[:kept]).all())
         for k in range(kept):
             weights, traces = modes.weights[k], modes.traces[k]

@@ -1,0 +1,274 @@
+"""A problem on a box in tensor products: conditions along each axis, and the matrices of Galerkin's method.
+
+Every equation is tested with the functions of one field, whose own equation it is. The functions satisfy all
+conditions, so that the matrices of a self-adjoint problem are symmetric, and its discrete eigenvalues are upper bounds.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide
+from rannpde.domains.domain import is_box
+from rannpde.pde.spectrum.boxes.axes import BoxAxis, EndCondition, FourierAxis, LegendreAxis
+from rannpde.pde.spectrum.boxes.function import ProductFunction
+from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES, LinearTerm, Pencil
+from rannpde.pde.statement.expression import Jet
+
+
+class NotSeparable(Exception):
+    """A problem whose conditions no tensor product of functions of one coordinate satisfies; says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxForm:
+    """A problem on a box, ready for any degrees; phases : periodic coordinate → angle by which modes turn."""
+
+    pencil: Pencil
+    phases: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        problem = self.pencil.problem
+        if not is_box(problem.domain) or problem.slits:
+            raise NotSeparable("the domain is no box")
+        if problem.kinked:
+            raise NotSeparable("coefficients jump or have kinks")
+        if problem.pairings:
+            raise NotSeparable("some fields are periodic and others are not")
+        if len(self.pencil.equations) != len(self.fields):
+            raise NotSeparable("there are not as many equations as fields")
+        _ = self.ends, self.equations  # what fails, fails at once
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self.pencil.fields
+
+    @cached_property
+    def bounds(self) -> Array:
+        return np.asarray(self.pencil.problem.domain.bounds, dtype=float)
+
+    @property
+    def dim(self) -> int:
+        return len(self.bounds)
+
+    @cached_property
+    def periodic(self) -> tuple[bool, ...]:
+        problem = self.pencil.problem
+        return tuple(name in problem.periodic for name in problem.domain.names)
+
+    @cached_property
+    def complex(self) -> bool:
+        return self.pencil.complex or any(angle % (2 * np.pi) for angle in self.phases.values())
+
+    def order(self, field: str, axis: int) -> int:
+        """The highest derivative of a field along an axis in the equations."""
+        jets = [jet for one in self.pencil.equations for jet in one.coefficients if jet.field == field]
+        return max((jet.index[axis] for jet in jets), default=0)
+
+    @cached_property
+    def equations(self) -> tuple[LinearTerm, ...]:
+        """The equation of each field: those with its mass and its highest derivatives."""
+        shares = np.zeros((len(self.fields), len(self.fields)))
+        masses = np.zeros_like(shares)
+        for k, one in enumerate(self.pencil.equations):
+            for jet, own in one.coefficients.items():
+                f = self.fields.index(jet.field)
+                shares[k, f] = max(shares[k, f], jet.order / max(self.pencil.order(jet.field), 1))
+                masses[k, f] = max(masses[k, f], float(max(own) > 0))
+        rows, columns = linear_sum_assignment(-(shares + masses))
+        found = dict(zip(columns.tolist(), rows.tolist(), strict=True))
+        return tuple(self.pencil.equations[found[f]] for f in range(len(self.fields)))
+
+    @cached_property
+    def ends(self) -> dict[tuple[str, int], tuple[EndCondition, ...]]:
+        """(field, axis) → the conditions at the two ends, by normal derivatives alone."""
+        sides: dict[tuple[int, int], list[dict[Jet, complex]]] = {}
+        for one in self.pencil.conditions:
+            region = one.term.region
+            if not isinstance(region, FlatSide) or not region.outward:
+                raise NotSeparable(f"condition {one.name!r} is not on a whole side")
+            sides.setdefault((region.axis, region.outward), []).append(self._constants(one))
+        found: dict[tuple[str, int], list[EndCondition]] = {}
+        for (axis, outward), conditions in sides.items():
+            for field, row in _normal_rows(conditions, axis):
+                found.setdefault((field, axis), []).append((outward, row))
+        return {key: tuple(own) for key, own in found.items()}
+
+    def _constants(self, one: LinearTerm) -> dict[Jet, builtins.complex]:
+        assert one.term.region is not None
+        points = one.term.region.sample(COEFFICIENT_SAMPLES, rng=0)
+        known = one.term.known(points, self.pencil.problem.vocabulary)
+        found = {}
+        for jet, own in one.at(known, len(points)).items():
+            values = own.get(0, np.zeros(1))
+            if set(own) != {0} or np.abs(values - values[0]).max() > 1e-13 * np.abs(values).max():
+                raise NotSeparable(f"condition {one.name!r} varies or contains the eigenvalue")
+            if np.iscomplexobj(values) and np.abs(values.imag).max() > 0:
+                raise NotSeparable(f"condition {one.name!r} is complex")
+            if np.abs(values).max() > 0:
+                found[jet] = complex(values[0])
+        return found
+
+    @cached_property
+    def scale(self) -> float:
+        """A typical eigenvalue: the ratio of both sides for the longest wave that fits in."""
+        points = self.pencil.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
+        known = dict(zip(self.pencil.problem.vocabulary.symbols, points.T, strict=True))
+        wave, highest = np.pi / float(np.ptp(self.bounds, axis=1).max()), self.pencil.degree
+        sums = np.zeros(highest + 1)
+        for one in self.equations:
+            if one.degree < highest:
+                continue
+            for jet, own in one.at(known, len(points)).items():
+                for power, values in own.items():
+                    sums[power] += float(np.median(np.abs(values))) * wave**jet.order
+        if sums[0] > 0 and sums[-1] > 0:
+            return float((sums[0] / sums[-1]) ** (1 / highest))
+        return float(wave ** max(self.pencil.order(name) for name in self.fields))
+
+    def axes(self, degrees: tuple[int, ...]) -> dict[tuple[str, int], BoxAxis]:
+        """(field, axis) → its functions."""
+        found: dict[tuple[str, int], BoxAxis] = {}
+        names = self.pencil.problem.domain.names
+        for axis, degree in enumerate(degrees):
+            low, high = map(float, self.bounds[axis])
+            most = max(self.order(name, axis) for name in self.fields)
+            for field in self.fields:
+                if self.periodic[axis]:
+                    phase = self.phases.get(names[axis], 0.0) % (2 * np.pi)
+                    found[field, axis] = FourierAxis(low, high, degree // 2, phase)
+                    continue
+                own, order = self.ends.get((field, axis), ()), self.order(field, axis)
+                # a constraint's field without conditions, a pressure, has two degrees less: no spurious pressures
+                less = 2 if not own and order < most else 0
+                found[field, axis] = LegendreAxis.of((low, high), degree - less, (order + 1) // 2, own)
+        return found
+
+    def free_constant(self, field: str) -> bool:
+        """Whether a constant may be added to a field, as to a pressure: no jet of it is without a derivative."""
+        jets = [jet for one in self.pencil.terms for jet in one.coefficients if jet.field == field]
+        return all(jet.order for jet in jets)
+
+
+def _normal_rows(conditions: list[dict[Jet, complex]], axis: int) -> list[tuple[str, dict[int, complex]]]:
+    """Conditions of a side as (field, normal order → factor); tangential derivatives of what vanishes are left out."""
+    held: set[tuple[str, int]] = set()
+    rows = [dict(one) for one in conditions]
+    while True:
+        for one in rows:
+            if len(one) == 1 and next(iter(one)).order == next(iter(one)).index[axis]:
+                held.add((next(iter(one)).field, next(iter(one)).index[axis]))
+        left = [
+            one if len(one) == 1 else {jet: v for jet, v in one.items() if (jet.field, jet.index[axis]) not in held}
+            for one in rows
+        ]
+        if [set(one) for one in left] == [set(one) for one in rows]:
+            break
+        rows = left
+    found = []
+    for one in rows:
+        if any(jet.order != jet.index[axis] for jet in one) or len({jet.field for jet in one}) > 1:
+            raise NotSeparable("a condition couples fields or derivatives along its side")
+        if one:
+            found.append((next(iter(one)).field, {jet.index[axis]: value for jet, value in one.items()}))
+    return found
+
+
+class BoxSystem:
+    """The matrices of a problem on a box with these degrees along the axes."""
+
+    def __init__(self, form: BoxForm, degrees: tuple[int, ...]) -> None:
+        self.form, self.degrees = form, degrees
+        self.axes = form.axes(degrees)
+        self.shapes = {f: tuple(self.axes[f, a].size for a in range(form.dim)) for f in form.fields}
+        self.kept: dict[str, Array] = {}
+        for field, shape in self.shapes.items():
+            kept = np.arange(int(np.prod(shape)))
+            self.kept[field] = kept[1:] if form.free_constant(field) and self._has_constant(field) else kept
+        self.offsets = np.concatenate([[0], np.cumsum([len(self.kept[f]) for f in form.fields])])
+
+    def _has_constant(self, field: str) -> bool:
+        axes = [self.axes[field, a] for a in range(self.form.dim)]
+        return all(np.allclose(one.table(np.linspace(one.low, one.high, 5), 0)[:, 0], one.table(
+            np.array([one.low]), 0)[0, 0]) for one in axes)  # fmt: skip
+
+    @property
+    def size(self) -> int:
+        return int(self.offsets[-1])
+
+    def grid(self, more: int = 0) -> tuple[list[Array], list[Array]]:
+        """Nodes and weights of a rule along each axis that resolves products of functions and coefficients."""
+        rules = []
+        for a, degree in enumerate(self.degrees):
+            periodic = self.form.periodic[a]
+            count = 2 * degree + 8 + more if periodic else degree + degree // 2 + 8 + more
+            rules.append(self.axes[self.form.fields[0], a].nodes(count))
+        return [points for points, _ in rules], [weights for _, weights in rules]
+
+    def coefficients(self, one: LinearTerm, nodes: list[Array]) -> dict[Jet, dict[int, Array]]:
+        """Of an equation on the grid of these nodes, each with the shape of the grid."""
+        mesh = np.meshgrid(*nodes, indexing="ij")
+        known = {s: m.ravel() for s, m in zip(self.form.pencil.problem.vocabulary.symbols, mesh, strict=True)}
+        found = one.at(known, mesh[0].size)
+        return {jet: {p: v.reshape(mesh[0].shape) for p, v in own.items()} for jet, own in found.items()}
+
+    def matrices(self) -> list[Array]:
+        """A_k (N, N) of Σ λ^k A_k, by powers of the eigenvalue."""
+        form = self.form
+        kind = complex if form.complex else float
+        found = [np.zeros((self.size, self.size), dtype=kind) for _ in range(form.pencil.degree + 1)]
+        nodes, weights = self.grid()
+        for f, (field, one) in enumerate(zip(form.fields, form.equations, strict=True)):
+            tests = [self.axes[field, a].table(nodes[a], 0).conj() * weights[a][:, None] for a in range(form.dim)]
+            for jet, own in self.coefficients(one, nodes).items():
+                g = form.fields.index(jet.field)
+                trial = [self.axes[jet.field, a].table(nodes[a], jet.index[a]) for a in range(form.dim)]
+                rows = slice(self.offsets[f], self.offsets[f + 1])
+                columns = slice(self.offsets[g], self.offsets[g + 1])
+                for power, values in own.items():
+                    block = _product_matrix(values, tests, trial)
+                    found[power][rows, columns] += block[np.ix_(self.kept[field], self.kept[jet.field])]
+        return found
+
+    def function(self, vector: Array) -> ProductFunction:
+        """The fields of a vector of unknowns (N,), in raw functions of the axes."""
+        form = self.form
+        arrays = []
+        for f, field in enumerate(form.fields):
+            own = np.zeros(int(np.prod(self.shapes[field])), dtype=vector.dtype)
+            own[self.kept[field]] = vector[self.offsets[f] : self.offsets[f + 1]]
+            values = own.reshape(self.shapes[field])
+            for a in range(form.dim):
+                values = np.moveaxis(np.tensordot(self.axes[field, a].coefficients, values, axes=(1, a)), 0, a)
+            arrays.append(values)
+        sizes = [max(one.shape[a] for one in arrays) for a in range(form.dim)]
+        padded = [np.pad(one, [(0, n - m) for n, m in zip(sizes, one.shape, strict=True)]) for one in arrays]
+        waves = tuple(
+            self.axes[form.fields[0], a].phase if form.periodic[a] else None  # type: ignore[union-attr]
+            for a in range(form.dim)
+        )
+        return ProductFunction(form.bounds, waves, np.stack(padded, axis=-1))
+
+
+def _product_matrix(values: Array, tests: list[Array], trial: list[Array]) -> Array:
+    """∫ a φ_i ψ_j for products of functions along the axes, by sums over one axis after the other."""
+    if np.ptp(values.real) == 0 and np.ptp(values.imag) == 0:
+        found = np.full((1, 1), values.ravel()[0])
+        for test, own in zip(tests, trial, strict=True):
+            found = np.kron(found, test.T @ own)
+        return found
+    block = values
+    for test, own in zip(tests, trial, strict=True):
+        products = (test[:, :, None] * own[:, None, :]).reshape(len(test), -1)
+        block = np.tensordot(block, products, axes=(0, 0))
+    dim = len(tests)
+    shaped = block.reshape([n for test, own in zip(tests, trial, strict=True) for n in (test.shape[1], own.shape[1])])
+    turned = shaped.transpose([*range(0, 2 * dim, 2), *range(1, 2 * dim, 2)])
+    return np.asarray(turned.reshape(int(np.prod([t.shape[1] for t in tests])), -1))
