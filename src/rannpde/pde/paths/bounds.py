@@ -12,9 +12,9 @@ from scipy.stats import norm
 from rannpde.arrays import Array
 from rannpde.errors import reject
 from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.paths.adaptive import PathsRound, PointValue, parallel
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.intervals import PathsRound, PointValue
 from rannpde.pde.paths.layer import layer_law
 from rannpde.pde.paths.processes import PathProcess
 from rannpde.pde.paths.stopping import (
@@ -26,6 +26,7 @@ from rannpde.pde.paths.stopping import (
     train_stopping,
 )
 from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.threads import one_thread
 

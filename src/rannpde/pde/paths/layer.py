@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array, row_blocks
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMap, InnerMoves
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
@@ -119,6 +120,7 @@ class PathLayer:
         values, increments = np.empty((len(state), self.columns)), np.empty((len(state), self.columns))
         variance = self.process.noise_variance(h)
         for rows in self.blocks(len(state)):
+            checkpoint()
             own = PathStep(move.state[rows], move.noise[rows], move.brownian[rows])
             values[rows], increments[rows] = self._design(state[rows], own, h, variance)
         return values, increments

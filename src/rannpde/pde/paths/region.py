@@ -22,16 +22,18 @@ from rannpde.domains.domain import Domain
 from rannpde.errors import InputError, finite_points, reject, require
 from rannpde.network.storage import floats
 from rannpde.pde.monitor import Status
-from rannpde.pde.paths.adaptive import PathsRound, PathStart, PointSearch, TrainedPair, parallel
+from rannpde.pde.paths.adaptive import PathStart, PointSearch, TrainedPair
 from rannpde.pde.paths.euler import EulerProcess
 from rannpde.pde.paths.forward import PathSums, follow, follow_euler
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.intervals import PathsRound
 from rannpde.pde.paths.layer import PathLayer
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.regression import PathsModel
 from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
 
 FIRST_PATHS = 2**14
@@ -210,7 +212,7 @@ class RegionSearch:
     def _corrected(self, trained: TrainedPair, paths: int) -> tuple[PathNetwork, PathNetwork]:
         """The networks at the start, each corrected by the regression of what fresh paths say on its own columns."""
         rng = self.search.rng
-        rows = 2 * max(self.search.tuning.block // (8 * self.search.process.dim * 4), 64)
+        rows = self.search.rows
 
         def one(model: PathsModel, seeds: Array) -> PathNetwork:
             network = model.networks[0]
@@ -241,7 +243,7 @@ class RegionSearch:
     def _error(self, trained: TrainedPair, networks: tuple[PathNetwork, PathNetwork]) -> tuple[float, float]:
         """Root mean square error of the mean of the networks on the region, with two standard errors, and that of u."""
         rng, model = self.search.rng, trained.models[0]
-        rows = 2 * max(self.search.tuning.block // (8 * self.search.process.dim * 4), 64)
+        rows = self.search.rows
         products, squares = [], []
         for _ in range(max(2, 8192 // rows)):
             start = self.search.start(rows, rng)

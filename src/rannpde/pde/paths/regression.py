@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import InnerCoordinate
 from rannpde.pde.paths.layer import LayerLaw, PathLayer
@@ -78,6 +79,7 @@ class TrainingPaths:
         draws = NormalDraws(int(rng.integers(2**62)), len(start), process.normal_count())
         states = [process.start(start).astype(np.float32)]
         for n in range(len(nodes) - 1):
+            checkpoint()
             known = cls(process, nodes, draws, tuple(states), guide)
             states.append(known.step(n).state.astype(np.float32))
         return cls(process, nodes, draws, tuple(states), guide)
@@ -138,6 +140,7 @@ def train(
     learned = data_gradients(form, process, paths.states[-1])
     networks: list[PathNetwork] = []
     for n in range(len(nodes) - 2, -1, -1):
+        checkpoint()
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         state = paths.states[n].astype(float)
         move = paths.step(n)
