@@ -278,7 +278,7 @@ def _region(name: str, problem: rp.Problem, box: rp.Box, exact: Callable[[np.nda
 
 def coverage(seeds: int = 200) -> None:
     """How many of the 95 % intervals hold the reference, at fixed settings, over independent seeds."""
-    method = rp.Paths(steps=4, width=8, training=1000, paths=2048)
+    method = rp.Paths(steps=8, width=8, training=2000, paths=2048)
     cases = {
         "hjb, d = 20": (hjb(20), 0.0, 2.921014735742568),
         "allen-cahn, d = 20": (allen_cahn(20), 0.0, 0.20635481986502754),
