@@ -294,7 +294,7 @@ def coverage(seeds: int = 200) -> None:
             errors.append((found.value - reference) / found.standard_error)
         spent = time.process_time() - processor
         print(
-            f"coverage, {name:<27}{held} of {seeds}: {100 * held / seeds:.1f} %; errors over their standard errors: mean "
+            f"coverage, {name:<27}{held} of {seeds}: {100 * held / seeds:.1f} %; errors over standard errors: mean "
             f"{np.mean(errors):.2f}, deviation {np.std(errors):.2f} ({spent:.0f} s of processors)",
             flush=True,
         )

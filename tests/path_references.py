@@ -1,5 +1,7 @@
 """Reference values in many dimensions, each by a derivation that has nothing to do with paths."""
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.integrate import quad, solve_ivp
 from scipy.stats import chi2
@@ -105,7 +107,7 @@ def capped_call_on_the_largest(time: np.ndarray, states: np.ndarray, rate: float
         return -np.expm1(log_ndtr((level - centre) / deviation[:, None]).sum(axis=1))
 
     total = np.zeros(len(time))
-    for lower, upper in zip(ends[:-1], ends[1:], strict=True):
+    for lower, upper in pairwise(ends):
         sign = 1.0 if upper <= ends[2] else -1.0
         for node, weight in zip(nodes, weights, strict=True):
             level = 0.5 * (lower + upper) + 0.5 * (upper - lower) * node
@@ -121,8 +123,8 @@ def two_rates_bounds(dim: int, paths: int, rng: int, decisions: int = 4) -> tupl
 
         E[e^{-∫r} g(X^r)] = v(0) + E ∫ e^{-∫r} (0.06 - r) (v - s)(t, X^r) dt .
 
-    Lower: r = 0.04 where v > s, decided at a few dates. Upper: the integrand is at most 0.02 e^{-0.04t} (v - s)⁺, at the
-    best shift of log X between 0.04t and 0.06t in hindsight.
+    Lower: r = 0.04 where v > s, decided at a few dates. Upper: the integrand is at most 0.02 e^{-0.04t} (v - s)⁺, at
+    the best shift of log X between 0.04t and 0.06t in hindsight.
     """
     random, length = np.random.default_rng(rng), 0.5 / decisions
     first = capped_call_on_the_largest(np.zeros(1), np.full((1, dim), np.log(100.0)), 0.06)[0][0]

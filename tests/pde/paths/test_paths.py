@@ -248,7 +248,7 @@ def test_the_logarithm_of_a_sum_of_three_exponentials():
         {"t=1": "u = log(exp(dot(a, x)) + exp(dot(b, x)) + exp(dot(c, x)))"},
         parameters=dict(zip("abc", vectors, strict=True)),
     )  # fmt: skip
-    found = rp.solve(problem, at=point, tol=3e-3)
+    found = rp.solve(problem, at=point, tol=6e-3)
     assert found.converged
     assert contains(found, np.log(np.exp(vectors @ point + 0.5 * np.sum(vectors**2, axis=1)).sum()), 1.0)
 

@@ -37,9 +37,6 @@ from rannpde.threads import one_thread
 
 PathStart = Callable[[int, np.random.Generator], Array]
 """``count`` points (count, d) where paths begin, the second half like the first."""
-TIME_FACTOR = 3.0
-"""Steps of half the length are three times as far from twice the length as from the limit, for a rule of order two;
-Simpson's has order four."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +250,8 @@ class PointSearch:
 
     def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
         r = trained.resolution
-        in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / TIME_FACTOR
+        # order two: three times as far from the rule of twice the step as from the limit; Simpson's has order four
+        in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / 3
         sampling = self.quantile * float(sample.value.error)
         return PathsRound(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean), in_time,
@@ -299,7 +297,7 @@ class PointSearch:
 
     def _surely_in_time(self, sample: PathSample) -> float:
         """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
-        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0) / TIME_FACTOR
+        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0) / 3
 
     def _surely_biased(self, trained: TrainedPair, sample: PathSample) -> float:
         """The bias that more paths will not reduce."""

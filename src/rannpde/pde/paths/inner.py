@@ -26,8 +26,8 @@ from rannpde.pde.statement.vector import KINKS, REDUCTIONS, Operation, evaluate_
 SQUARE_KIND, QUADRATIC, LINEAR, EXTREME, GENERAL = "square", "quadratic", "linear", "extreme", "general"
 RIDGES = "ridges"
 """A smooth function of several linear ones: its Hessian has their rank."""
-DIFFERENCE = 1e-3
-"""Relative step of second differences, the fourth root of rounding: both of their errors are about 1e-6."""
+DIFFERENCE = np.finfo(float).eps ** 0.25
+"""Relative step of second differences: both of their errors, of rounding and of the step, are its square."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,6 @@ class InnerMap:
                 if variance.max() <= width**2:
                     increments[:, k] += 0.5 / width * (squares[:, k] - along[:, k] ** 2 + covariance[:, k, k])
         return InnerMoves(along, increments, covariance)
-
 
     @cached_property
     def _ridges(self) -> Array:

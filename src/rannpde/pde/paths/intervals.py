@@ -4,23 +4,20 @@ An estimate that is normal with standard error e and a bias of at most B is with
 
     P(|N(B, e²)| ≤ h) = c ,
 
-whatever the bias is up to B: h is the root of a quantile of the noncentral χ² law of one degree of freedom. It is the
-usual quantile times e for B = 0, and B + e Φ⁻¹(c) for B ≫ e: less than the sum of both, as a bias has one sign.
+whatever the bias is up to B. It is the usual quantile times e for B = 0, and B + e Φ⁻¹(c) for B ≫ e: less than the sum
+of both, as a bias has one sign.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, sqrt
+from math import inf, isfinite
 
 from scipy.optimize import brentq
-from scipy.stats import ncx2, norm
+from scipy.stats import norm
 
 from rannpde.arrays import Array
 from rannpde.pde.monitor import Status
-
-ONE_SIDED = 8.0
-"""B/e from which the other side has a probability below rounding, so that Φ⁻¹(c) is exact."""
 
 
 def half_width(bias: float, error: float, confidence: float) -> float:
@@ -31,9 +28,21 @@ def half_width(bias: float, error: float, confidence: float) -> float:
     """
     if not (isfinite(bias) and isfinite(error)):
         return inf
-    if bias >= ONE_SIDED * error:
-        return float(bias + norm.ppf(confidence) * error)
-    return error * sqrt(float(ncx2.ppf(confidence, 1, (bias / error) ** 2)))
+    if error == 0:
+        return bias
+    ratio = bias / error
+    one_sided, two_sided = float(norm.ppf(confidence)), float(norm.ppf(0.5 + 0.5 * confidence))
+
+    def excess(beyond: float) -> float:
+        """The probability less c at h = B + beyond·e: not positive for the one-sided quantile, not negative for the
+        two-sided one, up to rounding.
+        """
+        return float(norm.cdf(beyond) - norm.cdf(-beyond - 2 * ratio)) - confidence
+
+    low, high = excess(one_sided), excess(two_sided)
+    if low >= 0 or high <= 0 or low == high:  # the other side is below rounding; or there is no bias
+        return bias + error * (one_sided if abs(low) < abs(high) else two_sided)
+    return bias + error * float(brentq(excess, one_sided, two_sided, xtol=1e-12))
 
 
 def allowed_error(bias: float, wanted: float, confidence: float) -> float:

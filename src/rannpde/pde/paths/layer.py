@@ -26,7 +26,7 @@ DESIGN_BLOCK = 2**21
 """Numbers (rows × inner coordinates × d) that a block of a design works on: about 16 MB for each array."""
 
 MOMENT_ROWS = 512
-"""Rows from which the mean and the scale of inner coordinates are taken: they only standardise."""
+"""Paths from which scales of inner coordinates and of the noise, and gradients of the data, are taken."""
 
 
 @dataclass(frozen=True, eq=False)
