@@ -283,17 +283,12 @@ class PointSearch:
         if not self.process.exact:
             finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
         wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
-        affordable = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
-        if self._surely_in_time(best.sample) > tuning.share * target and finer in affordable:
-            return finer if self._time_for(best, 2.5) else None
-        if found.regression > tuning.share * target and affordable and self._time_for(best, 4.0):
-            # finite steps and the fit both stand in the residual: the cheaper of the two is tried first
-            return affordable[0]
+        # every bias below the target is allowed for by more paths: refining must be cheaper than these
         needed = min(self._needed(found, target), self.most_paths) * best.path_seconds
-        for one in affordable:
-            if needed > 4.0 * best.training_seconds and self._time_for(best, 4.0):
-                return one
-        return None
+        if needed <= 4.0 * best.training_seconds:
+            return None
+        untried = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
+        return untried[0] if untried and self._time_for(best, 4.0) else None
 
     def _surely_in_time(self, sample: PathSample) -> float:
         """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
@@ -324,7 +319,7 @@ class PointSearch:
             one.path_seconds * (float(one.sample.value.deviation) / error) ** 2
             for one, error in zip((found, best), errors, strict=True)
         ]
-        return costs[0] * self.tuning.gain < costs[1] or biases[0] < self.tuning.share * target < biases[1]
+        return costs[0] * self.tuning.gain < costs[1]
 
     # ------------------------------------------------------------------------------------------------- the bulk
 
