@@ -145,7 +145,7 @@ def smallest_discounted(dim: int) -> float:
     """exp(-(0.2/3 + 0.02)/3) E[min_i X_i] of the second default risk, by the density of the smallest of d normals.
 
     As Q ≤ 0.2 it is a lower bound of u, and in d ≥ 1000, where u stays below 25 so that Q = 0.2, it is u itself.
-    The values published for this case (23.36, 21.88, 20.726) lie below it: they are those of twelve steps of Euler's.
+    The values published for this case (23.36, 21.88, 20.726) lie below it: they agree with twelve steps of Euler's.
     """
     from scipy.integrate import quad
     from scipy.stats import norm

@@ -81,7 +81,7 @@ def test_different_rates_lie_between_bounds_that_exclude_the_published_value():
 @pytest.mark.parametrize(
     ("dim", "published", "error"), [(100, 23.36, 0.014), (1000, 21.88, 0.01), (10000, 20.726, 0.01)]
 )
-def test_the_published_second_default_risk_is_that_of_twelve_steps_of_euler(dim, published, error):
+def test_the_published_second_default_risk_agrees_with_twelve_steps_of_euler(dim, published, error):
     assert abs(smallest_by_euler(dim, 12) - published) < error
     assert smallest_by_euler(dim, 0) > published + 2 * error  # which is a lower bound of the solution
 
