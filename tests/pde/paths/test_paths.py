@@ -240,6 +240,32 @@ def test_anisotropic_control_with_gradient():
     assert np.sqrt(np.mean(scores**2)) < 3.0  # within the size that the standard errors and the step state
 
 
+def control_problems(count, rng):
+    """Linear-quadratic control u_t + (a/2)Δu = (c/2)|∇u|², u(T) = ½ Σ q x², in random dimensions, times, units of x and
+    of u, at random places: the problem, where it is asked, and u = ½ Σ P x² + (a/2c) Σ log(1 + cqT), P = q/(1 + cqT).
+    """
+    random = np.random.default_rng(rng)
+    for _ in range(count):
+        dim = int(random.integers(2, 40))
+        length, unit, size = (10 ** random.uniform((-2, -3, -3), (1, 3, 3))).tolist()
+        a, c = unit**2 / length, unit**2 / (size * length)  # of order one in the units of x, u and time
+        q, point = size / unit**2 * random.uniform(0.1, 1.5, dim), unit * random.normal(0, 1, dim)
+        problem = rp.Problem(
+            "u_t + a*laplace(u)/2 = c*dot(grad(u), grad(u))/2", space(dim, length),
+            {f"t={length!r}": "u = dot(diag(q)*x, x)/2"}, parameters={"a": a, "c": c, "q": q},
+        )  # fmt: skip
+        grown = 1 + c * q * length
+        yield problem, point, float(0.5 * np.sum(q / grown * point**2) + 0.5 * a / c * np.sum(np.log(grown)))
+
+
+def test_control_problems_in_any_units():
+    method, count = rp.Paths(steps=8, width=8, training=1500, paths=1024), 12
+    found = [(quick(problem, at, 1, method), exact) for problem, at, exact in control_problems(count, rng=3)]
+    assert sum(contains(one, exact) for one, exact in found) >= binom.ppf(1e-4, count, 0.95)
+    assert all(contains(one, exact, 1.0) for one, exact in found)
+    assert all(one.half_width < 0.05 * exact for one, exact in found)
+
+
 def test_the_logarithm_of_a_sum_of_three_exponentials():
     # Cole–Hopf: u = log Σ exp(a_k·x + ½|a_k|²(1 - t)), neither radial nor a ridge
     vectors, point = np.random.default_rng(4).normal(0, 0.3, (3, 20)), np.linspace(-0.5, 0.5, 20)
