@@ -25,6 +25,10 @@ import rannpde as rp
 
 HJB, ALLEN_CAHN = 4.59016172460488, 0.0527813574
 """Cole–Hopf, and the radial equation; both in tests/path_references.py."""
+HJB_10, ALLEN_CAHN_10 = 2.157022464824727, 0.3165127134183108
+"""The same in ten dimensions, for coverage."""
+DIFFERENT_RATES = 21.1675
+"""Between 21.155 and 21.180, each ± 0.003 (two_rates_bounds in tests/path_references.py); 21.299 was published."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ def smallest_discounted(dim: int) -> float:
     """exp(-(0.2/3 + 0.02)/3) E[min_i X_i] of the second default risk, by the density of the smallest of d normals.
 
     As Q ≤ 0.2 it is a lower bound of u, and in d ≥ 1000, where u stays below 25 so that Q = 0.2, it is u itself.
-    The values published for this case (23.36, 21.88, 20.726) lie below it: theirs must be another set-up.
+    The values published for this case (23.36, 21.88, 20.726) lie below it: they agree with twelve steps of Euler's.
     """
     from scipy.integrate import quad
     from scipy.stats import norm
@@ -161,7 +165,7 @@ CASES = (
     Case("allen-cahn 5 s", allen_cahn, 0.0, ALLEN_CAHN, "3e-4 in 5 s", 3e-4),
     Case("allen-cahn 60 s", allen_cahn, 0.0, ALLEN_CAHN, "1e-4 in 60 s", 1e-4),
     Case("default risk", default_risk, 100.0, 57.300, "57.300 ± 0.02 in 5 s", 3.5e-4),
-    Case("different rates", different_rates, 100.0, 21.299, "21.299 ± 0.02 in 10 s", 1e-3),
+    Case("different rates", different_rates, 100.0, DIFFERENT_RATES, "± 0.02 in 10 s", 9.4e-4),
     Case("reaction-diffusion", reaction_diffusion, 0.0, 1.6, "1e-3 in 10 s", 1e-3),
     Case(
         "second default risk 100",
@@ -277,21 +281,25 @@ def _region(name: str, problem: rp.Problem, box: rp.Box, exact: Callable[[np.nda
 
 
 def coverage(seeds: int = 200) -> None:
-    """How many of the 95 % intervals hold the reference, at fixed settings, over independent seeds."""
-    method = rp.Paths(steps=4, width=8, training=1000, paths=2048)
+    """How many of the 95 % intervals hold the reference, at fixed settings, over independent seeds; and the mean error
+    over its standard deviation, which tells a bias from noise.
+    """
+    method = rp.Paths(steps=4, width=6, training=800, paths=1024)
     cases = {
-        "hjb, d = 20": (hjb(20), 0.0, 2.921014735742568),
-        "allen-cahn, d = 20": (allen_cahn(20), 0.0, 0.20635481986502754),
-        "reaction-diffusion, d = 20": (reaction_diffusion(20), 0.0, 1.6),
+        "hjb, d = 10": (hjb(10), 0.0, HJB_10),
+        "allen-cahn, d = 10": (allen_cahn(10), 0.0, ALLEN_CAHN_10),
+        "reaction-diffusion, d = 10": (reaction_diffusion(10), 0.0, 1.6),
     }
     for name, (problem, at, reference) in cases.items():
-        processor, held = time.process_time(), 0
+        processor, held, errors = time.process_time(), 0, []
         for seed in range(seeds):
-            lower, upper = rp.solve(problem, at=at, tol=1e-9, method=method, rng=seed).interval
-            held += lower <= reference <= upper
+            found = rp.solve(problem, at=at, tol=1e-9, method=method, rng=seed)
+            held += found.interval[0] <= reference <= found.interval[1]
+            errors.append((found.value - reference) / found.standard_error)
         spent = time.process_time() - processor
         print(
-            f"coverage, {name:<22}{held} of {seeds}: {100 * held / seeds:.1f} % ({spent:.0f} s of processors)",
+            f"coverage, {name:<27}{held} of {seeds}: {100 * held / seeds:.1f} %; errors over standard errors: mean "
+            f"{np.mean(errors):.2f}, deviation {np.std(errors):.2f} ({spent:.0f} s of processors)",
             flush=True,
         )
 

@@ -4,12 +4,23 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom, chi2, norm
 
 import rannpde as rp
-from path_references import allen_cahn_at_origin, black_scholes_call, hjb_at_origin, riccati, two_rates_on_a_line
+from path_references import (
+    allen_cahn_at_origin,
+    black_scholes_call,
+    hjb_at_origin,
+    riccati,
+    smallest_by_euler,
+    two_rates_bounds,
+    two_rates_on_a_line,
+)
+from rannpde.checkpoints import Cause, Ended, guarded
+from rannpde.pde.monitor import Monitor
 from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.intervals import allowed_error, half_width
 from rannpde.pde.paths.layer import LayerLaw
 from rannpde.pde.paths.recognition import process_of
 
@@ -52,6 +63,89 @@ def test_the_published_references_follow_from_their_derivations():
     assert allen_cahn_at_origin(100) == pytest.approx(0.0527813574, rel=1e-7)
 
 
+def test_different_rates_lie_between_bounds_that_exclude_the_published_value():
+    lower, upper, error = two_rates_bounds(100, 1000, rng=0)
+    assert lower < upper + FIVE * error
+    assert upper + FIVE * error < 21.299
+    problem = rp.Problem(
+        "u_t + 0.06*dot(x, grad(u)) + trace(diag((0.2*x)**2)*hessian(u))/2 - 0.04*u - 0.02*dot(x, grad(u))"
+        " + 0.02*max(dot(x, grad(u)) - u, 0) = 0",
+        space(100, 0.5), {"t=0.5": "u = max(max(x) - 120, 0) - 2*max(max(x) - 150, 0)"},
+    )  # fmt: skip
+    found = quick(problem, 100.0, method=rp.Paths(steps=8, width=16, training=3000, paths=2048))
+    assert found.interval[1] > lower - FIVE * error
+    assert found.interval[0] < upper + FIVE * error
+    assert found.half_width < 0.01 * found.value
+
+
+@pytest.mark.parametrize(
+    ("dim", "published", "error"), [(100, 23.36, 0.014), (1000, 21.88, 0.01), (10000, 20.726, 0.01)]
+)
+def test_the_published_second_default_risk_agrees_with_twelve_steps_of_euler(dim, published, error):
+    assert abs(smallest_by_euler(dim, 12) - published) < error
+    assert smallest_by_euler(dim, 0) > published + 2 * error  # which is a lower bound of the solution
+
+
+# ------------------------------------------------------------------------------------------------------ intervals
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("ratio", [0.0, 1e-3, 0.3, 1.0, 4.0, 7.99, 8.01, 50.0])
+def test_intervals_have_their_probability_for_the_largest_bias(ratio, confidence):
+    found = half_width(3.0 * ratio, 3.0, confidence) / 3.0
+    assert norm.cdf(found - ratio) - norm.cdf(-found - ratio) == pytest.approx(confidence, abs=1e-9)
+    smaller = 0.5 * ratio
+    assert norm.cdf(found - smaller) - norm.cdf(-found - smaller) >= confidence - 1e-9
+    assert half_width(ratio, allowed_error(ratio, 2.0 + 2 * ratio, confidence), confidence) == pytest.approx(
+        2.0 + 2 * ratio, rel=1e-6
+    )
+
+
+class EndsAtCheck:
+    """A guard of checkpoints that ends the computation at its n-th question, once."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def check(self):
+        self.left -= 1
+        if self.left == 0:
+            raise Ended(Cause.TIME)
+
+    def reserve(self, size, what):
+        self.check()
+
+    def begin(self, flops, kind): ...
+
+    def finish(self, flops, kind, seconds): ...
+
+    def affordable(self, share, kind):
+        return np.inf
+
+
+@pytest.mark.parametrize("number", [1, 7, 20, 60, 90, 200, 10**9])
+def test_wherever_a_solve_is_ended_its_value_is_kept(number):
+    # the same run is ended at ever later checkpoints; two points are asked, of which the first may be all there is
+    method = rp.Paths(at=np.zeros((2, 3)), steps=4, width=4, training=200, paths=4096)
+    try:
+        with guarded(EndsAtCheck(number)):
+            found = method.solve(hjb(3), 1e-9, np.random.default_rng(0), Monitor(), "")
+    except Ended:
+        assert number < 30  # before the first models were there
+        return
+    known = np.isfinite(found.values)
+    assert known[0]
+    assert np.all(np.abs(found.values[known] - hjb_at_origin(3)) < 3 * found.table.half_widths[known])
+    assert np.all(np.isinf(found.table.half_widths[~known]))
+    assert not found.converged
+    assert known.all() == (number == 10**9 or number > 60)
+
+
+def test_memory_that_does_not_suffice_is_named():
+    with pytest.raises(rp.InputError, match="memory is too small"):
+        rp.solve(hjb(100), at=0.0, memory=1e5)
+
+
 # ------------------------------------------------------------------------------------------------------ processes
 
 
@@ -79,7 +173,9 @@ def test_exact_processes_have_their_mean_and_variance(equation, mean, variance):
     assert np.abs(points.var(axis=0) / variance - 1).max() < FIVE * np.sqrt(12 / 40_000)
 
 
-@pytest.mark.parametrize("data", ["norm(x)", "min(x)", "max(max(x) - 1, 0)", "sum(sin(x)) + x[1]"])
+@pytest.mark.parametrize(
+    "data", ["norm(x)", "min(x)", "max(max(x) - 1, 0)", "sum(sin(x)) + x[1]", "log(exp(sum(x)) + exp(2*x[1] - x[2]))"]
+)
 @pytest.mark.parametrize("second", ["laplace(u)", "trace(diag(x**2)*hessian(u))", "trace(C*hessian(u))"])
 def test_martingale_increments_have_mean_zero(data, second):
     covariance = 0.5 * np.eye(6) + 0.5
@@ -142,6 +238,45 @@ def test_anisotropic_control_with_gradient():
     assert contains(found, riccati(point, q, 1.0), 1.0)
     scores = (found.gradient - q * point / (1 + q)) / np.maximum(found.gradient_errors[0], 1e-12)
     assert np.sqrt(np.mean(scores**2)) < 3.0  # within the size that the standard errors and the step state
+
+
+def control_problems(count, rng):
+    """Linear-quadratic control u_t + (a/2)Δu = (c/2)|∇u|², u(T) = ½ Σ q x², in random dimensions, times, units of x and
+    of u, at random places: the problem, where it is asked, and u = ½ Σ P x² + (a/2c) Σ log(1 + cqT), P = q/(1 + cqT).
+    """
+    random = np.random.default_rng(rng)
+    for _ in range(count):
+        dim = int(random.integers(2, 40))
+        length, unit, size = (10 ** random.uniform((-2, -3, -3), (1, 3, 3))).tolist()
+        a, c = unit**2 / length, unit**2 / (size * length)  # of order one in the units of x, u and time
+        q, point = size / unit**2 * random.uniform(0.1, 1.5, dim), unit * random.normal(0, 1, dim)
+        problem = rp.Problem(
+            "u_t + a*laplace(u)/2 = c*dot(grad(u), grad(u))/2", space(dim, length),
+            {f"t={length!r}": "u = dot(diag(q)*x, x)/2"}, parameters={"a": a, "c": c, "q": q},
+        )  # fmt: skip
+        grown = 1 + c * q * length
+        yield problem, point, float(0.5 * np.sum(q / grown * point**2) + 0.5 * a / c * np.sum(np.log(grown)))
+
+
+def test_control_problems_in_any_units():
+    method, count = rp.Paths(steps=8, width=8, training=1500, paths=1024), 12
+    found = [(quick(problem, at, 1, method), exact) for problem, at, exact in control_problems(count, rng=3)]
+    assert sum(contains(one, exact) for one, exact in found) >= binom.ppf(1e-4, count, 0.95)
+    assert all(contains(one, exact, 1.0) for one, exact in found)
+    assert all(one.half_width < 0.05 * exact for one, exact in found)
+
+
+def test_the_logarithm_of_a_sum_of_three_exponentials():
+    # Cole–Hopf: u = log Σ exp(a_k·x + ½|a_k|²(1 - t)), neither radial nor a ridge
+    vectors, point = np.random.default_rng(4).normal(0, 0.3, (3, 20)), np.linspace(-0.5, 0.5, 20)
+    problem = rp.Problem(
+        "u_t + laplace(u)/2 + dot(grad(u), grad(u))/2 = 0", space(20),
+        {"t=1": "u = log(exp(dot(a, x)) + exp(dot(b, x)) + exp(dot(c, x)))"},
+        parameters=dict(zip("abc", vectors, strict=True)),
+    )  # fmt: skip
+    found = rp.solve(problem, at=point, tol=6e-3)
+    assert found.converged
+    assert contains(found, np.log(np.exp(vectors @ point + 0.5 * np.sum(vectors**2, axis=1)).sum()), 1.0)
 
 
 def test_a_call_and_its_delta_in_one_dimension():

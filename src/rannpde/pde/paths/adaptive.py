@@ -7,35 +7,34 @@ still needed follow from the variance of the pilot, and are spent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from math import ceil, inf, isfinite
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import ceil, isfinite
 from os import cpu_count
 from time import perf_counter
-from typing import TypeVar
 
 import numpy as np
 from scipy.stats import norm
 
 from rannpde.arrays import Array
-from rannpde.pde.monitor import Monitor, Status
+from rannpde.checkpoints import FLOAT_BYTES, Cause, Ended, guarded, reserve
+from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.paths.euler import EulerProcess
 from rannpde.pde.paths.forward import follow, follow_euler, remainder
 from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
+from rannpde.pde.paths.intervals import PathsRound, PointValue, allowed_error
 from rannpde.pde.paths.layer import LayerLaw, layer_law
 from rannpde.pde.paths.processes import PathProcess
 from rannpde.pde.paths.regression import PathsModel, train
 from rannpde.pde.paths.statistics import PathSample
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.paths.walls import NO_WALLS, walls_of
+from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS
 from rannpde.threads import one_thread
 
-T = TypeVar("T")
-R = TypeVar("R")
 PathStart = Callable[[int, np.random.Generator], Array]
 """``count`` points (count, d) where paths begin, the second half like the first."""
 
@@ -48,54 +47,6 @@ class PathsResolution:
     substeps: int
     width: int
     training: int
-
-
-@dataclass(frozen=True)
-class PathsRound:
-    """One round: resolution, the value found, and the three errors as half-widths of an interval."""
-
-    steps: int
-    width: int
-    training: int
-    paths: int
-    value: float
-    in_time: float
-    regression: float
-    sampling: float
-    seconds: float
-
-    @property
-    def half_width(self) -> float:
-        return self.in_time + self.regression + self.sampling
-
-    def __str__(self) -> str:
-        errors = f"time {self.in_time:.1e}, regression {self.regression:.1e}, sampling {self.sampling:.1e}"
-        size = f"{self.steps} steps, {self.width} neurons on {self.training} paths, {self.paths} fresh paths"
-        return f"{size}: {self.value:.8g} ± ({errors})"
-
-
-@dataclass(frozen=True)
-class PointValue:
-    """What is known at one point.
-
-    value ± half_width at the confidence asked for; scale : what tol is relative to; gradient, gradient_error (d,)
-    bounds : the lower and upper bound of optimal stopping
-    """
-
-    value: float
-    standard_error: float
-    half_width: float
-    scale: float
-    gradient: Array
-    gradient_error: Array
-    rounds: tuple[PathsRound, ...]
-    status: Status
-    detail: str
-    bounds: tuple[float, float] | None = None
-
-    @property
-    def estimate(self) -> float:
-        return self.half_width / self.scale if self.scale > 0 else inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +87,32 @@ class PointSearch:
 
     def _run(self) -> PointValue:
         rounds: list[PathsRound] = []
-        best = self.solve(self.fixed or self.first_resolution())
+        best = self._first()
+        try:
+            if self.fixed is None:
+                best = self._refine(best, rounds)
+            return self._spend(best, rounds)
+        except Ended as stop:
+            status, detail = status_of(stop)
+            with guarded(None):
+                return self._point_value(best, best.sample, rounds, status, detail)
+
+    def _first(self) -> TrainedPair:
+        """The first models. Where time is limited they are so small that something is kept, and a try at a deadline
+        is made once more with what little time is left after it.
+        """
+        if self.fixed is not None or self.monitor.budget.seconds is None:
+            return self.solve(self.fixed or self.first_resolution())
+        smallest, pilot = self.smallest_resolution(), self.tuning.pilot // 8
+        try:
+            return self.solve(smallest, pilot=pilot)
+        except Ended as stop:
+            if stop.cause is not Cause.TIME:
+                raise
+            return self.solve(smallest, pilot=pilot // 4)
+
+    def _refine(self, best: TrainedPair, rounds: list[PathsRound]) -> TrainedPair:
+        """The pair of models with which the bulk of the paths is spent; ``best`` is kept where the time ends."""
         rounds.append(self._round(best, best.sample))
         tried: set[PathsResolution] = {best.resolution}
         while not self.monitor.exhausted:
@@ -145,14 +121,18 @@ class PointSearch:
             if wanted is None:
                 break
             tried.add(wanted)
-            found = self.solve(wanted, best.models)
-            told = self._round(found, found.sample)
-            rounds.append(told)
+            try:
+                found = self.solve(wanted, best.models)
+            except Ended as stop:  # not in time: what there is must do
+                if stop.cause is Cause.INTERRUPT:
+                    raise
+                break
+            rounds.append(self._round(found, found.sample))
             if self._better(found, best, target):
                 best = found
             else:
                 rounds.append(self._round(best, best.sample))
-        return self._spend(best, rounds)
+        return best
 
     # --------------------------------------------------------------------------------------------- one resolution
 
@@ -160,12 +140,33 @@ class PointSearch:
         tuning = self.tuning
         return self.resolution(tuning.first_steps, 1 if self.process.exact else 2, tuning.first_width)
 
+    def smallest_resolution(self) -> PathsResolution:
+        """Half the steps, few neurons, and four training paths for every column."""
+        first = self.first_resolution()
+        small = self.resolution(first.steps // 2, first.substeps, first.width // 8)
+        return replace(small, training=4 * self._columns(small.width))
+
+    def _columns(self, width: int) -> int:
+        return self._law(width).columns(self._inner, self.process.dim)
+
     def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
         dim, tuning = self.process.dim, self.tuning
-        columns = self._law(width).columns(self._inner, dim)
+        columns = self._columns(width)
         wanted = factor * tuning.paths_per_column * columns
-        fits = tuning.memory // (4 * (steps + 1) * dim)
+        fits = int(self._memory // (4 * (steps + 1) * dim + 4 * FLOAT_BYTES * (columns + dim)))
         return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
+
+    @property
+    def _memory(self) -> float:
+        """Bytes for the training of one model: two of them are trained at once, beside blocks of fresh paths."""
+        allowed = self.monitor.budget.memory
+        return self.tuning.memory if allowed is None else min(self.tuning.memory, allowed / 4)
+
+    @property
+    def rows(self) -> int:
+        """Fresh paths of a block."""
+        size = min(self.tuning.block, self._memory / 8)
+        return 2 * max(int(size // (8 * self.process.dim * 4)), 64)
 
     @property
     def _inner(self) -> tuple[InnerCoordinate, ...]:
@@ -178,7 +179,9 @@ class PointSearch:
     def kinked(self) -> bool:
         return self.form.data.has(*KINKS)
 
-    def solve(self, resolution: PathsResolution, guides: tuple[PathsModel, PathsModel] | None = None) -> TrainedPair:
+    def solve(
+        self, resolution: PathsResolution, guides: tuple[PathsModel, PathsModel] | None = None, pilot: int | None = None
+    ) -> TrainedPair:
         """Two models and their pilot; earlier models guide training paths where f has a gradient."""
         begin = perf_counter()
         tuning, process = self.tuning, self.process
@@ -187,6 +190,8 @@ class PointSearch:
         grid = TimeGrid(self.form.length, resolution.steps, 2 if self.kinked else 1)
         law = self._law(resolution.width)
         seeds = self.rng.spawn(2)
+        numbers = (resolution.steps + 1) * process.dim / 2 + 4 * (self._columns(resolution.width) + process.dim)
+        reserve(2 * FLOAT_BYTES * resolution.training * numbers, "the training of two models")
         walls = walls_of(self.form, self.process, self.start(64, self.rng)) if self.form.walls else NO_WALLS
 
         def one(k: int) -> PathsModel:
@@ -197,17 +202,16 @@ class PointSearch:
 
         first, second = parallel(one, range(2))
         trained = perf_counter() - begin
-        sample = self._follow((first, second), tuning.pilot, self.rng)
+        sample = self._follow((first, second), min(pilot or tuning.pilot, self.most_paths), self.rng)
         spent = perf_counter() - begin - trained
         left = self._remainder(first, second, sample)
-        found = TrainedPair((first, second), resolution, sample, left, trained, spent / tuning.pilot)
+        found = TrainedPair((first, second), resolution, sample, left, trained, spent / (2 * sample.value.count))
         self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)
         return found
 
     def _follow(self, models: tuple[PathsModel, PathsModel], count: int, rng: np.random.Generator) -> PathSample:
         """At least ``count`` fresh paths, half of them by each model, in blocks that fit the memory."""
-        dim = self.process.dim
-        rows = 2 * max(self.tuning.block // (8 * dim * 4), 64)
+        rows = self.rows
         blocks = max(2, 2 * ceil(count / (2 * rows)))
         rows = 2 * ceil(count / blocks / 2)
         seeds = rng.integers(2**62, size=blocks)
@@ -217,7 +221,7 @@ class PointSearch:
             chosen = range(first, min(first + 2 * workers, blocks))
             for found in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
                 total = found if total is None else total + found
-            if self.monitor.exhausted and total is not None and first > 0:
+            if self.monitor.exhausted:
                 break
         assert total is not None
         return total
@@ -234,7 +238,7 @@ class PointSearch:
         """
         if not self.form.source.has("field", "gradient"):
             return 0.0
-        rows = min(self.tuning.pilot // 2, 2 * max(self.tuning.block // (8 * self.process.dim * 4), 64))
+        rows = min(self.tuning.pilot // 2, self.rows)
         draws = NormalDraws(int(self.rng.integers(2**62)), rows, first.process.normal_count())
         left = remainder(first, second, self.start(rows, self.rng), draws)
         if left.energy <= 0:
@@ -246,11 +250,12 @@ class PointSearch:
 
     def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
         r = trained.resolution
-        in_time = abs(float(sample.in_time.mean)) + float(sample.in_time.error)
+        # order two: three times as far from the rule of twice the step as from the limit; Simpson's has order four
+        in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / 3
         sampling = self.quantile * float(sample.value.error)
         return PathsRound(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean), in_time,
-            trained.regression, sampling, self.monitor.elapsed,
+            trained.regression, sampling, self.monitor.elapsed, self.confidence,
         )  # fmt: skip
 
     def _scale(self, found: PathsRound, sample: PathSample) -> float:
@@ -268,95 +273,100 @@ class PointSearch:
         self, best: TrainedPair, found: PathsRound, target: float, tried: set[PathsResolution]
     ) -> PathsResolution | None:
         """The next resolution, or None where fresh paths are the better use of time."""
-        if self.fixed is not None or not isfinite(found.value):
+        if not isfinite(found.value):
             return None
+        first = self.first_resolution()
+        if best.resolution.width < first.width and first not in tried:
+            return first if self._time_for(best, 16.0) else None
         r, tuning = best.resolution, self.tuning
         finer = self.resolution(2 * r.steps, r.substeps, r.width)
         if not self.process.exact:
             finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
         wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
-        affordable = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
-        in_time = self._surely_in_time(best.sample)
-        if in_time > tuning.share * target and finer in affordable and self._time_for(best, 2.5):
-            return finer
-        if found.regression > tuning.share * target and affordable and self._time_for(best, 4.0):
-            # finite steps and the fit both stand in the residual: the cheaper of the two is tried first
-            return affordable[0]
+        # every bias below the target is allowed for by more paths: refining must be cheaper than these
         needed = min(self._needed(found, target), self.most_paths) * best.path_seconds
-        for one in affordable:
-            if needed > 4.0 * best.training_seconds and self._time_for(best, 4.0):
-                return one
-        return None
+        if needed <= 4.0 * best.training_seconds:
+            return None
+        untried = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
+        return untried[0] if untried and self._time_for(best, 4.0) else None
 
     def _surely_in_time(self, sample: PathSample) -> float:
         """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
-        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0)
+        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0) / 3
+
+    def _surely_biased(self, trained: TrainedPair, sample: PathSample) -> float:
+        """The bias that more paths will not reduce."""
+        return self._surely_in_time(sample) + trained.regression
 
     def _time_for(self, best: TrainedPair, factor: float) -> bool:
         """Whether half of the time that is left holds another training, ``factor`` times as long as the last."""
-        if self.monitor.budget.seconds is None:
-            return True
-        return factor * best.training_seconds < 0.5 * (self.monitor.budget.seconds - self.monitor.elapsed)
+        return factor * best.training_seconds < 0.5 * self.monitor.budget.remaining
 
     def _needed(self, found: PathsRound, target: float) -> int:
-        """Fresh paths after which sampling takes what time and regression leave of the target."""
-        allowed = max(target - found.in_time - found.regression, 0.5 * target)
-        if allowed <= 0 or not isfinite(found.sampling):
+        """Fresh paths after which the interval is as narrow as the target; beyond all where its bias is as large."""
+        allowed = allowed_error(found.bias, target, self.confidence) if isfinite(found.sampling) else 0.0
+        if allowed <= 0:
             return self.most_paths + 1
-        return int(min(ceil(found.paths * (found.sampling / allowed) ** 2 * 1.1), 2**62))
+        return int(min(ceil(found.paths * (found.standard_error / allowed) ** 2), 2**62))
 
     def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
-        """Whether systematic errors that mattered shrank, or variance × cost did."""
-        new, old = self._round(found, found.sample), self._round(best, best.sample)
-        fixed_error = self.tuning.share * target
-        for one, other in ((new.in_time, old.in_time), (new.regression, old.regression)):
-            if other > fixed_error:
-                return one < other
-        cost = found.path_seconds * float(found.sample.value.deviation) ** 2
-        return cost * self.tuning.gain < best.path_seconds * float(best.sample.value.deviation) ** 2
+        """Whether a pair of models needs less time to the target; where none reaches it, whether it is less biased."""
+        biases = [self._surely_biased(one, one.sample) for one in (found, best)]
+        errors = [allowed_error(bias, target, self.confidence) for bias in biases]
+        if not all(errors):
+            return biases[0] < biases[1]
+        costs = [
+            one.path_seconds * (float(one.sample.value.deviation) / error) ** 2
+            for one, error in zip((found, best), errors, strict=True)
+        ]
+        return costs[0] * self.tuning.gain < costs[1]
 
     # ------------------------------------------------------------------------------------------------- the bulk
 
     def _spend(self, best: TrainedPair, rounds: list[PathsRound]) -> PointValue:
         """Fresh paths until the target, the number allowed, or the end of the time."""
-        pilot = self._round(best, best.sample)
-        target = self.tol * self._scale(pilot, best.sample)
-        needed = self._needed(pilot, target)
-        wanted = min(max(needed, self.tuning.pilot), self.most_paths)
-        if self.monitor.budget.seconds is not None:
-            left = max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0)
-            wanted = min(wanted, max(int(0.95 * left / best.path_seconds), 256))
-        sample, missing = best.sample, wanted - 2 * best.sample.value.count
-        if missing > 0 and not self.monitor.exhausted:
-            sample = sample + self._follow(best.models, missing, self.rng)
+        sample, found = best.sample, self._round(best, best.sample)
+        while not self.monitor.exhausted and isfinite(found.half_width):
+            target = self.tol * self._scale(found, sample)
+            spent = 2 * sample.value.count
+            if found.half_width <= target or spent >= self.most_paths:
+                break
+            if self._surely_biased(best, sample) >= self._target(found, sample):
+                break  # more paths do not help
+            # the variance of heavy tails shows late, and the noise of the error in time falls too: not all at once
+            wanted = min(max(self._needed(found, target), ceil(1.25 * spent)), 8 * spent, self.most_paths)
+            affordable = self.monitor.budget.remaining / best.path_seconds
+            missing = min(wanted - spent, max(affordable, 256))
+            try:
+                sample = sample + self._follow(best.models, int(missing), self.rng)
+            except Ended:
+                break
+            found = self._round(best, sample)
+        status, detail = self._ending(found, sample)
+        return self._point_value(best, sample, rounds, status, detail)
+
+    def _point_value(
+        self, best: TrainedPair, sample: PathSample, rounds: list[PathsRound], status: Status, detail: str
+    ) -> PointValue:
         found = self._round(best, sample)
-        rounds.append(found)
-        scale = self._scale(found, sample)
-        needed = self._needed(found, self.tol * scale)
-        status, detail = self._ending(found, scale, needed)
         gradient, error = self._gradient(best, sample)
         return PointValue(
-            found.value,
-            float(sample.value.error),
-            found.half_width,
-            scale,
-            gradient,
-            error,
-            tuple(rounds),
-            status,
-            detail,
-        )
+            found.value, float(sample.value.error), found.half_width, self._scale(found, sample), gradient, error,
+            (*rounds, found), status, detail,
+        )  # fmt: skip
 
-    def _ending(self, found: PathsRound, scale: float, needed: int) -> tuple[Status, str]:
+    def _ending(self, found: PathsRound, sample: PathSample) -> tuple[Status, str]:
+        scale = self._scale(found, sample)
         if not isfinite(found.value) or not isfinite(found.half_width):
             return Status.BLOW_UP, "the simulated values are not finite"
         if found.half_width <= self.tol * scale:
             return Status.CONVERGED, f"the {100 * self.confidence:g} % interval is within the tolerance"
-        status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
+        status = self.monitor.ending if self.monitor.exhausted else Status.STALLED
         parts = {"time": found.in_time, "regression": found.regression, "sampling": found.sampling}
         largest = max(parts, key=lambda name: parts[name])
+        unbiased = ceil(found.paths * (found.sampling / (self.tol * scale)) ** 2) if scale > 0 else self.most_paths
         remedy = (
-            f"about {needed:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
+            f"about {unbiased:.2g} paths would be needed" if largest == "sampling" else f"the error of {largest} leads"
         )
         return status, f"the interval is {found.half_width / scale:.1e} wide, relative, to either side; {remedy}"
 
@@ -379,23 +389,6 @@ class PointSearch:
         if not process.exact:
             error += np.abs(later - now)
         return now * process.shrink(h) + turned[0], error
-
-
-def parallel(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """function of every item, in their order; NumPy leaves the interpreter to others while it works.
-
-    Values that overflow are infinite in silence: the loop ends with BLOW_UP where they are not finite.
-    """
-
-    def quiet(item: T) -> R:
-        with np.errstate(all="ignore"):
-            return function(item)
-
-    workers = min(cpu_count() or 1, len(items))
-    if workers <= 1:
-        return [quiet(item) for item in items]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(quiet, items))
 
 
 def fixed_start(point: Array) -> PathStart:

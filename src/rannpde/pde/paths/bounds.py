@@ -10,11 +10,12 @@ import numpy as np
 from scipy.stats import norm
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import FLOAT_BYTES, Ended, reserve
 from rannpde.errors import reject
-from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.paths.adaptive import PathsRound, PointValue, parallel
+from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.intervals import PathsRound, PointValue
 from rannpde.pde.paths.layer import layer_law
 from rannpde.pde.paths.processes import PathProcess
 from rannpde.pde.paths.stopping import (
@@ -26,6 +27,7 @@ from rannpde.pde.paths.stopping import (
     train_stopping,
 )
 from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.threads import one_thread
 
@@ -85,7 +87,11 @@ class StoppingSearch:
             else:
                 break
             begin = perf_counter()
-            model, sample = self._solve(substeps, width, dates)
+            try:
+                solved = self._solve(substeps, width, dates)
+            except Ended as stop:  # the bounds before are kept
+                return self._spend(model, sample, rounds, rounds[-1].width, stop)
+            model, sample = solved
             spent = perf_counter() - begin
             found = self._round(model, sample, 0.0, width)
             if before is not None:
@@ -103,8 +109,13 @@ class StoppingSearch:
         grid = StoppingGrid.of(form, substeps, dates)
         law = layer_law(width, inner, process.dim, tuning.linear_share, tuning.sparse)
         columns = law.columns(inner, process.dim)
-        fits = tuning.memory // (4 * len(grid.nodes) * process.dim)
+        allowed = self.monitor.budget.memory
+        memory = tuning.memory if allowed is None else min(tuning.memory, allowed / 2)
+        fits = int(memory // (4 * len(grid.nodes) * process.dim + 4 * FLOAT_BYTES * (columns + process.dim)))
         count = 2 * max(min(tuning.paths_per_column * columns, fits) // 2, 2 * columns)
+        reserve(
+            count * (4.0 * len(grid.nodes) * process.dim + 4 * FLOAT_BYTES * (columns + process.dim)), "the training"
+        )
         start = np.tile(self.point, (count, 1))
         model = train_stopping(form, process, grid, start, law, inner, tuning.penalty, self.rng)
         self.monitor.tell(1, len(grid.nodes), width=width)
@@ -134,10 +145,14 @@ class StoppingSearch:
         sampling = self.quantile * max(float(sample.lower.error), float(sample.upper.error))
         return PathsRound(
             len(model.grid.nodes) - 1, width, model.training, 2 * sample.lower.count, 0.5 * (lower + upper), in_time,
-            0.5 * abs(upper - lower), sampling, self.monitor.elapsed,
+            0.5 * abs(upper - lower), sampling, self.monitor.elapsed, self.confidence,
         )  # fmt: skip
 
-    def _spend(self, model: StoppingModel, sample: StoppingSample, rounds: list[PathsRound], width: int) -> PointValue:
+    def _spend(
+        self, model: StoppingModel, sample: StoppingSample, rounds: list[PathsRound], width: int,
+        stop: Ended | None = None,
+    ) -> PointValue:  # fmt: skip
+        """Fresh paths until the bounds are close enough, unless the solve was stopped before."""
         last = rounds[-1]
         target = self.tol * abs(last.value)
         allowed = max(target - last.in_time - last.regression, 0.5 * target)
@@ -148,8 +163,11 @@ class StoppingSearch:
             wanted = min(
                 wanted, int(0.9 * max(self.monitor.budget.seconds - self.monitor.elapsed, 0.0) / max(each, 1e-9))
             )
-        if wanted > last.paths and not self.monitor.exhausted:
-            sample = sample + self._bound(model, wanted - last.paths)
+        if wanted > last.paths and stop is None and not self.monitor.exhausted:
+            try:
+                sample = sample + self._bound(model, wanted - last.paths)
+            except Ended as later:
+                stop = later
         found = self._round(model, sample, last.in_time, width)
         rounds.append(found)
         half = found.half_width
@@ -164,6 +182,8 @@ class StoppingSearch:
             status = Status.BUDGET if self.monitor.exhausted or needed <= self.most_paths else Status.STALLED
             detail = f"the bounds with their errors are {half / scale:.1e} off the middle, relative; {leads} leads"
             detail += f"; about {needed:.2g} paths would be needed" if leads == "sampling" else ""
+            if stop is not None:
+                status, detail = status_of(stop)[0], status_of(stop)[1] or detail
         state = self.process.start(self.point[None, :])
         gradient = model.networks[0].gradient(state)[0]
         error = np.full_like(gradient, np.sqrt(np.mean(gradient**2)))  # nothing is known of it: as large as itself

@@ -24,6 +24,10 @@ from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS, REDUCTIONS, Operation, evaluate_vector, value_and_gradients
 
 SQUARE_KIND, QUADRATIC, LINEAR, EXTREME, GENERAL = "square", "quadratic", "linear", "extreme", "general"
+RIDGES = "ridges"
+"""A smooth function of several linear ones: its Hessian has their rank."""
+DIFFERENCE = np.finfo(float).eps ** 0.25
+"""Relative step of second differences: both of their errors, of rounding and of the step, are its square."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +57,22 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
             middle = softness[len(softness) // 2] if formula.has("smallest", "largest") else 0.0
             found.setdefault(f"{signature} data", InnerCoordinate(GENERAL, formula, middle))
     listed = list(found.values())
+    linear = [one for one in listed if one.kind == LINEAR]
+    if len(linear) > 1 and _smooth_in(form.data, linear):  # of one, neurons hold every function
+        listed.append(InnerCoordinate(RIDGES, form.data))
     if not any(one.kind == SQUARE_KIND for one in listed):
         listed.insert(0, InnerCoordinate(SQUARE_KIND))
     return tuple(listed)
+
+
+def _smooth_in(formula: Operation, linear: list[InnerCoordinate]) -> bool:
+    """Whether a formula without kinks sees x through these coordinates alone."""
+    known = {_signature(one.formula) for one in linear if one.formula is not None}
+
+    def through(node: Operation) -> bool:
+        return _signature(node) in known or (node.name != "point" and all(map(through, node.operands)))
+
+    return not formula.has(*KINKS, "time", "call") and through(formula)
 
 
 def _reductions(formula: Operation) -> Iterable[Operation]:
@@ -205,6 +222,8 @@ class InnerMap:
                 scale = self.standard[1] if one.formula is None else np.ones(process.dim)
                 own = noise / scale
                 increments[:, k] += np.einsum("ij,ij->i", own, own) - float((variance / scale**2).sum())
+            if one.kind == RIDGES and _same_space(process) and one.formula is not None:
+                increments[:, k] += self._curved(one.formula, state, variance, noise)
             if one.kind == QUADRATIC and _same_space(process) and one.formula is not None:
                 increments[:, k] += _quadratic(one.formula, process, variance, noise)
         if covariance is not None and variance is not None and self._extreme:
@@ -215,6 +234,29 @@ class InnerMap:
                 if variance.max() <= width**2:
                     increments[:, k] += 0.5 / width * (squares[:, k] - along[:, k] ** 2 + covariance[:, k, k])
         return InnerMoves(along, increments, covariance)
+
+    @cached_property
+    def _ridges(self) -> Array:
+        """Normals (R, d) of the linear coordinates."""
+        origin = np.zeros((1, self.process.dim))
+        linear = [one.formula for one in self.coordinates if one.kind == LINEAR and one.formula is not None]
+        known = self.form.known(self.s, origin)
+        rows = [value_and_gradients(one, known, ("point",))[1]["point"] for one in linear]
+        return np.concatenate([np.broadcast_to(row, origin.shape) for row in rows])
+
+    def _curved(self, formula: Operation, state: Array, variance: Array, noise: Array) -> Array:
+        """½ (nᵀHn - tr HΣ) (M,) of a function of the linear coordinates, n the noise and Σ its covariance: the trace
+        is the sum of vᵀHv over vectors v that have the covariance of the coordinates.
+        """
+        deviation, correlation = np.sqrt(variance), self.process.correlation
+        turned = self._ridges * deviation
+        turned = (turned if correlation is None else turned @ correlation) * deviation  # A Σ
+        values, vectors = np.linalg.eigh(turned @ self._ridges.T)
+        kept = values > np.finfo(float).eps * values[-1] * self.process.dim
+        columns = (vectors[:, kept] / np.sqrt(values[kept])).T @ turned
+        expected = sum(_second_difference(formula, state, DIFFERENCE * row) for row in columns)
+        found: Array = (_second_difference(formula, state, DIFFERENCE * noise) - expected) / (2 * DIFFERENCE**2)
+        return found
 
 
 def _name(one: InnerCoordinate) -> str:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array, row_blocks
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMap, InnerMoves
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
@@ -25,7 +26,7 @@ DESIGN_BLOCK = 2**21
 """Numbers (rows × inner coordinates × d) that a block of a design works on: about 16 MB for each array."""
 
 MOMENT_ROWS = 512
-"""Rows from which the mean and the scale of inner coordinates are taken: they only standardise."""
+"""Paths from which scales of inner coordinates and of the noise, and gradients of the data, are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,7 @@ class PathLayer:
         values, increments = np.empty((len(state), self.columns)), np.empty((len(state), self.columns))
         variance = self.process.noise_variance(h)
         for rows in self.blocks(len(state)):
+            checkpoint()
             own = PathStep(move.state[rows], move.noise[rows], move.brownian[rows])
             values[rows], increments[rows] = self._design(state[rows], own, h, variance)
         return values, increments

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import Ended
 from rannpde.domains.domain import Domain
 from rannpde.errors import finite_array, positive_integer, reject, require
-from rannpde.pde.budget import Budget
-from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.paths.adaptive import PathsResolution, PointSearch, PointValue, fixed_start
+from rannpde.pde.monitor import Monitor, Status, status_of
+from rannpde.pde.paths.adaptive import PathsResolution, PointSearch, fixed_start
 from rannpde.pde.paths.bounds import StoppingSearch
+from rannpde.pde.paths.intervals import PointValue
 from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.region import region_search
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, PointTable
@@ -90,17 +91,26 @@ class Paths:
         points = asked_points(self.at, form)
         found = []
         for number, row in enumerate(points):
-            left = monitor if monitor.budget.seconds is None else _part(monitor, len(points) - number)
-            own = started_at(form, float(row[0]))
-            if own.obstacle is not None:
-                found.append(self._stopping(own, row[1:], tol, rng, left))
-                continue
-            search = PointSearch(
-                own, process_of(own), fixed_start(row[1:]), tol, self.confidence, self.paths, self._fixed(own),
-                self.tuning, rng, left,
-            )  # fmt: skip
-            found.append(search.run())
+            left = monitor.within(1 / (len(points) - number))  # a fair part of the time
+            try:
+                found.append(self._at_point(started_at(form, float(row[0])), row[1:], tol, rng, left))
+            except Ended as stop:
+                if not found:
+                    raise
+                status, detail = status_of(stop)  # the points before are kept
+                found += [_unknown(form.dim, found[0], status, detail)] * (len(points) - number)
+                break
         return self._solution(problem, points, found, monitor, why)
+
+    def _at_point(
+        self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, monitor: Monitor
+    ) -> PointValue:
+        if form.obstacle is not None:
+            return self._stopping(form, point, tol, rng, monitor)
+        return PointSearch(
+            form, process_of(form), fixed_start(point), tol, self.confidence, self.paths, self._fixed(form),
+            self.tuning, rng, monitor,
+        ).run()  # fmt: skip
 
     def _stopping(
         self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, monitor: Monitor
@@ -162,9 +172,11 @@ class Paths:
         )  # fmt: skip
 
 
-def _part(monitor: Monitor, points: int) -> Monitor:
-    """A fair part of the time that is left, for one of so many points."""
-    return Monitor(monitor.progress, Budget(max(monitor.budget.remaining / points, 0.05)))
+def _unknown(dim: int, like: PointValue, status: Status, detail: str) -> PointValue:
+    """The value at a point for which no time was left."""
+    nothing = np.full(dim, np.nan)
+    bounds = None if like.bounds is None else (-np.inf, np.inf)
+    return PointValue(np.nan, np.inf, np.inf, like.scale, nothing, nothing, like.rounds, status, detail, bounds)
 
 
 def asked_points(at: Any, form: Parabolic) -> Array:

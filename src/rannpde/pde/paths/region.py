@@ -18,20 +18,24 @@ import scipy.linalg
 from scipy.stats import norm
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.checkpoints import Ended, checkpoint
 from rannpde.domains.domain import Domain
 from rannpde.errors import InputError, finite_points, reject, require
 from rannpde.network.storage import floats
-from rannpde.pde.monitor import Status
-from rannpde.pde.paths.adaptive import PathsRound, PathStart, PointSearch, TrainedPair, parallel
+from rannpde.pde.monitor import Status, status_of
+from rannpde.pde.paths.adaptive import PathsResolution, PathStart, PointSearch, TrainedPair
 from rannpde.pde.paths.euler import EulerProcess
 from rannpde.pde.paths.forward import PathSums, follow, follow_euler
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
+from rannpde.pde.paths.intervals import PathsRound
 from rannpde.pde.paths.layer import PathLayer
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.regression import PathsModel
+from rannpde.pde.paths.statistics import SampleMoments
 from rannpde.pde.paths.tuning import PathsTuning
+from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
 
 FIRST_PATHS = 2**14
@@ -161,10 +165,19 @@ class RegionSearch:
         trained = search.solve(search.fixed or search.first_resolution())
         quantile = float(norm.ppf(0.5 + 0.5 * search.confidence))
         rounds: list[PathsRound] = []
-        paths, best, scale = FIRST_PATHS, None, 1.0
+        paths, best, scale, ended = FIRST_PATHS, None, 1.0, None
+        wider: PathsResolution | None = None
         for _ in range(MOST_ROUNDS):
-            networks = self._corrected(trained, paths)
-            error, scale = self._error(trained, networks)
+            try:
+                if wider is not None:
+                    trained, wider = search.solve(wider), None
+                networks = self._corrected(trained, paths)
+                error, scale = self._error(trained, networks, paths)
+            except Ended as stop:
+                if best is None:
+                    raise
+                ended = stop  # the network of the round before is kept
+                break
             in_time = abs(float(trained.sample.in_time.mean))
             half = quantile * error + in_time + trained.regression
             rounds.append(self._round(trained, paths, scale, in_time, quantile * error))
@@ -174,7 +187,7 @@ class RegionSearch:
                 break
             if len(rounds) > 1 and rounds[-1].sampling > 0.6 * rounds[-2].sampling:
                 r = trained.resolution  # more paths did not halve the error: the layer is too small
-                trained = search.solve(search.resolution(r.steps, r.substeps, 2 * r.width, 2))
+                wider = search.resolution(r.steps, r.substeps, 2 * r.width, 2)
             paths *= 4
         assert best is not None
         estimate = best.half_width / scale if scale > 0 else inf
@@ -183,6 +196,8 @@ class RegionSearch:
         else:
             status = Status.BUDGET if monitor.exhausted else Status.STALLED
             detail = f"the error on the region is estimated as {estimate:.1e}, relative; more paths or time may help"
+            if ended is not None:
+                status, detail = status_of(ended)[0], status_of(ended)[1] or detail
         return RegionResult(best, estimate, tuple(rounds), status, detail)
 
     def _round(self, trained: TrainedPair, paths: int, scale: float, in_time: float, sampling: float) -> PathsRound:
@@ -210,7 +225,7 @@ class RegionSearch:
     def _corrected(self, trained: TrainedPair, paths: int) -> tuple[PathNetwork, PathNetwork]:
         """The networks at the start, each corrected by the regression of what fresh paths say on its own columns."""
         rng = self.search.rng
-        rows = 2 * max(self.search.tuning.block // (8 * self.search.process.dim * 4), 64)
+        rows = self.search.rows
 
         def one(model: PathsModel, seeds: Array) -> PathNetwork:
             network = model.networks[0]
@@ -218,6 +233,7 @@ class RegionSearch:
             gram = np.zeros((layer.columns, layer.columns))
             right = np.zeros(layer.columns)
             for seed in seeds:
+                checkpoint()
                 start = self.search.start(rows, np.random.default_rng((int(seed), 1)))
                 sums = self._follow(model, start, int(seed))
                 half = rows // 2
@@ -238,25 +254,37 @@ class RegionSearch:
         first, second = parallel(lambda k: one(trained.models[k], seeds[k]), range(2))
         return first, second
 
-    def _error(self, trained: TrainedPair, networks: tuple[PathNetwork, PathNetwork]) -> tuple[float, float]:
-        """Root mean square error of the mean of the networks on the region, with two standard errors, and that of u."""
-        rng, model = self.search.rng, trained.models[0]
-        rows = 2 * max(self.search.tuning.block // (8 * self.search.process.dim * 4), 64)
-        products, squares = [], []
-        for _ in range(max(2, 8192 // rows)):
-            start = self.search.start(rows, rng)
-            half = rows // 2
+    def _error(
+        self, trained: TrainedPair, networks: tuple[PathNetwork, PathNetwork], paths: int
+    ) -> tuple[float, float]:
+        """Root mean square error of the mean of the networks on the region, with two standard errors, and that of u.
+
+        Paths are followed until the noise of the mean square is a quarter of what is asked for, or until they are as
+        many as the correction had.
+        """
+        search, model = self.search, trained.models[0]
+        rows, half = search.rows, search.rows // 2
+        product: SampleMoments | None = None
+        square: SampleMoments | None = None
+        while True:
+            checkpoint()
+            start = search.start(rows, search.rng)
             state = model.process.start(start[:half])
             known = np.mean([network.value(state) for network in networks], axis=0)
-            found = []
-            for own in trained.models:  # two independent pairs of paths from every start
-                sums = self._follow(own, start, int(rng.integers(2**62)))
-                found.append(0.5 * (sums.value[:half] + sums.value[half:]) - known)
-            products.append(found[0] * found[1])
-            squares.append(known**2)
-        product = np.concatenate(products)
-        square = float(product.mean()) + 2 * float(product.std()) / np.sqrt(len(product))
-        return float(np.sqrt(max(square, 0.0))), float(np.sqrt(np.concatenate(squares).mean()))
+            seeds = search.rng.integers(2**62, size=2)
+            # two independent pairs of paths from every start
+            one, other = (
+                0.5 * (sums.value[:half] + sums.value[half:]) - known
+                for sums in (self._follow(trained.models[k], start, int(seeds[k])) for k in range(2))
+            )
+            new, size = SampleMoments.of(one * other), SampleMoments.of(known**2)
+            product, square = (new, size) if product is None or square is None else (product + new, square + size)
+            asked = (search.tol / search.quantile) ** 2 * float(square.mean)
+            enough = 8 * float(product.error) <= asked or 4 * product.count >= paths
+            if product.count >= FIRST_PATHS // 4 and (enough or search.monitor.exhausted):
+                break
+        found = float(product.mean) + 2 * float(product.error)
+        return float(np.sqrt(max(found, 0.0))), float(np.sqrt(square.mean))
 
 
 def region_search(search: PointSearch, region: Domain) -> RegionSearch:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import InnerCoordinate
-from rannpde.pde.paths.layer import LayerLaw, PathLayer
+from rannpde.pde.paths.layer import MOMENT_ROWS, LayerLaw, PathLayer
 from rannpde.pde.paths.linearisation import bounded_tilt, linearised
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.processes import PathProcess, PathStep
@@ -26,9 +27,6 @@ from rannpde.pde.paths.ridge import RidgeRegression, fit_columns
 from rannpde.pde.paths.walls import NO_WALLS, PathWalls
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
-
-GRADIENT_ROWS = 512
-"""Training paths from which gradients of the data and the scale of the noise to come are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +76,7 @@ class TrainingPaths:
         draws = NormalDraws(int(rng.integers(2**62)), len(start), process.normal_count())
         states = [process.start(start).astype(np.float32)]
         for n in range(len(nodes) - 1):
+            checkpoint()
             known = cls(process, nodes, draws, tuple(states), guide)
             states.append(known.step(n).state.astype(np.float32))
         return cls(process, nodes, draws, tuple(states), guide)
@@ -106,7 +105,7 @@ def data_gradients(form: Parabolic, process: PathProcess, state: Array) -> Array
     """Gradients of the data in states, at some of the last states; None where they need differences."""
     if any(node.name == "call" and not hasattr(node.value, "gradient") for node in form.data.nodes):
         return None
-    point = process.point(state[:: max(1, len(state) // GRADIENT_ROWS)].astype(float))
+    point = process.point(state[:: max(1, len(state) // MOMENT_ROWS)].astype(float))
     return process.to_state(point, np.broadcast_to(data_values(form, point, True)[1], point.shape))
 
 
@@ -138,6 +137,7 @@ def train(
     learned = data_gradients(form, process, paths.states[-1])
     networks: list[PathNetwork] = []
     for n in range(len(nodes) - 2, -1, -1):
+        checkpoint()
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         state = paths.states[n].astype(float)
         move = paths.step(n)
@@ -201,7 +201,7 @@ def _source(
 
 def noise_to_come(paths: TrainingPaths, n: int, last: int) -> tuple[float, float]:
     """Root mean square, per component, of what states and points still move from node n to node ``last``."""
-    every = max(1, len(paths.states[n]) // GRADIENT_ROWS)
+    every = max(1, len(paths.states[n]) // MOMENT_ROWS)
     here, there = (paths.states[k][::every].astype(float) for k in (n, last))
     return move_between(there, here), move_between(paths.process.point(there), paths.process.point(here))
 
@@ -215,7 +215,7 @@ def spread_of(paths: TrainingPaths, n: int) -> Array:
     """Standard deviation (d,) of the states of a node; of the next one where all start at one point."""
     for k in range(n, len(paths.states)):
         spread = paths.states[k].std(axis=0, dtype=float)
-        typical = float(np.abs(paths.states[k][:GRADIENT_ROWS]).mean())
+        typical = float(np.abs(paths.states[k][:MOMENT_ROWS]).mean())
         if (spread > 1e-5 * typical + 1e-30).all():
             return spread
     fallback = paths.states[-1].std(axis=0, dtype=float)

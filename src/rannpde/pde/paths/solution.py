@@ -13,7 +13,7 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.errors import InputError, reject
 from rannpde.io import PathLike
 from rannpde.network.storage import floats
-from rannpde.pde.paths.adaptive import PathsRound
+from rannpde.pde.paths.intervals import PathsRound
 from rannpde.pde.paths.region import RegionNetwork
 from rannpde.pde.solution import Report, Solution
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
 from rannpde.errors import reject
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import InnerCoordinate
@@ -122,6 +123,7 @@ def train_stopping(
     learned = data_gradients(form, process, paths.states[-1])
     networks: list[PathNetwork] = []
     for n in range(len(nodes) - 2, -1, -1):
+        checkpoint()
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         state = paths.states[n].astype(float)
         point = process.point(state)
@@ -161,6 +163,7 @@ def bound(model: StoppingModel, start: Array, draws: NormalDraws) -> StoppingSam
     lower, stopped = np.zeros(count), np.zeros(count, dtype=bool)
     upper = np.full(count, -np.inf)
     for n, network in enumerate(model.networks):
+        checkpoint()
         s, h = float(nodes[n]), float(nodes[n + 1] - nodes[n])
         point = process.point(state)
         move = process.step(s, h, state, draws.normals(n))

@@ -19,7 +19,6 @@ class PathsTuning:
         that of the conditional mean is about one half, and neighbours of it are offered
     penalty : ridge of the regressions on columns of unit size: far below their noise, far above rounding
     sparse : share of ridges along single coordinates
-    share : part of the wanted error that time, and regression, may take each; sampling takes the rest
     gain : an improvement of variance × cost that is worth another round of training
     memory : bytes of training states, and of a block of fresh paths
     """
@@ -33,7 +32,6 @@ class PathsTuning:
     softness: tuple[float, ...] = (0.4, 0.8, 1.6)
     penalty: float = 1e-9
     sparse: float = 0.3
-    share: float = 0.2
     gain: float = 1.25
     memory: int = 400 * 2**20
     block: int = 6 * 2**20
