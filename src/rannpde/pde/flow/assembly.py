@@ -2,7 +2,8 @@
 
 For all cells K, with the tangential traction τ(u) = ν t·(∂_n u + κ ∇(u·n)), find curls u, û and λ with
 
-    Σ_K ∫ ν (∇u + κ ∇uᵀ) : ∇v + C(u)·v - ∫_∂K τ(u) (v_t - v̂) - ∫_∂K τ(v) (u_t - û) + ∫_∂K η (u_t - û)(v_t - v̂) + ∫_∂K λ v_n
+    Σ_K ∫ ν (∇u + κ ∇uᵀ) : ∇v + C(u)·v
+      - ∫_∂K τ(u) (v_t - v̂) - ∫_∂K τ(v) (u_t - û) + ∫_∂K η (u_t - û)(v_t - v̂) + ∫_∂K λ v_n
       + ∫_{∂K, b·n<0} |b·n| (u_t - û) v_t + ∫_{∂K, b·n>0} |b·n| (û - u_t) v̂ = boundary tractions ,
     Σ_K ∫_∂K μ u_n = boundary velocities
 
@@ -28,7 +29,7 @@ from rannpde.pde.weak.local import CellBatch
 @dataclass(frozen=True, eq=False)
 class FlowState:
     """Weights of stream functions (C, k), tangential velocities of faces (N, m), tractions of faces and patches
-    (N + B, l)."""
+    (N + B, n)."""
 
     stream: Array
     tangential: Array
@@ -51,11 +52,15 @@ class FlowMatrices:
 class FlowSystem:
     """Newton's linear systems on one mesh; share : of inertia."""
 
-    def __init__(self, local: FlowCells, share: float = 1.0) -> None:
+    def __init__(self, local: FlowCells, share: float = 1.0, active: Array | None = None) -> None:
         self.local, self.share, self.form, self.mesh = local, share, local.form, local.mesh
-        self.m, self.l = local.tangential_functions.shape[1], local.normal_functions.shape[1]
+        self.m, self.n = local.tangential_functions.shape[1], local.normal_functions.shape[1]
         self.faces, self.patches = len(self.mesh.axis), len(self.mesh.patches)
-        self.active = self._active()
+        self.active = self._active() if active is None else active
+
+    def at(self, share: float) -> FlowSystem:
+        """The same with another share of inertia."""
+        return FlowSystem(self.local, share, self.active)
 
     @property
     def enclosed(self) -> bool:
@@ -64,7 +69,7 @@ class FlowSystem:
 
     @property
     def total(self) -> int:
-        return self.faces * self.m + (self.faces + self.patches) * self.l
+        return self.faces * self.m + (self.faces + self.patches) * self.n
 
     @property
     def unknowns(self) -> int:
@@ -73,7 +78,7 @@ class FlowSystem:
     def _active(self) -> Array:
         """Which unknowns of faces there are: no multiplier where the traction is known."""
         active = np.ones(self.total, dtype=bool)
-        normal = active[self.faces * self.m :].reshape(-1, self.l)
+        normal = active[self.faces * self.m :].reshape(-1, self.n)
         if self.mesh.parts:
             normal &= answered(self.local, {cell: self._still(cell) for cell in self.mesh.parts})
         normal[self.faces :][~self.local.boundary.normal] = False
@@ -91,7 +96,7 @@ class FlowSystem:
         """No flow."""
         return FlowState(
             np.zeros((self.mesh.count, self.local.size)), np.zeros((self.faces, self.m)),
-            np.zeros((self.faces + self.patches, self.l)),
+            np.zeros((self.faces + self.patches, self.n)),
         )  # fmt: skip
 
     def places(self, batch: CellBatch) -> Array:
@@ -99,7 +104,7 @@ class FlowSystem:
         items = self.local.face[batch.pairs]
         count = len(batch.cells)
         one = items[:, : batch.faces, None] * self.m + np.arange(self.m)
-        other = self.faces * self.m + items[:, :, None] * self.l + np.arange(self.l)
+        other = self.faces * self.m + items[:, :, None] * self.n + np.arange(self.n)
         return np.concatenate([one.reshape(count, -1), other.reshape(count, -1)], axis=1)
 
     # --------------------------------------------------------------------------------------------------- one step
@@ -135,7 +140,7 @@ class FlowSystem:
             stream[batch.cells] = own - np.matmul(response, traces[places][:, :, None])[:, :, 0]
         split = self.faces * self.m
         return FlowState(
-            stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.l)
+            stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.n)
         )
 
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
@@ -199,7 +204,7 @@ class FlowSystem:
 
     def _around(self, batch: CellBatch, state: FlowState, square: Array, load: Array) -> FlowMatrices:
         """Add what faces and patches give."""
-        local, m, l = self.local, self.m, self.l
+        local, m, n = self.local, self.m, self.n
         b, s, t, k = len(batch.cells), batch.pairs.shape[1], batch.faces, local.size
         flat = batch.pairs.ravel()
         on = self.on_faces(flat, state)
@@ -230,9 +235,9 @@ class FlowSystem:
         moved = np.einsum("pqk,pk->pq", entering, here, optimize=True)
         load += np.matmul(lead, moved.reshape(b, -1, 1))[:, :, 0]
         # cell–face
-        T = t * m + s * l
-        upper, lower = np.zeros((b, k, T)), np.zeros((b, T, k))
-        corner, data = np.zeros((b, T, T)), np.zeros((b, T))
+        total = t * m + s * n
+        upper, lower = np.zeros((b, k, total)), np.zeros((b, total, k))
+        corner, data = np.zeros((b, total, total)), np.zeros((b, total))
         if t:
             trace = weights[inner][:, :, None] * local.tangential_functions
             along, traction = on.along[inner], on.traction[inner]
@@ -252,7 +257,7 @@ class FlowSystem:
             moved = np.einsum("pqk,pk->pq", change, here[inner], optimize=True)
             data[:, : t * m] = np.matmul(trace.swapaxes(1, 2), moved[:, :, None]).reshape(b, t * m)
         normal = np.matmul((weights[:, :, None] * local.normal_functions).swapaxes(1, 2), on.across)
-        lower[:, t * m :] = normal.reshape(b, s * l, k)
+        lower[:, t * m :] = normal.reshape(b, s * n, k)
         upper[:, :, t * m :] = lower[:, t * m :].swapaxes(1, 2)
         if len(outer):
             self._boundary(batch, on, outer, patch, square, load, data)
@@ -277,9 +282,9 @@ class FlowSystem:
             added = np.einsum("pq,pqfk,pqfg,pqgl->pkl", weights, values, boundary.robin[patch], values, optimize=True)
             np.add.at(square, rows, added)
         flux = np.einsum("pqf,pqf->pq", normals, given) * weights
-        columns = data[:, batch.faces * self.m :].reshape(b, s, self.l)
+        columns = data[:, batch.faces * self.m :].reshape(b, s, self.n)
         columns[rows, outer % s] = flux @ local.normal_functions
-        data[:, batch.faces * self.m :] = columns.reshape(b, s * self.l)
+        data[:, batch.faces * self.m :] = columns.reshape(b, s * self.n)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
 from rannpde.pde.weak.local import CellBatch
 from rannpde.pde.weak.mesh import WeakMesh
 
-STREAM_DERIVATIVES = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+STREAM_DERIVATIVES = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 BATCH_BYTES = 2**26
 """Bytes of the tables of one batch of cells."""
 ALIGNED = 1e-9
@@ -42,6 +42,7 @@ class FlowCells:
 
     def __init__(self, form: FlowForm, mesh: WeakMesh, layer: HiddenLayer, pause: Callable[[], None]) -> None:
         self.form, self.mesh, self.layer, self.pause = form, mesh, layer, pause
+        self.fields = 2  # of functions of the cells: the stream function and the pressure
         self.functions = CellFunctions(mesh, layer, pause)
         self.size = layer.size
         self._pairs()
@@ -89,7 +90,8 @@ class FlowCells:
             mine = np.flatnonzero(patches.group == group)
             if not len(mine):
                 continue
-            normals, tangents = patches.normals[mine].reshape(-1, 2), self.tangents[self.interior :][mine].reshape(-1, 2)
+            normals = patches.normals[mine].reshape(-1, 2)
+            tangents = self.tangents[self.interior :][mine].reshape(-1, 2)
             found = self.form.rows(numbers, patches.points[mine].reshape(-1, 2), normals)
             held = [np.einsum("mi,mij,mj->m", v, found.essential, v) for v in (normals, tangents)]
             mixed = np.einsum("mi,mij,mj->m", normals, found.essential, tangents)
@@ -104,8 +106,8 @@ class FlowCells:
         return FlowBoundary(normal, tangential, values, natural, robin)
 
     def _stream(self, scaled: Array) -> Array:
-        """Derivatives of the functions of a whole box at points (M, 2) of [-1, 1]²: (M, 5, k)."""
-        return np.asarray((self.layer.legendre(scaled) @ self._coefficients).reshape(len(scaled), 5, self.size))
+        """Derivatives of the functions of a whole box at points (M, 2) of [-1, 1]²: (M, 6, k)."""
+        return np.asarray((self.layer.legendre(scaled) @ self._coefficients).reshape(len(scaled), 6, self.size))
 
     def _face_tables(self) -> None:
         """Derivatives on faces and patches in the coordinates of their cells, those that are alike once."""
@@ -115,7 +117,7 @@ class FlowCells:
             single = [k if cell in self.mesh.parts else -1 for k, cell in enumerate(self.cell.tolist())]
             keys = np.concatenate([keys, np.array(single, dtype=float)[:, None]], axis=1)
         _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        table = self._stream(scaled[first].reshape(-1, 2)).reshape(len(first), -1, 5, self.size)
+        table = self._stream(scaled[first].reshape(-1, 2)).reshape(len(first), -1, 6, self.size)
         for number, row in enumerate(first):
             combination = self.functions.combinations.get(int(self.cell[row]))
             if combination is not None:
@@ -126,9 +128,9 @@ class FlowCells:
     # ----------------------------------------------------------------------------------------------------- tables
 
     def velocities(self, stream: Array, cells: Array) -> tuple[Array, Array]:
-        """Velocities (P, q, 2, k) and their gradients (P, q, 2, 2, k) from derivatives (P or 1, q, 5, k)."""
+        """Velocities (P, q, 2, k) and their gradients (P, q, 2, 2, k) from derivatives (P or 1, q, 6, k)."""
         hx, hy = self.mesh.halfwidths[cells].T[:, :, None, None]
-        x, y, xx, xy, yy = (stream[:, :, n] for n in range(5))
+        x, y, xx, xy, yy = (stream[:, :, n] for n in range(1, 6))
         values = np.stack([y / hy, -x / hx], axis=2)
         cross = xy / (hx * hy)
         rows = [np.stack([cross, yy / hy**2], axis=2), np.stack([-xx / hx**2, -cross], axis=2)]
@@ -138,8 +140,12 @@ class FlowCells:
         """Velocities (P, q, 2, k) and gradients (P, q, 2, 2, k) on faces and patches."""
         return self.velocities(self._tables[self._alike[pairs]], self.cell[pairs])
 
+    def values_on_pairs(self, pairs: Array) -> Array:
+        """The functions themselves (P, q, k) on faces and patches."""
+        return np.asarray(self._tables[self._alike[pairs], :, 0])
+
     def inside(self, cells: Array) -> tuple[Array, Array, Array, Array]:
-        """Points (B, Q, 2), weights (B, Q), velocities and gradients of cells that are all whole, or of one cut cell."""
+        """Points (B, Q, 2), weights (B, Q), velocities and gradients of whole cells, or of one cut cell."""
         if int(cells[0]) in self.mesh.parts:
             (cell,) = cells.tolist()
             part = self.mesh.parts[cell]

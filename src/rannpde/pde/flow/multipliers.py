@@ -18,7 +18,7 @@ INDEPENDENT = 0.05
 
 
 def answered(local: FlowCells, square: dict[int, Array]) -> Array:
-    """Which multipliers (N + B, l) of faces and patches are used.
+    """Which multipliers (N + B, n) of faces and patches are used.
 
     square : matrices (k, k) of viscosity and penalties of the cut cells
     """
@@ -45,14 +45,15 @@ def answered(local: FlowCells, square: dict[int, Array]) -> Array:
 
 
 def _independent(local: FlowCells, cell: int, pairs: Array, square: Array) -> Array:
-    """Which multipliers (P, l) of these faces of a cell are independent enough of those before them."""
+    """Which multipliers (P, n) of these faces of a cell are independent enough of those before them."""
     values, _ = local.on_pairs(pairs)
     weights, normals = local.weights[pairs], local.normals[pairs]
     across = np.einsum("pqf,pqfk->pqk", normals, values, optimize=True)
     middle = local.mesh.parts[cell].points.mean(axis=0)
-    source = np.einsum("pqf,pqf->pq", normals, local.points[pairs] - middle)  # a flow out of the cell, as neighbours have
+    # a flow out of the cell, which its neighbours have
+    source = np.einsum("pqf,pqf->pq", normals, local.points[pairs] - middle)
     heavy = weights[:, :, None] * local.normal_functions
-    moments = np.matmul(heavy.swapaxes(1, 2), across)  # (P, l, k)
+    moments = np.matmul(heavy.swapaxes(1, 2), across)  # (P, n, k)
     extra = np.matmul(heavy.swapaxes(1, 2), source[:, :, None])
     white = np.linalg.solve(np.linalg.cholesky(square), moments.reshape(-1, square.shape[0]).T).T
     extra = extra.reshape(-1, 1) * np.abs(white).max() / max(float(np.abs(extra).max()), 1e-300)
