@@ -145,8 +145,8 @@ def flow_network(tree: CellNode, local: FlowCells, solution: FlowSolution) -> Ce
     return CellNetwork(tree, features, local.mesh.boxes, fields, homes)
 
 
-def residual_indicators(local: FlowCells, solution: FlowSolution) -> tuple[Array, float]:
-    """(h/p)² ∫ residual² / ν of each cell (C,), and ν ∫ |∇u|² of the whole."""
+def residual_indicators(local: FlowCells, solution: FlowSolution) -> tuple[Array, float, float]:
+    """(h/p)² ∫ residual² / ν of each cell (C,), and ν ∫ |∇u|² and ν ∫ |u|² of the whole."""
     form, mesh = local.form, local.mesh
     indices = [(i, j) for i in range(4) for j in range(4 - i) if i + j]
     points, weights, owners, tables = sampled(local, solution, indices)
@@ -161,7 +161,8 @@ def residual_indicators(local: FlowCells, solution: FlowSolution) -> tuple[Array
     lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
     squares = weights * lengths**2 * (left**2).sum(axis=1) / form.viscosity
     energy = form.viscosity * float((weights[:, None, None] * slopes**2).sum())
-    return np.bincount(owners, squares, mesh.count), energy
+    kinetic = form.viscosity * float((weights[:, None] * values**2).sum())
+    return np.bincount(owners, squares, mesh.count), energy, kinetic
 
 
 def side_forces(system: FlowSystem, state: FlowState) -> Array:

@@ -47,8 +47,8 @@ class FlowResolution:
 
 @dataclass(frozen=True, eq=False)
 class FlowIterate:
-    """One solution: the network, its cells, values (M, 3) at the check points, squared indicators (C,), ν ∫ |∇u|²,
-    forces on sides, and how many unknowns it took."""
+    """One solution: the network, its cells, values (M, 3) at the check points, squared indicators (C,), what they are
+    relative to, forces on sides, and how many unknowns it took."""
 
     network: CellNetwork
     local: FlowCells
@@ -137,10 +137,13 @@ class FlowDiscretisation:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
         solution = with_pressure(system, state)
-        residual, energy = residual_indicators(local, solution)
+        residual, energy, kinetic = residual_indicators(local, solution)
+        indicators = solution.jumps + residual
+        if self.corners.jumps:  # the energy is infinite: by duality, an L² error is smaller by the size of its cell
+            indicators, energy = indicators * (2 * local.mesh.halfwidths.max(axis=1)) ** 2, kinetic
         network = self._gauged(system, flow_network(resolution.tree, local, solution))
         self.last = FlowIterate(
-            network, local, solution, network(self.check_points), solution.jumps + residual, energy,
+            network, local, solution, network(self.check_points), indicators, energy,
             self._forces(system, state), system.unknowns,
         )  # fmt: skip
         return self.last
