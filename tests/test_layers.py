@@ -68,11 +68,24 @@ BELOW_IN_PDE = {
     "paths": STATED | {"budget", "monitor", "solution"},
     "adaptivity": set(),
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
+    "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
     "selection": STATED
-    | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
+    | {
+        "budget",
+        "monitor",
+        "solution",
+        "unsolved",
+        "flow",
+        "weak",
+        "cells",
+        "collocation",
+        "lines",
+        "trefftz",
+        "paths",
+    },
     "outputs": STATED | {"budget", "monitor", "solution", "selection"},
     "solve": STATED
     | {

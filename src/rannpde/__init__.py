@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.family.family import Family
     from rannpde.pde.family.operator import Operator
+    from rannpde.pde.flow.method import Flow
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
@@ -119,6 +120,7 @@ _HOMES = {
     "pde.spectrum.continuation.run": ("continuation",),
     "pde.spectrum.eigen": ("eigen",),
     "pde.spectrum.result": ("Mode", "Spectrum"),
+    "pde.flow.method": ("Flow",),
     "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
@@ -143,6 +145,7 @@ __all__ = [
     "Euclidean",
     "Family",
     "FileError",
+    "Flow",
     "FourierFeatures",
     "Gaussian",
     "GridData",

@@ -139,9 +139,7 @@ class FlowSystem:
         for batch, places, response, own in kept:
             stream[batch.cells] = own - np.matmul(response, traces[places][:, :, None])[:, :, 0]
         split = self.faces * self.m
-        return FlowState(
-            stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.n)
-        )
+        return FlowState(stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.n))
 
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
         """Of the cells of a batch, linearised at a state."""

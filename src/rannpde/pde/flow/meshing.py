@@ -85,9 +85,7 @@ def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
 def _compared(form: FlowForm, finder: ConditionFinder, points: Array, normals: Array) -> tuple[bool, bool]:
     """Whether the prescribed velocity jumps between two points, and whether the same components are prescribed."""
     groups = finder.groups(points, normals)
-    one, other = (
-        form.rows(finder.conditions[group], points[[k]], normals[[k]]) for k, group in enumerate(groups)
-    )
+    one, other = (form.rows(finder.conditions[group], points[[k]], normals[[k]]) for k, group in enumerate(groups))
     same = bool(np.abs(one.essential - other.essential).max() <= STRAIGHT)
     whole = bool(np.abs(one.essential - np.eye(2)).max() <= STRAIGHT) and same
     size = max(float(np.abs(one.values).max()), float(np.abs(other.values).max()))

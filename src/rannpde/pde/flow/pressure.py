@@ -23,13 +23,11 @@ from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.weak.evaluation import output_weights, sampled
 from rannpde.pde.weak.local import CellBatch
 
-
-
 THIRD = ((3, 0), (2, 1), (1, 2), (0, 3))
 
 
 @dataclass(frozen=True, eq=False)
-class FlowSolution:
+class RecoveredFlow:
     """A state with its pressure: weights (C, 2, k) of stream functions and pressures, and squared jumps (C,) of the
     tangential and normal velocity with their penalties."""
 
@@ -71,7 +69,7 @@ def tractions(system: FlowSystem, pairs: Array, state: FlowState, on: FaceValues
     return FaceTractions(normal, tangential, gap)
 
 
-def with_pressure(system: FlowSystem, state: FlowState) -> FlowSolution:
+def with_pressure(system: FlowSystem, state: FlowState) -> RecoveredFlow:
     """Recover the pressure of a state."""
     local = system.local
     pressures, jumps = np.zeros_like(state.stream), np.zeros(local.mesh.count)
@@ -91,7 +89,7 @@ def with_pressure(system: FlowSystem, state: FlowState) -> FlowSolution:
         smooth = (lost * shares) @ local.normal_functions @ local.normal_functions.T
         squares = (local.weights[flat] * on.penalty * (found.gap**2 + (lost - smooth) ** 2)).sum(axis=1)
         np.add.at(jumps, local.cell[flat], squares)
-    return FlowSolution(state, np.stack([state.stream, pressures], axis=1), jumps)
+    return RecoveredFlow(state, np.stack([state.stream, pressures], axis=1), jumps)
 
 
 def _recovered(system: FlowSystem, batch: CellBatch, state: FlowState, third: Array, found: FaceTractions) -> Array:
@@ -129,7 +127,7 @@ def _recovered(system: FlowSystem, batch: CellBatch, state: FlowState, third: Ar
     return np.asarray(np.linalg.solve(gram, right[:, :, None])[:, :, 0])
 
 
-def flow_network(tree: CellNode, local: FlowCells, solution: FlowSolution) -> CellNetwork:
+def flow_network(tree: CellNode, local: FlowCells, solution: RecoveredFlow) -> CellNetwork:
     """Velocity and pressure as functions of the hidden layer."""
     homes = np.zeros(len(tree.leaves), dtype=int)
     homes[local.mesh.leaves] = np.arange(local.mesh.count)
@@ -145,7 +143,7 @@ def flow_network(tree: CellNode, local: FlowCells, solution: FlowSolution) -> Ce
     return CellNetwork(tree, features, local.mesh.boxes, fields, homes)
 
 
-def residual_indicators(local: FlowCells, solution: FlowSolution) -> tuple[Array, float, float]:
+def residual_indicators(local: FlowCells, solution: RecoveredFlow) -> tuple[Array, float, float]:
     """(h/p)² ∫ residual² / ν of each cell (C,), and ν ∫ |∇u|² and ν ∫ |u|² of the whole."""
     form, mesh = local.form, local.mesh
     indices = [(i, j) for i in range(4) for j in range(4 - i) if i + j]

@@ -23,7 +23,7 @@ from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.meshing import FlowMesher, flow_corners
 from rannpde.pde.flow.newton import FlowFailure, FlowNewton
-from rannpde.pde.flow.pressure import FlowSolution, flow_network, residual_indicators, side_forces, with_pressure
+from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indicators, side_forces, with_pressure
 from rannpde.pde.residual import Term, relative_difference
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import decay
@@ -52,7 +52,7 @@ class FlowIterate:
 
     network: CellNetwork
     local: FlowCells
-    solution: FlowSolution
+    solution: RecoveredFlow
     values: Array
     indicators: Array
     energy: float
@@ -162,7 +162,7 @@ class FlowDiscretisation:
             state, _ = replace(newton, tol=self.settings.coarse_step).solve(FlowSystem(local), None)
         except FlowFailure:
             return None
-        empty = FlowSolution(state, np.stack([state.stream, np.zeros_like(state.stream)], axis=1), np.zeros(0))
+        empty = RecoveredFlow(state, np.stack([state.stream, np.zeros_like(state.stream)], axis=1), np.zeros(0))
         return self._velocity(flow_network(resolution.tree, local, empty))
 
     def _check_balance(self, system: FlowSystem) -> None:
