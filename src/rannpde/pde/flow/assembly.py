@@ -147,27 +147,22 @@ class FlowSystem:
         return self._around(batch, state, square, load)
 
     def _volume(self, batch: CellBatch, state: FlowState) -> tuple[Array, Array]:
-        local, form = self.local, self.form
-        points, weights, values, slopes = local.inside(batch.cells)
-        count, k = len(batch.cells), local.size
-        heavy = weights[:, :, None, None, None] * slopes
-        strain = slopes if not form.transposed else slopes + slopes.swapaxes(2, 3)
-        flat = (count, -1, k)
-        square = form.viscosity * np.matmul(heavy.reshape(flat).swapaxes(1, 2), strain.reshape(flat))
+        local, form, k = self.local, self.form, self.local.size
+        points, weights, table = local.stream_tables(batch.cells)
+        hx, hy = local.mesh.halfwidths[batch.cells].T
+        square = form.viscosity * self._viscous(batch.cells, weights, table)
         here = state.stream[batch.cells]
-        velocity = np.einsum("bqfk,bk->bqf", values, here, optimize=True)
-        slope = np.einsum("bqfjk,bk->bqfj", slopes, here, optimize=True)
+        velocity, slope = local.flow_inside(table, batch.cells, here)
         found = form.inertia(points.reshape(-1, 2), velocity.reshape(-1, 2), slope.reshape(-1, 2, 2), self.share)
         shape = weights.shape
-        tested = (weights[:, :, None, None] * values).reshape(flat).swapaxes(1, 2)
         source = found.value.reshape(*shape, 2)
         if not form.inert:
             by_velocity, advection = found.by_velocity.reshape(*shape, 2, 2), found.advection.reshape(*shape, 2)
-            carried = np.einsum("bqj,bqfjk->bqfk", advection, slopes, optimize=True)
-            carried += np.einsum("bqfg,bqgk->bqfk", by_velocity, values, optimize=True)
-            square += np.matmul(tested, carried.reshape(flat))
-            source = source - np.einsum("bqfk,bk->bqf", carried, here, optimize=True)
-        load = -np.matmul(tested, source.reshape(count, -1, 1))[:, :, 0]
+            linear = np.einsum("bqj,bqfj->bqf", advection, slope) + np.einsum("bqfg,bqg->bqf", by_velocity, velocity)
+            source = source - linear
+            square += self._carried(weights, table, by_velocity, advection, hx, hy)
+        heavy = weights[:, :, None] * source
+        load = heavy[:, :, 1] / hx[:, None] @ table[:, 1] - heavy[:, :, 0] / hy[:, None] @ table[:, 2]
         held = local.constants(batch.cells)
         size = np.trace(square, axis1=1, axis2=2) / k
         square += size[:, None, None] * held[:, :, None] * held[:, None, :]
@@ -176,29 +171,62 @@ class FlowSystem:
         square[row, column, column] = np.broadcast_to(size[:, None], missing.shape)[row, column]
         return square, load
 
+    def _viscous(self, cells: Array, weights: Array, table: Array) -> Array:
+        """∫ (∇u + κ ∇uᵀ) : ∇v of cells, (B, k, k), from three integrals of second derivatives."""
+        turned = self.form.transposed
+        hx, hy = self.mesh.halfwidths[cells].T[:, :, None, None]
+        shares = weights[0] / weights[0].sum()  # the same for all whole cells
+        volume = weights.sum(axis=1)[:, None, None]
+        xx, xy, yy = table[:, 3], table[:, 4], table[:, 5]
+        pure = [(one.T * shares) @ one for one in (xx, xy, yy)]
+        found = pure[0] / hx**4 + (2 + 2 * turned) * pure[1] / (hx * hy) ** 2 + pure[2] / hy**4
+        if turned:
+            mixed = (xx.T * shares) @ yy
+            found = found - turned * (mixed + mixed.T) / (hx * hy) ** 2
+        return np.asarray(volume * found)
+
+    def _carried(
+        self, weights: Array, table: Array, by_velocity: Array, advection: Array, hx: Array, hy: Array
+    ) -> Array:
+        """∫ (b·∇u + C' u)·v of cells, (B, k, k), in two products of matrices for all of them."""
+        hx, hy = hx[:, None], hy[:, None]
+        bx, by = advection[..., 0], advection[..., 1]
+        zero = np.zeros(bx.shape)
+        count, k = len(weights), table.shape[2]
+        total = np.zeros((count, k, k))
+        rows = (
+            ([-by_velocity[..., 0, 1] / hx, by_velocity[..., 0, 0] / hy, zero, bx / (hx * hy), by / hy**2], 2, 1 / hy),
+            (
+                [-by_velocity[..., 1, 1] / hx, by_velocity[..., 1, 0] / hy, -bx / hx**2, -by / (hx * hy), zero],
+                1,
+                -1 / hx,
+            ),
+        )
+        for terms, tested, scale in rows:
+            factors = np.stack([scale * weights * one for one in terms], axis=2).swapaxes(0, 1)  # (Q, B, 5)
+            carried = np.matmul(np.ascontiguousarray(factors), table[:, 1:]).reshape(len(table), -1)
+            total += (table[:, tested].T @ carried).reshape(k, count, k).swapaxes(0, 1)
+        return total
+
     def on_faces(self, pairs: Array, state: FlowState) -> FaceValues:
         """Functions and the state on pairs of cells and faces."""
         local, form = self.local, self.form
-        values, slopes = local.on_pairs(pairs)
         normals, tangents = local.normals[pairs], local.tangents[pairs]
-        strain = slopes if not form.transposed else slopes + slopes.swapaxes(2, 3)
-        along = np.einsum("pqf,pqfk->pqk", tangents, values, optimize=True)
-        across = np.einsum("pqf,pqfk->pqk", normals, values, optimize=True)
-        traction = form.viscosity * np.einsum("pqf,pqfjk,pqj->pqk", tangents, strain, normals, optimize=True)
+        along, across = local.along[pairs], local.across[pairs]
         constant = np.einsum("pqj,pj->pq", np.abs(normals), local.functions.penalty[local.cell[pairs]])
         penalty = local.layer.settings.coercivity * constant * form.viscosity * (1 + form.transposed)
-        here = state.stream[local.cell[pairs]]
-        velocity = np.einsum("pqfk,pk->pqf", values, here, optimize=True)
+        here = state.stream[local.cell[pairs]][:, :, None]
+        slip, through = np.matmul(along, here)[:, :, 0], np.matmul(across, here)[:, :, 0]
+        velocity = slip[:, :, None] * tangents + through[:, :, None] * normals
         drift, turn = np.zeros(penalty.shape), np.zeros((*penalty.shape, 2))
         if not form.inert:
-            slope = np.einsum("pqfjk,pk->pqfj", slopes, here, optimize=True)
             shape = (*penalty.shape, 2)
-            found = form.inertia(
-                local.points[pairs].reshape(-1, 2), velocity.reshape(-1, 2), slope.reshape(-1, 2, 2), self.share
-            )
+            flat = velocity.reshape(-1, 2)
+            still = np.zeros((len(flat), 2, 2))  # the velocity of advection does not depend on gradients
+            found = form.inertia(local.points[pairs].reshape(-1, 2), flat, still, self.share)
             drift = np.einsum("pqj,pqj->pq", found.advection.reshape(shape), normals)
             turn = np.einsum("pqjl,pqj->pql", found.change.reshape(*shape, 2), normals)
-        return FaceValues(values, along, across, traction, penalty, velocity, drift, turn)
+        return FaceValues(along, across, form.viscosity * local.shear[pairs], penalty, velocity, drift, turn)
 
     def _around(self, batch: CellBatch, state: FlowState, square: Array, load: Array) -> FlowMatrices:
         """Add what faces and patches give."""
@@ -206,7 +234,7 @@ class FlowSystem:
         b, s, t, k = len(batch.cells), batch.pairs.shape[1], batch.faces, local.size
         flat = batch.pairs.ravel()
         on = self.on_faces(flat, state)
-        weights, tangents = local.weights[flat], local.tangents[flat]
+        weights, tangents, normals = local.weights[flat], local.tangents[flat], local.normals[flat]
         nodes = weights.shape[1]
         inner = np.flatnonzero(np.tile(np.arange(s) < t, b))
         outer = np.flatnonzero(np.tile(np.arange(s) >= t, b))
@@ -226,12 +254,12 @@ class FlowSystem:
         own = np.matmul(lead, on.traction.reshape(tall))
         square -= own + own.swapaxes(1, 2)
         pushed = (on.penalty + inflow)[:, :, None] * on.along
-        turned = np.einsum("pql,pqlk->pqk", on.turn, on.values, optimize=True)
-        entering = -((on.drift < 0) * gap)[:, :, None] * turned
-        square += np.matmul(lead, (pushed + entering).reshape(tall))
-        here = state.stream[local.cell[flat]]
-        moved = np.einsum("pqk,pk->pq", entering, here, optimize=True)
-        load += np.matmul(lead, moved.reshape(b, -1, 1))[:, :, 0]
+        turns = np.einsum("pql,pqfl->pqf", on.turn, np.stack([tangents, normals], axis=2))
+        turned = turns[:, :, :1] * on.along + turns[:, :, 1:] * on.across
+        change = np.einsum("pql,pql->pq", on.turn, on.velocity)
+        back = (on.drift < 0) * gap
+        square += np.matmul(lead, (pushed - back[:, :, None] * turned).reshape(tall))
+        load -= np.matmul(lead, (back * change).reshape(b, -1, 1))[:, :, 0]
         # cell–face
         total = t * m + s * n
         upper, lower = np.zeros((b, k, total)), np.zeros((b, total, k))
@@ -241,8 +269,8 @@ class FlowSystem:
             along, traction = on.along[inner], on.traction[inner]
             plain = np.matmul(trace.swapaxes(1, 2), traction - on.penalty[inner][:, :, None] * along)
             leaving = outflow[inner][:, :, None] * along
-            change = -((on.drift[inner] > 0) * gap[inner])[:, :, None] * turned[inner]
-            down = plain + np.matmul(trace.swapaxes(1, 2), change - leaving)
+            forth = (on.drift[inner] > 0) * gap[inner]
+            down = plain - np.matmul(trace.swapaxes(1, 2), forth[:, :, None] * turned[inner] + leaving)
             up = plain - np.matmul(trace.swapaxes(1, 2), inflow[inner][:, :, None] * along)
             lower[:, : t * m] = down.reshape(b, t * m, k)
             upper[:, :, : t * m] = up.reshape(b, t * m, k).swapaxes(1, 2)
@@ -252,8 +280,8 @@ class FlowSystem:
             view = corner[:, : t * m, : t * m].reshape(b, t, m, t, m)
             view[:, index, :, index, :] = block.swapaxes(0, 1)
             corner[:, : t * m, : t * m] = view.reshape(b, t * m, t * m)
-            moved = np.einsum("pqk,pk->pq", change, here[inner], optimize=True)
-            data[:, : t * m] = np.matmul(trace.swapaxes(1, 2), moved[:, :, None]).reshape(b, t * m)
+            moved = forth * change[inner]
+            data[:, : t * m] = -np.matmul(trace.swapaxes(1, 2), moved[:, :, None]).reshape(b, t * m)
         normal = np.matmul((weights[:, :, None] * local.normal_functions).swapaxes(1, 2), on.across)
         lower[:, t * m :] = normal.reshape(b, s * n, k)
         upper[:, :, t * m :] = lower[:, t * m :].swapaxes(1, 2)
@@ -269,14 +297,17 @@ class FlowSystem:
         b, s = batch.pairs.shape
         flat = batch.pairs.ravel()[outer]
         weights, normals, tangents = local.weights[flat], local.normals[flat], local.tangents[flat]
-        given, values = boundary.values[patch], on.values[outer]
+        given, known = boundary.values[patch], boundary.natural[patch]
         along = np.einsum("pqf,pqf->pq", tangents, given) * boundary.tangential[patch][:, None] * weights
         pushed = (on.penalty + np.maximum(-on.drift, 0.0))[outer] * along
         right = np.einsum("pq,pqk->pk", pushed, on.along[outer]) - np.einsum("pq,pqk->pk", along, on.traction[outer])
-        right += np.einsum("pq,pqf,pqfk->pk", weights, boundary.natural[patch], values, optimize=True)
+        for direction, moved in ((tangents, on.along[outer]), (normals, on.across[outer])):
+            right += np.einsum("pq,pqk->pk", weights * (direction * known).sum(axis=2), moved)
         rows = np.arange(b * s)[outer] // s
         np.add.at(load, rows, right)
         if boundary.robin[patch].any():
+            along, across = on.along[outer][:, :, None], on.across[outer][:, :, None]
+            values = tangents[..., None] * along + normals[..., None] * across
             added = np.einsum("pq,pqfk,pqfg,pqgl->pkl", weights, values, boundary.robin[patch], values, optimize=True)
             np.add.at(square, rows, added)
         flux = np.einsum("pqf,pqf->pq", normals, given) * weights
@@ -287,11 +318,10 @@ class FlowSystem:
 
 @dataclass(frozen=True, eq=False)
 class FaceValues:
-    """On pairs of cells and faces, at their nodes: velocities (P, q, 2, k), tangential and normal ones (P, q, k),
-    tangential tractions (P, q, k), penalty (P, q); of the state the velocity (P, q, 2), b·n (P, q) and its change with
+    """On pairs of cells and faces, at their nodes: tangential and normal velocities and tangential tractions of the
+    functions, each (P, q, k), penalty (P, q); of the state the velocity (P, q, 2), b·n (P, q) and its change with
     the velocity (P, q, 2)."""
 
-    values: Array
     along: Array
     across: Array
     traction: Array

@@ -19,6 +19,8 @@ from rannpde.pde.weak.local import CellBatch
 from rannpde.pde.weak.mesh import WeakMesh
 
 STREAM_DERIVATIVES = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+FACES_AT_ONCE = 200
+"""Faces whose tables are combined at once, to bound memory."""
 BATCH_BYTES = 2**26
 """Bytes of the tables of one batch of cells."""
 ALIGNED = 1e-9
@@ -54,6 +56,7 @@ class FlowCells:
             [layer._derived(layer._whole[0], index) for index in STREAM_DERIVATIVES], axis=1
         )
         self._face_tables()
+        self._components()
         self._reference = self._stream(layer.grid[0])
         self._part_tables: dict[int, Array] = {}
 
@@ -127,35 +130,52 @@ class FlowCells:
 
     # ----------------------------------------------------------------------------------------------------- tables
 
-    def velocities(self, stream: Array, cells: Array) -> tuple[Array, Array]:
-        """Velocities (P, q, 2, k) and their gradients (P, q, 2, 2, k) from derivatives (P or 1, q, 6, k)."""
-        hx, hy = self.mesh.halfwidths[cells].T[:, :, None, None]
-        x, y, xx, xy, yy = (stream[:, :, n] for n in range(1, 6))
-        values = np.stack([y / hy, -x / hx], axis=2)
+    def stream_tables(self, cells: Array) -> tuple[Array, Array, Array]:
+        """Points (B, Q, 2), weights (B, Q) and derivatives (Q, 6, k) in [-1, 1]² of whole cells, or of one cut cell."""
+        if int(cells[0]) in self.mesh.parts:
+            (cell,) = cells.tolist()
+            part = self.mesh.parts[cell]
+            return part.points[None], part.weights[None], self._part_table(cell)
+        grid, shares = self.layer.grid
+        half = self.mesh.halfwidths[cells]
+        points = self.mesh.boxes[cells].mean(axis=2)[:, None] + half[:, None] * grid
+        return points, half.prod(axis=1)[:, None] * shares, self._reference
+
+    def flow_inside(self, table: Array, cells: Array, stream: Array) -> tuple[Array, Array]:
+        """Velocities (B, Q, 2) and gradients (B, Q, 2, 2) of stream functions with weights (B, k)."""
+        hx, hy = self.mesh.halfwidths[cells].T[:, :, None]
+        found = (table[:, 1:].reshape(-1, self.size) @ stream.T).reshape(len(table), 5, -1)
+        x, y, xx, xy, yy = np.moveaxis(found, (1, 2), (0, 1))
         cross = xy / (hx * hy)
         rows = [np.stack([cross, yy / hy**2], axis=2), np.stack([-xx / hx**2, -cross], axis=2)]
-        return values, np.stack(rows, axis=2)
+        return np.stack([y / hy, -x / hx], axis=2), np.stack(rows, axis=2)
 
-    def on_pairs(self, pairs: Array) -> tuple[Array, Array]:
-        """Velocities (P, q, 2, k) and gradients (P, q, 2, 2, k) on faces and patches."""
-        return self.velocities(self._tables[self._alike[pairs]], self.cell[pairs])
+    def _components(self) -> None:
+        """Tangential and normal velocities, tangential tractions over ν, and n·∂_n u of all pairs, each (P, q, k)."""
+        hx, hy = self.mesh.halfwidths[self.cell].T[:, :, None]
+        (nx, ny), (tx, ty) = np.moveaxis(self.normals, 2, 0), np.moveaxis(self.tangents, 2, 0)
+        zero, turned = np.zeros(nx.shape), self.form.transposed
+        # u_x, u_y, v_x, v_y in the derivatives xx, xy, yy: t·G n + κ n·G t
+        first = [tx * nx + turned * nx * tx, tx * ny + turned * nx * ty]
+        last = [ty * nx + turned * ny * tx, ty * ny + turned * ny * ty]
+        rows = [
+            [-ty / hx, tx / hy, zero, zero, zero],
+            [-ny / hx, nx / hy, zero, zero, zero],
+            [zero, zero, -last[0] / hx**2, (first[0] - last[1]) / (hx * hy), first[1] / hy**2],
+            [zero, zero, -ny * nx / hx**2, (nx * nx - ny * ny) / (hx * hy), nx * ny / hy**2],
+        ]
+        coefficients = np.stack([np.stack(row, axis=-1) for row in rows], axis=2)  # (P, q, 4, 5)
+        parts = []
+        for some in np.array_split(np.arange(len(self.cell)), max(len(self.cell) // FACES_AT_ONCE, 1)):
+            parts.append(np.matmul(coefficients[some], self._tables[self._alike[some], :, 1:]))
+            self.pause()
+        self.along, self.across, self.shear, self.stretch = (
+            np.concatenate([part[:, :, n] for part in parts]) for n in range(4)
+        )
 
     def values_on_pairs(self, pairs: Array) -> Array:
         """The functions themselves (P, q, k) on faces and patches."""
         return np.asarray(self._tables[self._alike[pairs], :, 0])
-
-    def inside(self, cells: Array) -> tuple[Array, Array, Array, Array]:
-        """Points (B, Q, 2), weights (B, Q), velocities and gradients of whole cells, or of one cut cell."""
-        if int(cells[0]) in self.mesh.parts:
-            (cell,) = cells.tolist()
-            part = self.mesh.parts[cell]
-            values, slopes = self.velocities(self._part_table(cell)[None], cells)
-            return part.points[None], part.weights[None], values, slopes
-        grid, shares = self.layer.grid
-        half = self.mesh.halfwidths[cells]
-        points = self.mesh.boxes[cells].mean(axis=2)[:, None] + half[:, None] * grid
-        values, slopes = self.velocities(self._reference[None], cells)
-        return points, half.prod(axis=1)[:, None] * shares, values, slopes
 
     def _part_table(self, cell: int) -> Array:
         found = self._part_tables.get(cell)
@@ -187,7 +207,7 @@ class FlowCells:
         alone = np.zeros(count, dtype=int)
         alone[list(self.mesh.parts)] = 1 + np.arange(len(self.mesh.parts))
         kinds, which = np.unique(np.stack([inner, outer, alone], axis=1), axis=0, return_inverse=True)
-        each = 8 * 6 * self.size * len(self.layer.grid[1])
+        each = 8 * 2 * self.size * len(self.layer.grid[1])
         for kind, (t, b, _) in enumerate(kinds):
             cells = np.flatnonzero(which.ravel() == kind)
             for some in np.array_split(cells, len(cells) * each // BATCH_BYTES + 1):

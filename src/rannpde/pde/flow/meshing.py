@@ -15,10 +15,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
 from rannpde.domains.domain import is_box
 from rannpde.domains.operations.cutcells import BoxClipper, planar_outline
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.flow.form import AGREE, FlowForm
+from rannpde.pde.flow.form import SAMPLES, FlowForm
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, graded_tree
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
@@ -50,6 +51,7 @@ def wall_exponent(angle: float) -> float:
 def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
     """All points of the boundary near which a flow is not smooth."""
     outline = planar_outline(form.problem.domain)
+    speed = _speed(form)
     found: list[SingularPoint] = []
     jumps = False
     for vertex in outline.vertices:
@@ -58,7 +60,7 @@ def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
         directions = np.stack([vertex.arriving, vertex.leaving])
         beside = vertex.point + BESIDE * outline.size * directions * np.array([[-1.0], [1.0]])
         normals = np.stack([directions[:, 1], -directions[:, 0]], axis=1)
-        jump, same = _compared(form, finder, beside, normals)
+        jump, same = _compared(form, finder, beside, normals, speed)
         exponent = wall_exponent(vertex.angle)
         if exponent < 1 and not same:
             exponent = SYSTEM_EXPONENT
@@ -75,22 +77,33 @@ def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
         normals = np.array([[along[1], -along[0]]] * 2)
         if not finder.holds(beside, normals).any():
             normals = -normals
-        jump, same = _compared(form, finder, beside, normals)
+        jump, same = _compared(form, finder, beside, normals, speed)
         jumps = jumps or jump
         if jump or not same:
             found.append(SingularPoint((float(point[0]), float(point[1])), SYSTEM_EXPONENT, True))
     return FlowCorners(tuple(found), jumps)
 
 
-def _compared(form: FlowForm, finder: ConditionFinder, points: Array, normals: Array) -> tuple[bool, bool]:
+def _speed(form: FlowForm) -> float:
+    """The largest prescribed velocity."""
+    found = 0.0
+    for number, term in enumerate(form.terms):
+        assert isinstance(term.region, Side)
+        points = term.region.sample(SAMPLES, rng=0)
+        found = max(found, float(np.abs(form.rows([number], points, term.region.normals(points)).values).max()))
+    return found
+
+
+def _compared(
+    form: FlowForm, finder: ConditionFinder, points: Array, normals: Array, speed: float
+) -> tuple[bool, bool]:
     """Whether the prescribed velocity jumps between two points, and whether the same components are prescribed."""
     groups = finder.groups(points, normals)
     one, other = (form.rows(finder.conditions[group], points[[k]], normals[[k]]) for k, group in enumerate(groups))
     same = bool(np.abs(one.essential - other.essential).max() <= STRAIGHT)
     whole = bool(np.abs(one.essential - np.eye(2)).max() <= STRAIGHT) and same
-    size = max(float(np.abs(one.values).max()), float(np.abs(other.values).max()))
-    # values beside a corner differ by the share of their slopes that BESIDE is
-    jump = whole and bool(np.abs(one.values - other.values).max() > 1e3 * max(BESIDE, AGREE) * size)
+    # beside a corner, continuous values differ by about the share BESIDE of the largest, a jump by far more
+    jump = whole and bool(np.abs(one.values - other.values).max() > np.sqrt(BESIDE) * speed)
     return jump, same
 
 

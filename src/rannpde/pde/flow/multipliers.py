@@ -46,9 +46,7 @@ def answered(local: FlowCells, square: dict[int, Array]) -> Array:
 
 def _independent(local: FlowCells, cell: int, pairs: Array, square: Array) -> Array:
     """Which multipliers (P, n) of these faces of a cell are independent enough of those before them."""
-    values, _ = local.on_pairs(pairs)
-    weights, normals = local.weights[pairs], local.normals[pairs]
-    across = np.einsum("pqf,pqfk->pqk", normals, values, optimize=True)
+    weights, normals, across = local.weights[pairs], local.normals[pairs], local.across[pairs]
     middle = local.mesh.parts[cell].points.mean(axis=0)
     # a flow out of the cell, which its neighbours have
     source = np.einsum("pqf,pqf->pq", normals, local.points[pairs] - middle)

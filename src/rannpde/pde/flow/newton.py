@@ -103,15 +103,17 @@ def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:
     """A flow (velocities (M, 2) at points) in the functions of a mesh, by least squares in each cell."""
     local, state = system.local, system.rest()
     for batch in local.batches():
-        points, weights, values, _ = local.inside(batch.cells)
+        points, weights, table = local.stream_tables(batch.cells)
         wanted = known(points.reshape(-1, 2)).reshape(*points.shape)
-        root = np.sqrt(weights)[:, :, None]
-        table = (root[..., None] * values).reshape(len(batch.cells), -1, local.size)
-        aim = (root * wanted).reshape(len(batch.cells), -1)
-        for row, cell in enumerate(batch.cells):
-            gram = table[row].T @ table[row]
-            gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram) / local.size
-            state.stream[cell] = np.linalg.solve(gram, table[row].T @ aim[row])
+        shares = weights[0] / weights[0].sum()  # the same for all whole cells
+        hx, hy = local.mesh.halfwidths[batch.cells].T
+        x, y = table[:, 1], table[:, 2]
+        squares = [(one.T * shares) @ one for one in (x, y)]
+        right = (wanted[:, :, 0] / hy[:, None] * shares) @ y - (wanted[:, :, 1] / hx[:, None] * shares) @ x
+        gram = squares[0] / hx[:, None, None] ** 2 + squares[1] / hy[:, None, None] ** 2
+        index = np.arange(local.size)
+        gram[:, index, index] += 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None] / local.size
+        state.stream[batch.cells] = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
     points, _ = local.mesh.face_points(local.layer.nodes)
     if len(points):
         tangents = local.tangents[: len(points)]

@@ -96,10 +96,9 @@ def _recovered(system: FlowSystem, batch: CellBatch, state: FlowState, third: Ar
     """Weights (B, k) of the pressure; third (B, 4, R) : Legendre coefficients of third derivatives of ψ."""
     local, form = system.local, system.form
     cells, (count, k) = batch.cells, (len(batch.cells), local.size)
-    points, weights, values, slopes = local.inside(cells)
+    points, weights, table = local.stream_tables(cells)
     here, half = state.stream[cells], local.mesh.halfwidths[cells]
-    velocity = np.einsum("bqfk,bk->bqf", values, here, optimize=True)
-    slope = np.einsum("bqfjk,bk->bqfj", slopes, here, optimize=True)
+    velocity, slope = local.flow_inside(table, cells, here)
     inertia = form.inertia(points.reshape(-1, 2), velocity.reshape(-1, 2), slope.reshape(-1, 2, 2)).value
     scales = np.stack([np.prod(half ** -np.array(index, dtype=float), axis=1) for index in THIRD], axis=1)
     scaled = local.layer.legendre(local.mesh.scaled(cells[:1], points[:1])[0])  # whole cells have the same grid
@@ -107,19 +106,20 @@ def _recovered(system: FlowSystem, batch: CellBatch, state: FlowState, third: Ar
     viscous = form.viscosity * np.stack([xxy + yyy, -xxx - xyy], axis=2)
     wanted = viscous - inertia.reshape(velocity.shape)
     length = 2 * half.min(axis=1) / local.layer.degree
-    gradient = np.stack([-values[:, :, 1], values[:, :, 0]], axis=2)
-    heavy = (length**2)[:, None, None, None] * weights[:, :, None, None] * gradient
-    tested = heavy.reshape(count, -1, k).swapaxes(1, 2)
-    gram = np.matmul(tested, gradient.reshape(count, -1, k))
-    right = np.matmul(tested, wanted.reshape(count, -1, 1))[:, :, 0]
+    shares = weights[0] / weights[0].sum()  # the same for all whole cells
+    volume = length**2 * weights.sum(axis=1)
+    gram, right = np.zeros((count, k, k)), np.zeros((count, k))
+    for axis in range(2):
+        one = table[:, 1 + axis]
+        gram += (volume / half[:, axis] ** 2)[:, None, None] * ((one.T * shares) @ one)
+        right += (volume / half[:, axis])[:, None] * ((wanted[:, :, axis] * shares) @ one)
     flat = batch.pairs.ravel()
-    normals, curved = local.normals[flat], local.on_pairs(flat)[1]
-    spread = np.einsum("pqf,pqfjk,pqj,pk->pq", normals, curved, normals, state.stream[local.cell[flat]], optimize=True)
+    spread = np.matmul(local.stretch[flat], state.stream[local.cell[flat]][:, :, None])[:, :, 0]
     border = (found.normal + form.viscosity * (1 + form.transposed) * spread).reshape(count, -1, 1)
-    table = local.values_on_pairs(flat).reshape(count, -1, k)
+    beside = local.values_on_pairs(flat).reshape(count, -1, k)
     shares = local.weights[flat].reshape(count, -1) * (length / local.layer.degree)[:, None]
-    tested = (shares[:, :, None] * table).swapaxes(1, 2)
-    gram += np.matmul(tested, table)
+    tested = (shares[:, :, None] * beside).swapaxes(1, 2)
+    gram += np.matmul(tested, beside)
     right += np.matmul(tested, border)[:, :, 0]
     missing = np.arange(k) >= local.functions.used[cells][:, None]
     row, column = np.nonzero(missing)
