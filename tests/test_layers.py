@@ -86,7 +86,7 @@ BELOW_IN_PDE = {
         "trefftz",
         "paths",
     },
-    "outputs": STATED | {"budget", "monitor", "solution", "selection"},
+    "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow"},
     "solve": STATED
     | {
         "outputs",

@@ -176,7 +176,7 @@ class FlowForm:
         value, plain, slopes, pressure = self.coefficients(term, points, normals)
         if not slopes.any() and not pressure.any():
             return value, plain, None
-        traction, left = _traction(self.viscosity, self.transposed, slopes, pressure, normals)
+        traction, left = traction_weights(self.viscosity, self.transposed, slopes, pressure, normals)
         if left > AGREE and slopes.any():
             raise NoFlow(f"condition {term.name!r} is no traction, nu*dn(u) - p*n or that of the symmetric gradient")
         return value, plain, traction
@@ -206,7 +206,7 @@ class FlowForm:
         return lines
 
 
-def _traction(
+def traction_weights(
     viscosity: float, transposed: float, slopes: Array, pressure: Array, normals: Array
 ) -> tuple[Array, float]:
     """r (M, 2) with slopes = ν (r nᵀ + κ n rᵀ) + θ 1 and pressure = -r·n, by least squares, and what is left of it.

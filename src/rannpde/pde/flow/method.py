@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rannpde.arrays import Array
 from rannpde.domains.domain import is_box
 from rannpde.errors import positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
 from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
@@ -26,8 +26,6 @@ from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
 """Points for the mean squares of residuals, which are only told."""
-FORCE_SAFETY = 2.0
-"""The bound of a force over the change of the last iteration, which is the error of the one before."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +98,13 @@ class Flow:
 
         form = flow_formulation(problem)
         iterations: list[WeakIteration] = []
-        forces: list[Mapping[str, Array]] = []
+        records: list[ForceRecord] = []
         discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
         def finished(outcome: AdaptiveOutcome[FlowIterate], status: Status | None = None, detail: str = "") -> Solution:
-            here = next(k for k, one in enumerate(forces) if one is outcome.state.forces)
-            bounded = _bounded(forces[here], forces[here - 1] if here else {})
-            return self._solution(form, discretisation, outcome, iterations, bounded, monitor, why, status, detail)
+            here = next(k for k, one in enumerate(records) if one.forces is outcome.state.forces)
+            forces = bounded_forces(records[: here + 1])
+            return self._solution(form, discretisation, outcome, iterations, forces, monitor, why, status, detail)
 
         def tell(state: FlowIterate, estimate: float) -> None:
             iterations.append(
@@ -115,7 +113,7 @@ class Flow:
                     float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
-            forces.append(state.forces)
+            records.append(ForceRecord(state.forces, state.relative_indicator))
             kept = AdaptiveOutcome(state, estimate, (estimate,), StopReason.TIME)
             monitor.keep(lambda status, detail: finished(kept, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
@@ -133,7 +131,7 @@ class Flow:
         discretisation: FlowDiscretisation,
         outcome: AdaptiveOutcome[FlowIterate],
         iterations: list[WeakIteration],
-        forces: Mapping[str, tuple[float, float, float, float]],
+        forces: Forces,
         monitor: Monitor,
         why: str,
         ended: Status | None,
@@ -181,15 +179,6 @@ class Flow:
         return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
 
 
-def _bounded(now: Mapping[str, Array], before: Mapping[str, Array]) -> dict[str, tuple[float, float, float, float]]:
-    """Side → force and its bound by component."""
-    found = {}
-    for name, force in now.items():
-        change = FORCE_SAFETY * np.abs(force - before[name]) if name in before else np.full(2, np.inf)
-        found[name] = (float(force[0]), float(force[1]), float(change[0]), float(change[1]))
-    return found
-
-
 @dataclass(frozen=True)
 class FlowHistory:
     """What only a flow can tell: its iterations, what was recognised, and forces.
@@ -200,7 +189,7 @@ class FlowHistory:
 
     iterations: tuple[WeakIteration, ...]
     form: tuple[str, ...] = ()
-    forces: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    forces: Forces = field(default_factory=dict)
 
     advice = "more time, or a weaker tolerance, may help"
 

@@ -12,6 +12,7 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, finite_points, require
 from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved_derivative
 from rannpde.pde.outputs.extrema import find_maximum
+from rannpde.pde.outputs.forces import weak_force
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
@@ -41,6 +42,9 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
     def at(time: float | None) -> Quantity:
         region = output_region(on, time, comparison.solution.stated)
         check_output_place(expression, region)
+        force = None if mean else weak_force(comparison, expression, region)
+        if force is not None:
+            return force
         found = compared_integral(comparison, expression, region)
         factor = 1 / found.measure if mean else 1.0
         how = f"{comparison.basis}, {found.rule}"
