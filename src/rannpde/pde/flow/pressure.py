@@ -23,6 +23,8 @@ from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.weak.evaluation import output_weights, sampled
 from rannpde.pde.weak.local import CellBatch
 
+BACKFLOW = 1e-3
+"""Share of what crosses open sides that may enter by errors of the solution."""
 THIRD = ((3, 0), (2, 1), (1, 2), (0, 3))
 
 
@@ -172,3 +174,11 @@ def side_forces(system: FlowSystem, state: FlowState) -> Array:
     found = tractions(system, pairs, state, system.on_faces(pairs, state))
     acting = found.normal[:, :, None] * local.normals[pairs] - found.tangential[:, :, None] * local.tangents[pairs]
     return np.asarray((local.weights[pairs][:, :, None] * acting).sum(axis=1))
+
+
+def entering(local: FlowCells, state: FlowState) -> bool:
+    """Whether fluid enters through patches where the traction is given, which leaves no bound of its energy."""
+    pairs = local.interior + np.flatnonzero(~local.boundary.normal)
+    through = np.matmul(local.across[pairs], state.stream[local.cell[pairs]][:, :, None])[:, :, 0]
+    flux = local.weights[pairs] * through
+    return bool(-np.minimum(flux, 0.0).sum() > BACKFLOW * np.abs(flux).sum())

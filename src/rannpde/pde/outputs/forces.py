@@ -7,18 +7,17 @@ import numpy as np
 from rannpde.domains.boundary.sides import Side
 from rannpde.pde.flow.forces import as_force
 from rannpde.pde.flow.method import FlowHistory
-from rannpde.pde.outputs.comparison import SolutionPair
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
+from rannpde.pde.solution import Solution
 
 SAMPLES = 12
 """Points of a side at which an expression is compared with a traction: it is a formula, not noise."""
 
 
-def weak_force(comparison: SolutionPair, expression: OutputExpression, region: OutputRegion) -> Quantity | None:
+def weak_force(solution: Solution, expression: OutputExpression, region: OutputRegion) -> Quantity | None:
     """The integral of a traction over sides of a flow; None where it is something else."""
-    solution = comparison.solution
     history = solution.history
     if not isinstance(history, FlowHistory) or expression.anchors or region.time is not None:
         return None
