@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from known_flows import cavity, cylinder, random_flow
 
 import rannpde as rp
+from known_flows import cavity, cylinder, random_flow
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.forces import ForceRecord, bounded_forces
 from rannpde.pde.flow.form import flow_formulation

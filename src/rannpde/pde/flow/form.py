@@ -102,9 +102,9 @@ class FlowForm:
         found = []
         for component, expression in enumerate(self.rest):
             slopes = dict(zip(expression.jets, expression.partials, strict=True))
-            own = (slopes.get(Jet(self.velocity[component], axis), sympy.Integer(0)) for axis in AXES)
-            found.append((*own,))
-        return tuple(found)  # type: ignore[arg-type]
+            own = [slopes.get(Jet(self.velocity[component], axis), sympy.Integer(0)) for axis in AXES]
+            found.append((own[0], own[1]))
+        return tuple(found)
 
     @cached_property
     def _changes(self) -> tuple[Expression, ...]:
@@ -253,7 +253,8 @@ def flow_formulation(problem: Problem) -> FlowForm:
     mass, velocity = _mass(problem)
     (pressure,) = (name for name in problem.fields if name not in velocity)
     others = {name: one for name, one in problem.expressions.items() if name != mass}
-    names, factors, rest, viscosities = ["", ""], [0.0, 0.0], [None, None], [0.0, 0.0]
+    names, factors, viscosities = ["", ""], [0.0, 0.0], [0.0, 0.0]
+    rest: dict[int, Expression] = {}
     for name, expression in others.items():
         component, factor = _pressure_gradient(name, expression, pressure)
         if names[component]:
@@ -267,7 +268,7 @@ def flow_formulation(problem: Problem) -> FlowForm:
         raise NoFlow("the viscosity is not positive against the pressure gradient: the signs do not belong together")
     form = FlowForm(
         problem, velocity, pressure, (names[0], names[1]), (factors[0], factors[1]), viscosities[0],
-        (rest[0], rest[1]), (), (),  # type: ignore[arg-type]
+        (rest[0], rest[1]), (), (),
     )  # fmt: skip
     _check_advection(form)
     return _with_conditions(form)
@@ -374,7 +375,8 @@ def _check_advection(form: FlowForm) -> None:
 
 def _with_conditions(form: FlowForm) -> FlowForm:
     """Sort conditions into those of the flow and those of the pressure's constant, and find κ."""
-    plain, gauges = [], []
+    plain: list[Term] = []
+    gauges: list[Term] = []
     constraints = form.problem.constraints
     for term in constraints:
         if not term.expression.linear:

@@ -95,8 +95,8 @@ def distance(local: FlowCells, one: FlowState, other: FlowState) -> float:
     def moving(stream: Array) -> Array:
         return np.asarray(stream - (stream * held).sum(axis=1, keepdims=True) * held)
 
-    gap, size = (np.linalg.norm(moving(stream)) for stream in (one.stream - other.stream, one.stream))
-    return float(gap / max(size, 1e-300))
+    gap, size = (float(np.linalg.norm(moving(stream))) for stream in (one.stream - other.stream, one.stream))
+    return gap / max(size, 1e-300)
 
 
 def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:

@@ -14,6 +14,7 @@ from math import ceil, log2, log10
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.mesh.tree import CellNode
@@ -212,8 +213,8 @@ class FlowDiscretisation:
         holds = self.mesher.finder.holds(patches.points[:, middle], patches.normals[:, middle])
         found: dict[str, Array] = {}
         for number, term in enumerate(self.form.terms):
-            assert term.region is not None
-            found[str(term.region.name)] = acting[holds[:, number]].sum(axis=0)
+            assert isinstance(term.region, Side)
+            found[term.region.name] = acting[holds[:, number]].sum(axis=0)
         return found
 
     # ------------------------------------------------------------------------------------------ estimate and refine
