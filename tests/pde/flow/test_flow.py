@@ -10,7 +10,7 @@ from known_flows import cavity, cylinder, random_flow
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.forces import ForceRecord, bounded_forces
 from rannpde.pde.flow.form import flow_formulation
-from rannpde.pde.flow.newton import FlowNewton, distance
+from rannpde.pde.flow.newton import FlowNewton, flow_distance
 from rannpde.pde.flow.solver import FlowDiscretisation
 from rannpde.pde.weak.settings import WeakSettings
 
@@ -130,7 +130,7 @@ def test_continuation_reaches_what_newton_reaches():
     direct, steps = newton.solve(system, None)
     shared, more = newton._continued(system, 0)
     assert 2 < steps < more
-    assert distance(local, shared, direct) < 1e-8
+    assert flow_distance(local, shared, direct) < 1e-8
 
 
 def test_data_that_do_not_balance_are_refused():
@@ -145,7 +145,7 @@ def test_data_that_do_not_balance_are_refused():
 def test_bounds_of_forces_do_not_rest_on_one_coincidence():
     records = [ForceRecord({"wall": np.array(force)}, indicator) for force, indicator in
                [((1.0, 2.0), 0.4), ((1.1, 2.0), 0.2), ((1.1, 2.0), 0.1)]]  # fmt: skip
-    (x, y, dx, dy) = bounded_forces(records)["wall"]
+    (x, y, dx, dy) = bounded_forces(records, 2.0)["wall"]
     assert (x, y) == (1.1, 2.0)
     assert dx == dy == pytest.approx(2 * 0.5 * 0.1)
-    assert bounded_forces(records[:1])["wall"][2] == np.inf
+    assert bounded_forces(records[:1], 2.0)["wall"][2] == np.inf

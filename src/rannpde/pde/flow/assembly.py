@@ -22,7 +22,7 @@ from scipy.sparse.linalg import splu
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.multipliers import answered
+from rannpde.pde.flow.multipliers import stable_multipliers
 from rannpde.pde.weak.local import CellBatch
 
 
@@ -80,7 +80,7 @@ class FlowSystem:
         active = np.ones(self.total, dtype=bool)
         normal = active[self.faces * self.m :].reshape(-1, self.n)
         if self.mesh.parts:
-            normal &= answered(self.local, {cell: self._still(cell) for cell in self.mesh.parts})
+            normal &= stable_multipliers(self.local, {cell: self._still(cell) for cell in self.mesh.parts})
         normal[self.faces :][~self.local.boundary.normal] = False
         if self.enclosed:
             normal[0, 0] = False  # the constant of the pressure, which is chosen afterwards

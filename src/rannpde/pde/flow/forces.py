@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.flow.form import AGREE, FlowForm, flow_formulation, traction_weights
+from rannpde.pde.flow.form import FlowForm, flow_formulation, traction_weights
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression
-
-SAFETY = 2.0
-"""The bound of a force over the change that it rests on."""
+from rannpde.pde.weak.form import AGREE
 
 Forces = Mapping[str, tuple[float, float, float, float]]
 """Side → two components, and a bound of the error of each."""
@@ -32,19 +30,20 @@ class ForceRecord:
     indicator: float
 
 
-def bounded_forces(records: Sequence[ForceRecord]) -> dict[str, tuple[float, float, float, float]]:
+def bounded_forces(records: Sequence[ForceRecord], safety: float) -> dict[str, tuple[float, float, float, float]]:
     """The forces of the last iteration, with bounds by what they changed since the two before.
 
-    Both components have errors of one size, so that a change that vanishes by chance in one makes no bound small.
+    safety : the bound over the change that it rests on. Both components have errors of one size, so that a change that
+    vanishes by chance in one makes no bound small.
     """
     last = records[-1]
     found = {}
     for name, force in last.forces.items():
         changes = []
         for back, one in enumerate(records[-3:-1][::-1]):
-            gain = 1.0 if back == 0 else min(SAFETY * last.indicator / max(one.indicator, 1e-300), 1.0)
+            gain = 1.0 if back == 0 else min(safety * last.indicator / max(one.indicator, 1e-300), 1.0)
             changes.append(gain * float(np.linalg.norm(force - one.forces[name])))
-        bound = SAFETY * max(changes) if changes else np.inf
+        bound = safety * max(changes) if changes else np.inf
         found[name] = (float(force[0]), float(force[1]), bound, bound)
     return found
 

@@ -24,12 +24,9 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet
+from rannpde.pde.weak.form import AGREE, COEFFICIENT_SAMPLES
 
-AXES = ((1, 0), (0, 1))
-AGREE = 1e-9
-"""Relative difference at which two computed coefficients are the same: rounding of formulas, below digits stated."""
-SAMPLES = 12
-"""Points of each side, and states, at which coefficients are compared: they are formulas, not noise."""
+AXES = tuple((1 - axis, axis) for axis in range(2))
 
 
 class NoFlow(Exception):
@@ -359,13 +356,13 @@ def _check_advection(form: FlowForm) -> None:
     """Both components must be carried by one velocity."""
     words = form.problem.vocabulary.symbols
     rng = np.random.default_rng(0)
-    values = {symbol: rng.uniform(0.5, 1.5, SAMPLES) for symbol in words}
-    points = form.problem.domain.sample(SAMPLES, rng=0)
+    values = {symbol: rng.uniform(0.5, 1.5, COEFFICIENT_SAMPLES) for symbol in words}
+    points = form.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
     values |= dict(zip(words, points.T, strict=True))
-    state = dict(zip(form.velocity, rng.uniform(-1, 1, (2, SAMPLES)), strict=True))
+    state = dict(zip(form.velocity, rng.uniform(-1, 1, (2, COEFFICIENT_SAMPLES)), strict=True))
     found = []
     for expression, pair in zip(form.rest, form._advections, strict=True):
-        jets = {jet: state[jet.field] if not jet.order else np.ones(SAMPLES) for jet in expression.jets}
+        jets = {jet: state[jet.field] if not jet.order else np.ones(COEFFICIENT_SAMPLES) for jet in expression.jets}
         found.append([replace(expression, formula=one).value(values, jets) for one in pair])
     for one, other in zip(*found, strict=True):
         size = max(float(np.abs(one).max()), float(np.abs(other).max()), 1e-300)
@@ -408,7 +405,7 @@ def _held(form: FlowForm, term: Term) -> bool:
     """Whether the whole velocity is prescribed on the side of a condition on the pressure."""
     region = term.region
     assert isinstance(region, Side)
-    points = region.sample(SAMPLES, rng=0)
+    points = region.sample(COEFFICIENT_SAMPLES, rng=0)
     normals = region.normals(points)
     count = np.zeros(len(points), dtype=int)
     for other in form.problem.constraints:
@@ -422,7 +419,7 @@ def _held(form: FlowForm, term: Term) -> bool:
 def _check_condition(form: FlowForm, number: int, term: Term) -> None:
     region = term.region
     assert isinstance(region, Side)
-    points = region.sample(SAMPLES, rng=0)
+    points = region.sample(COEFFICIENT_SAMPLES, rng=0)
     normals = region.normals(points)
     _, _, traction = form.condition(term, points, normals)
     if traction is None:

@@ -14,17 +14,12 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.weak.basis import HiddenLayer, legendre_products
+from rannpde.pde.weak.form import AGREE
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
-from rannpde.pde.weak.local import CellBatch
+from rannpde.pde.weak.local import MEMORY, CellBatch
 from rannpde.pde.weak.mesh import WeakMesh
 
-STREAM_DERIVATIVES = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
-FACES_AT_ONCE = 200
-"""Faces whose tables are combined at once, to bound memory."""
-BATCH_BYTES = 2**26
-"""Bytes of the tables of one batch of cells."""
-ALIGNED = 1e-9
-"""How far a prescribed component may be from the normal or the tangent: rounding of formulas."""
+STREAM_DERIVATIVES = tuple((order - j, j) for order in range(3) for j in range(order + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +93,7 @@ class FlowCells:
             found = self.form.rows(numbers, patches.points[mine].reshape(-1, 2), normals)
             held = [np.einsum("mi,mij,mj->m", v, found.essential, v) for v in (normals, tangents)]
             mixed = np.einsum("mi,mij,mj->m", normals, found.essential, tangents)
-            if np.abs(mixed).max() > ALIGNED or any(np.abs(h * (1 - h)).max() > ALIGNED for h in held):
+            if np.abs(mixed).max() > AGREE or any(np.abs(h * (1 - h)).max() > AGREE for h in held):
                 names = ", ".join(dict.fromkeys(self.form.terms[number].name for number in numbers))
                 raise NoFlow(f"{names} prescribes a velocity that is neither along the normal nor the tangent")
             normal[mine] = held[0].reshape(len(mine), nodes).mean(axis=1) > 0.5
@@ -166,7 +161,9 @@ class FlowCells:
         ]
         coefficients = np.stack([np.stack(row, axis=-1) for row in rows], axis=2)  # (P, q, 4, 5)
         parts = []
-        for some in np.array_split(np.arange(len(self.cell)), max(len(self.cell) // FACES_AT_ONCE, 1)):
+        for some in np.array_split(
+            np.arange(len(self.cell)), len(self.cell) * coefficients.shape[1] * 64 * self.size // MEMORY + 1
+        ):
             parts.append(np.matmul(coefficients[some], self._tables[self._alike[some], :, 1:]))
             self.pause()
         self.along, self.across, self.shear, self.stretch = (
@@ -210,5 +207,5 @@ class FlowCells:
         each = 8 * 2 * self.size * len(self.layer.grid[1])
         for kind, (t, b, _) in enumerate(kinds):
             cells = np.flatnonzero(which.ravel() == kind)
-            for some in np.array_split(cells, len(cells) * each // BATCH_BYTES + 1):
+            for some in np.array_split(cells, len(cells) * each // MEMORY + 1):
                 yield CellBatch(some, order[starts[some][:, None] + np.arange(t + b)], int(t))

@@ -15,18 +15,17 @@ import numpy as np
 from scipy.optimize import brentq
 
 from rannpde.arrays import Array
+from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.domain import is_box
 from rannpde.domains.operations.cutcells import BoxClipper, planar_outline
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.flow.form import SAMPLES, FlowForm
+from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
 from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, graded_tree
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
 from rannpde.pde.weak.settings import WeakSettings
-
-STRAIGHT = 1e-6
-"""Angle, in radians, up to which two sides continue each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ def wall_exponent(angle: float) -> float:
     >>> round(wall_exponent(1.5 * pi), 6), wall_exponent(0.5 * pi)
     (0.544484, 1.0)
     """
-    if angle <= pi + STRAIGHT:
+    if angle <= pi + SMOOTH_JOIN_ANGLE:
         return 1.0
     return float(brentq(lambda power: sin(power * angle) + power * sin(angle), 0.5 - 1e-9, 1 - 1e-9))
 
@@ -55,7 +54,7 @@ def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
     found: list[SingularPoint] = []
     jumps = False
     for vertex in outline.vertices:
-        if abs(vertex.angle - pi) <= STRAIGHT and vertex.labels[0] == vertex.labels[1]:
+        if abs(vertex.angle - pi) <= SMOOTH_JOIN_ANGLE and vertex.labels[0] == vertex.labels[1]:
             continue  # a joint of one smooth side
         directions = np.stack([vertex.arriving, vertex.leaving])
         beside = vertex.point + BESIDE * outline.size * directions * np.array([[-1.0], [1.0]])
@@ -89,7 +88,7 @@ def _speed(form: FlowForm) -> float:
     found = 0.0
     for number, term in enumerate(form.terms):
         assert isinstance(term.region, Side)
-        points = term.region.sample(SAMPLES, rng=0)
+        points = term.region.sample(COEFFICIENT_SAMPLES, rng=0)
         found = max(found, float(np.abs(form.rows([number], points, term.region.normals(points)).values).max()))
     return found
 
@@ -100,8 +99,8 @@ def _compared(
     """Whether the prescribed velocity jumps between two points, and whether the same components are prescribed."""
     groups = finder.groups(points, normals)
     one, other = (form.rows(finder.conditions[group], points[[k]], normals[[k]]) for k, group in enumerate(groups))
-    same = bool(np.abs(one.essential - other.essential).max() <= STRAIGHT)
-    whole = bool(np.abs(one.essential - np.eye(2)).max() <= STRAIGHT) and same
+    same = bool(np.abs(one.essential - other.essential).max() <= SMOOTH_JOIN_ANGLE)
+    whole = bool(np.abs(one.essential - np.eye(2)).max() <= SMOOTH_JOIN_ANGLE) and same
     # beside a corner, continuous values differ by about the share BESIDE of the largest, a jump by far more
     jump = whole and bool(np.abs(one.values - other.values).max() > np.sqrt(BESIDE) * speed)
     return jump, same

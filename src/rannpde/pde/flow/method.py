@@ -21,12 +21,9 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
-from rannpde.pde.weak.method import WeakIteration
+from rannpde.pde.weak.method import LOSS_POINTS, WeakIteration
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.threads import one_thread
-
-LOSS_POINTS = 2000
-"""Points for the mean squares of residuals, which are only told."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ class Flow:
 
         def finished(outcome: AdaptiveOutcome[FlowIterate], status: Status | None = None, detail: str = "") -> Solution:
             here = next(k for k, one in enumerate(records) if one.forces is outcome.state.forces)
-            forces = bounded_forces(records[: here + 1])
+            forces = bounded_forces(records[: here + 1], self.settings.trust)
             return self._solution(form, discretisation, outcome, iterations, forces, monitor, why, status, detail)
 
         def tell(state: FlowIterate, estimate: float) -> None:
@@ -158,7 +155,7 @@ class Flow:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
-        if entering(state.local, state.solution.state) and not form.linear:
+        if not form.linear and entering(state.local, state.solution.state, min(outcome.estimate, 0.1)):
             told_form.append("fluid enters where a traction is given: other flows may satisfy all this too")
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,

@@ -17,7 +17,7 @@ INDEPENDENT = 0.05
 """Least sine of the angle between a multiplier and those before it, in the norm of the local inf-sup condition."""
 
 
-def answered(local: FlowCells, square: dict[int, Array]) -> Array:
+def stable_multipliers(local: FlowCells, square: dict[int, Array]) -> Array:
     """Which multipliers (N + B, n) of faces and patches are used.
 
     square : matrices (k, k) of viscosity and penalties of the cut cells

@@ -75,7 +75,7 @@ class FlowNewton:
                     found = system.solve(state)
                 except (RuntimeError, np.linalg.LinAlgError):  # an exactly singular matrix
                     return state, count, False
-            size = distance(system.local, found, state)
+            size = flow_distance(system.local, found, state)
             if not np.isfinite(size):
                 return state, count, False
             state = found
@@ -88,7 +88,7 @@ class FlowNewton:
         return state, self.settings.most_newton, False
 
 
-def distance(local: FlowCells, one: FlowState, other: FlowState) -> float:
+def flow_distance(local: FlowCells, one: FlowState, other: FlowState) -> float:
     """Relative distance of two flows in about the L² norm of their velocities."""
     held = local.constants(np.arange(local.mesh.count))
 

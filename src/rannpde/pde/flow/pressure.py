@@ -23,9 +23,7 @@ from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.weak.evaluation import output_weights, sampled
 from rannpde.pde.weak.local import CellBatch
 
-BACKFLOW = 1e-3
-"""Share of what crosses open sides that may enter by errors of the solution."""
-THIRD = ((3, 0), (2, 1), (1, 2), (0, 3))
+THIRD = tuple((3 - j, j) for j in range(4))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +174,9 @@ def side_forces(system: FlowSystem, state: FlowState) -> Array:
     return np.asarray((local.weights[pairs][:, :, None] * acting).sum(axis=1))
 
 
-def entering(local: FlowCells, state: FlowState) -> bool:
-    """Whether fluid enters through patches where the traction is given, which leaves no bound of its energy."""
+def entering(local: FlowCells, state: FlowState, error: float) -> bool:
+    """Whether more fluid than the error enters where the traction is given, which leaves no bound of its energy."""
     pairs = local.interior + np.flatnonzero(~local.boundary.normal)
     through = np.matmul(local.across[pairs], state.stream[local.cell[pairs]][:, :, None])[:, :, 0]
     flux = local.weights[pairs] * through
-    return bool(-np.minimum(flux, 0.0).sum() > BACKFLOW * np.abs(flux).sum())
+    return bool(-np.minimum(flux, 0.0).sum() > error * np.abs(flux).sum())

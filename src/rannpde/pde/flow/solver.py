@@ -28,14 +28,11 @@ from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indi
 from rannpde.pde.residual import Term, relative_difference
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import decay
+from rannpde.pde.weak.form import AGREE
 from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
-
-CHECK_POINTS = 4000
-"""Fresh points at which two solutions are compared."""
-LEAKING = 1e-9
-"""Share of what flows in that may be missing where all normal velocities are prescribed: rounding of formulas."""
+from rannpde.pde.weak.solver import CHECK_POINTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +170,7 @@ class FlowDiscretisation:
         local, boundary = system.local, system.local.boundary
         flux = (local.normals[local.interior :] * boundary.values).sum(axis=2) * local.weights[local.interior :]
         size = float(np.abs(flux).sum())
-        if abs(float(flux.sum())) > LEAKING * size:
+        if abs(float(flux.sum())) > AGREE * size:
             raise InputError(
                 f"the velocity is prescribed on the whole boundary, and {abs(float(flux.sum())) / size:.1e} of what "
                 "crosses it is left over: an incompressible flow has none; let some side be an outflow, or balance them"

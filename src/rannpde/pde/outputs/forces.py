@@ -8,12 +8,10 @@ from rannpde.domains.boundary.sides import Side
 from rannpde.pde.flow.forces import as_force
 from rannpde.pde.flow.method import FlowHistory
 from rannpde.pde.outputs.quantity import Quantity
+from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
 from rannpde.pde.solution import Solution
-
-SAMPLES = 12
-"""Points of a side at which an expression is compared with a traction: it is a formula, not noise."""
 
 
 def weak_force(solution: Solution, expression: OutputExpression, region: OutputRegion) -> Quantity | None:
@@ -21,11 +19,11 @@ def weak_force(solution: Solution, expression: OutputExpression, region: OutputR
     history = solution.history
     if not isinstance(history, FlowHistory) or expression.anchors or region.time is not None:
         return None
-    sides = []
+    sides, settings = [], OutputSettings()
     for one in region.regions:
         if not isinstance(one, Side):
             return None
-        points = one.sample(SAMPLES, rng=0)
+        points = one.sample(settings.cloud, rng=0)
         sides.append((str(one.name), points, one.normals(points)))
     found = as_force(solution.stated, expression.expression, sides, history.forces)
     if found is None:
