@@ -186,7 +186,7 @@ def dfg() -> PublishedCase:
     }
     problem = rp.Problem(equations, channel, sides, parameters={"nu": 1e-3}, outputs=outputs)
     published = {"drag": 5.57953523384, "lift": 0.010618948146, "pressure": 0.11752016697}
-    return PublishedCase(problem, published, 1e-4)
+    return PublishedCase(problem, published, 1e-5)
 
 
 CASES: dict[str, Callable[[], PublishedCase]] = {

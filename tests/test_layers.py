@@ -68,12 +68,25 @@ BELOW_IN_PDE = {
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
+    "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
     "selection": STATED
-    | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
-    "outputs": STATED | {"budget", "monitor", "solution", "selection"},
+    | {
+        "budget",
+        "monitor",
+        "solution",
+        "unsolved",
+        "flow",
+        "weak",
+        "cells",
+        "collocation",
+        "lines",
+        "trefftz",
+        "paths",
+    },
+    "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow"},
     "solve": STATED
     | {
         "outputs",

@@ -2,11 +2,13 @@ r"""
 Stirred by its lid: the cavity
 ==============================
 
-The stationary Navier–Stokes equations in a square whose lid moves. Velocity and pressure are three fields, and
-:math:`u_x + v_y = 0` is an equation like the others.
+The stationary Navier–Stokes equations in a square whose lid moves, at the Reynolds number 1,000. In two corners the lid
+meets walls at rest: there the pressure is like :math:`1/r`, cells shrink towards both, and errors are those of the
+velocity. Published: the least u on the vertical centre line is -0.3885698.
 """
 
 import os
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 import rannpde as rp
 
 small = "RANNPDE_SMALL" in os.environ
+warnings.filterwarnings("ignore", "conditions .* differ by 1 in the corner")  # as they do in this problem
 problem = rp.Problem(
     {
         "momentum x": "u*u_x + v*u_y + p_x = nu*laplace(u)",
@@ -22,16 +25,16 @@ problem = rp.Problem(
     },
     rp.Box(x=(0, 1), y=(0, 1)),
     {
-        "lid": rp.On("y=1", "u = 16*x**2*(1 - x)**2"),
-        "walls": rp.On(("x=0", "x=1", "y=0"), "u = 0"),
-        "all sides": rp.On("boundary", "v = 0"),
+        "lid": rp.On("y=1", ["u = 1", "v = 0"]),
+        "walls": rp.On(("x=0", "x=1", "y=0"), ["u = 0", "v = 0"]),
         "level": rp.Data([[0.5, 0.5]], [0.0], "p"),
     },
-    parameters={"nu": 0.05 if small else 0.01},
+    parameters={"nu": 0.01 if small else 0.001},
     fields=("u", "v", "p"),
 )
 solution = rp.solve(problem, tol=3e-2 if small else 1e-3)
-print(f"{solution.method}; estimated relative error {solution.estimate:.1e}")
+line = np.stack([np.full(1001, 0.5), np.linspace(0, 1, 1001)], axis=1)
+print(f"{solution.method}; error {solution.estimate:.1e}; least u on the centre line {solution(line)[:, 0].min():.5f}")
 
 axis = np.linspace(0, 1, 121)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.family.family import Family
     from rannpde.pde.family.operator import Operator
+    from rannpde.pde.flow.method import Flow
     from rannpde.pde.functions import PointFunction
     from rannpde.pde.interpolation import GridData, ScatteredData
     from rannpde.pde.inverse.design import Sensitivity
@@ -121,6 +122,7 @@ _HOMES = {
     "pde.spectrum.eigen": ("eigen",),
     "pde.spectrum.pseudospectrum": ("Pseudospectrum", "pseudospectrum"),
     "pde.spectrum.result": ("Mode", "Spectrum"),
+    "pde.flow.method": ("Flow",),
     "pde.weak.method": ("WeakCells",),
     "pde.zoo": ("zoo",),
 }
@@ -145,6 +147,7 @@ __all__ = [
     "Euclidean",
     "Family",
     "FileError",
+    "Flow",
     "FourierFeatures",
     "Gaussian",
     "GridData",

@@ -27,6 +27,7 @@ from rannpde.pde.family.history import FamilyHistory
 from rannpde.pde.family.operator import Operator, unpack_operator
 from rannpde.pde.family.shape_family import ShapeFamily, nearest_to_middle
 from rannpde.pde.family.table import unpack_table
+from rannpde.pde.flow.method import FlowHistory
 from rannpde.pde.forward_model import Response
 from rannpde.pde.inverse.estimates import Parameter, unpack_function
 from rannpde.pde.inverse.identified import Identified
@@ -55,6 +56,7 @@ HISTORIES: dict[
     str,
     type[TrefftzHistory]
     | type[LinesHistory]
+    | type[FlowHistory]
     | type[WeakHistory]
     | type[CellsHistory]
     | type[CollocationHistory]
@@ -64,6 +66,7 @@ HISTORIES: dict[
 ] = {
     "trefftz": TrefftzHistory,
     "lines": LinesHistory,
+    "flow": FlowHistory,
     "weak": WeakHistory,
     "cells": CellsHistory,
     "collocation": CollocationHistory,

@@ -13,6 +13,7 @@ from rannpde.errors import InputError, choose, require
 from rannpde.pde.budget import watched
 from rannpde.pde.cells.method import Cells
 from rannpde.pde.collocation.method import Collocation
+from rannpde.pde.flow.method import Flow
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.monitor import Kept, Monitor, Status, status_of
 from rannpde.pde.paths.method import Paths
@@ -23,10 +24,13 @@ from rannpde.pde.trefftz.method import Trefftz
 from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
 
-Method = Trefftz | Lines | WeakCells | Cells | Collocation | Paths
-METHODS: dict[str, type[Trefftz] | type[Lines] | type[WeakCells] | type[Cells] | type[Collocation] | type[Paths]] = {
+Method = Trefftz | Lines | Flow | WeakCells | Cells | Collocation | Paths
+METHODS: dict[
+    str, type[Trefftz] | type[Lines] | type[Flow] | type[WeakCells] | type[Cells] | type[Collocation] | type[Paths]
+] = {
     "trefftz": Trefftz,
     "lines": Lines,
+    "flow": Flow,
     "weak": WeakCells,
     "cells": Cells,
     "collocation": Collocation,
@@ -34,7 +38,7 @@ METHODS: dict[str, type[Trefftz] | type[Lines] | type[WeakCells] | type[Cells] |
 }
 """Methods in the order in which they are tried."""
 
-WITHOUT_MODEL = ("trefftz", "weak")
+WITHOUT_MODEL = ("trefftz", "flow", "weak")
 """Methods that have no model of a solution on a fixed discretisation, which identification needs."""
 AGREEMENT_POINTS, AGREEMENT = 2000, 3.0
 """Points at which two methods are compared; the solution of the later one must lie within so many estimates of the
@@ -152,7 +156,7 @@ def chosen_method(problem: Problem, method: Method | str | None, without: tuple[
             isinstance(method, Method),
             "method",
             method,
-            "rp.Trefftz(…), rp.Lines(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
+            "rp.Trefftz(…), rp.Lines(…), rp.Flow(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
         )
         reasons = _obstacles(method, problem)
         if reasons:

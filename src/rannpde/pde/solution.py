@@ -246,9 +246,9 @@ class Solution:
         on : None for the domain; a side or several, a shape inside, or the two ends of a line
         t : a time of a problem in time, or several for a time series; None integrates over time too
         """
-        from rannpde.pde.outputs.evaluate import compared, integral
+        from rannpde.pde.outputs.evaluate import asked_integral
 
-        return integral(compared(self), expression, on, t)
+        return asked_integral(self, expression, on, t)
 
     def mean(self, expression: Any, on: Any = None, t: Any = None) -> Quantity:
         """The mean of an expression over a region, as ``integral``."""

@@ -57,10 +57,11 @@ def solve(
         for the intervals of ``Paths``. ``{"drag": 1e-5}`` asks for the relative error of outputs of the problem instead
         (docs/answers.md)
     method : ``Trefftz(…)`` for linear equations with constant coefficients (docs/trefftz.md), ``Lines(…)`` for
-        evolution equations (docs/evolution.md), ``WeakCells(…)`` for mechanics, mixed conditions and jumping
-        coefficients (docs/weak.md), ``Cells(…)`` for everything in up to three coordinates, ``Collocation(…)`` for
-        everything (docs/solving.md), ``Paths(…)`` in all of R^d (docs/many_dimensions.md), each with settings of its
-        own, or their names, such as "cells"; None takes the first that fits, and the next one where it fails.
+        evolution equations (docs/evolution.md), ``Flow(…)`` for incompressible flow in the plane (docs/flow.md),
+        ``WeakCells(…)`` for mechanics, mixed conditions and jumping coefficients (docs/weak.md), ``Cells(…)`` for
+        everything in up to three coordinates, ``Collocation(…)`` for everything (docs/solving.md), ``Paths(…)`` in all
+        of R^d (docs/many_dimensions.md), each with settings of its own, or their names, such as "cells"; None takes
+        the first that fits, and the next one where it fails.
         ``solution.method`` says which it was, and why
     seconds : time allowed; the best found by then comes back with its estimate. Ctrl-C does the same
     rng : seed or generator of the random features; the same seed gives the same solution

@@ -12,6 +12,7 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, finite_points, require
 from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved_derivative
 from rannpde.pde.outputs.extrema import find_maximum
+from rannpde.pde.outputs.forces import weak_force
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
@@ -41,6 +42,9 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
     def at(time: float | None) -> Quantity:
         region = output_region(on, time, comparison.solution.stated)
         check_output_place(expression, region)
+        force = None if mean else weak_force(comparison.solution, expression, region)
+        if force is not None:
+            return force
         found = compared_integral(comparison, expression, region)
         factor = 1 / found.measure if mean else 1.0
         how = f"{comparison.basis}, {found.rule}"
@@ -48,6 +52,22 @@ def integral(comparison: SolutionPair, statement: Any, on: Any = None, t: Any = 
         return Quantity(factor * found.value, factor * found.bound, bool(good), how)
 
     return _series(comparison, t, at)
+
+
+def asked_integral(solution: Solution, statement: Any, on: Any = None, t: Any = None) -> Quantity:
+    """The same of a solution; a second one is solved only where the answer needs it."""
+    force = None if t is not None else _force(solution, statement, on)
+    return integral(compared(solution), statement, on, t) if force is None else force
+
+
+def _force(solution: Solution, statement: Any, on: Any) -> Quantity | None:
+    """An integral that is a force of a flow, which needs no second solution; None for others."""
+    alone = SolutionPair(solution, None, OutputSettings())
+    if not getattr(solution.history, "forces", None):
+        return None
+    expression, region = _read(alone, statement), output_region(on, None, solution.stated)
+    check_output_place(expression, region)
+    return weak_force(solution, expression, region)
 
 
 def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = None, t: Any = None) -> Quantity:
@@ -200,11 +220,17 @@ def all_outputs(solution: Solution) -> dict[str, Quantity]:
     problem = solution.stated
     if not problem.outputs:
         return {}
-    comparison = compared(solution)
-    return {
-        name: stated_output(comparison, output, problem.output_expressions[name])
-        for name, output in problem.outputs.items()
-    }
+    found: dict[str, Quantity] = {}
+    comparison: SolutionPair | None = None
+    for name, output in problem.outputs.items():
+        expression = problem.output_expressions[name]
+        plain = output.kind == "integral" and output.t is None and output.at is None and not expression.fixed
+        force = _force(solution, output.expression, output.on) if plain else None
+        if force is None:
+            comparison = comparison or compared(solution)
+            force = stated_output(comparison, output, expression)
+        found[name] = force
+    return found
 
 
 def _read(comparison: SolutionPair, statement: Any) -> OutputExpression:

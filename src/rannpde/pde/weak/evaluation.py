@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.weak.assembly import HybridSolution
-from rannpde.pde.weak.basis import gauss_cube
+from rannpde.pde.weak.basis import HiddenLayer, gauss_cube
+from rannpde.pde.weak.functions import CellFunctions
 from rannpde.pde.weak.local import LocalMatrices
+from rannpde.pde.weak.mesh import WeakMesh
 
 THINNED = 4
 """Of the points of a cut cell one in this many is looked at for indicators."""
 
 
-def volume_points(local: LocalMatrices) -> tuple[Array, Array, Array]:
+class CellsWithFunctions(Protocol):
+    """A mesh with the functions of its cells."""
+
+    mesh: WeakMesh
+    layer: HiddenLayer
+    functions: CellFunctions
+    fields: int
+
+
+class WeightedFunctions(Protocol):
+    """Fields as weights (C, F, k) of the functions of cells."""
+
+    @property
+    def weights(self) -> Array: ...
+
+
+def volume_points(local: CellsWithFunctions) -> tuple[Array, Array, Array]:
     """Points (M, d) of all cells with weights (M,), and the cells (M,) they lie in."""
     mesh, (grid, shares) = local.mesh, local.layer.grid
     whole = np.array([cell for cell in range(mesh.count) if cell not in mesh.parts], dtype=int)
@@ -31,7 +50,7 @@ def volume_points(local: LocalMatrices) -> tuple[Array, Array, Array]:
 
 
 def sampled(
-    local: LocalMatrices, solution: HybridSolution, indices: Sequence[MultiIndex]
+    local: CellsWithFunctions, solution: WeightedFunctions, indices: Sequence[MultiIndex]
 ) -> tuple[Array, Array, Array, dict[MultiIndex, Array]]:
     """Points (M, d) of all cells, weights (M,), their cells (M,), and derivatives of the fields, each (M, F).
 
@@ -64,7 +83,7 @@ def sampled(
     return np.concatenate(points), np.concatenate(weights), np.concatenate(owners), tables
 
 
-def decay(local: LocalMatrices, solution: HybridSolution) -> Array:
+def decay(local: CellsWithFunctions, solution: WeightedFunctions) -> Array:
     """Logarithm of the factor by which Legendre coefficients fall from degree to degree, the least of all fields.
 
     By least squares over the upper half of the degrees, of each cell (C,).
@@ -91,7 +110,7 @@ def _rates(sizes: Array, degree: int) -> Array:
     return np.asarray(np.where(resolved, np.inf, slopes).min(axis=1))
 
 
-def output_weights(local: LocalMatrices, solution: HybridSolution) -> Array:
+def output_weights(local: CellsWithFunctions, solution: WeightedFunctions) -> Array:
     """Output weights of all cells, (C, columns, F), as ``CellNetwork`` has them."""
     whole = local.functions.whole_weights(solution.weights).transpose(0, 2, 1)
     return np.asarray(local.layer.outputs @ whole)

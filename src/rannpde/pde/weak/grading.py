@@ -20,6 +20,7 @@ from rannpde.domains.boundary.pieces import Curves, CutSide
 from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.residual import Term
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import ConditionFinder
 
@@ -78,7 +79,7 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
         if changes or abs(vertex.angle - pi) > 1e-6:
             add(vertex.point, _exponent(form.fields, vertex.angle, changes))
     inner: set[tuple[float, float]] = set()
-    for point, along in _ends_of_parts(form):
+    for point, along in ends_of_parts(form.terms):
         if any(np.allclose(point, key, atol=1e-9 * size) for key in found):
             continue
         beside = np.stack([point - BESIDE * size * along, point + BESIDE * size * along])
@@ -159,10 +160,10 @@ def sector_exponent(factors: Array) -> float:
     return float(np.sqrt(found[1]))
 
 
-def _ends_of_parts(form: WeakForm) -> list[tuple[Array, Array]]:
+def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:
     """Ends of the parts of the boundary to which conditions are restricted, and unit tangents there."""
     found = []
-    for term in form.terms:
+    for term in terms:
         region = term.region
         if isinstance(region, CutSide) and region.condition is not None and isinstance(region.border, Curves):
             for arcs in region.border.families:

@@ -1,0 +1,1 @@
+"""Incompressible flow on cells: velocities are curls of random stream functions, pressures multipliers on faces."""

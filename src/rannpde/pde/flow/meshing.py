@@ -1,0 +1,145 @@
+"""Where flows are singular, and the first cells.
+
+At a re-entrant corner between walls the velocity is like r^λ with sin(λω) + λ sin ω = 0, ω the opening. Where the
+prescribed velocity jumps, as at the ends of a moving lid, it has all directions at one point, and the pressure is like
+1/r: not in L², so that an error of it has no meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import pi, sin
+
+import numpy as np
+from scipy.optimize import brentq
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE
+from rannpde.domains.boundary.sides import Side
+from rannpde.domains.domain import is_box
+from rannpde.domains.operations.cutcells import BoxClipper, planar_outline
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.flow.form import FlowForm
+from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
+from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, graded_tree
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.settings import WeakSettings
+
+
+@dataclass(frozen=True, eq=False)
+class FlowCorners:
+    """Singular points, and whether the prescribed velocity jumps at any of them."""
+
+    points: tuple[SingularPoint, ...]
+    jumps: bool
+
+
+def wall_exponent(angle: float) -> float:
+    """The least λ of velocities r^λ in a corner of an opening between walls, 1 where it is not re-entrant.
+
+    >>> round(wall_exponent(1.5 * pi), 6), wall_exponent(0.5 * pi)
+    (0.544484, 1.0)
+    """
+    if angle <= pi + SMOOTH_JOIN_ANGLE:
+        return 1.0
+    return float(brentq(lambda power: sin(power * angle) + power * sin(angle), 0.5 - 1e-9, 1 - 1e-9))
+
+
+def flow_corners(form: FlowForm, finder: ConditionFinder) -> FlowCorners:
+    """All points of the boundary near which a flow is not smooth."""
+    outline = planar_outline(form.problem.domain)
+    speed = _speed(form)
+    found: list[SingularPoint] = []
+    jumps = False
+    for vertex in outline.vertices:
+        if abs(vertex.angle - pi) <= SMOOTH_JOIN_ANGLE and vertex.labels[0] == vertex.labels[1]:
+            continue  # a joint of one smooth side
+        directions = np.stack([vertex.arriving, vertex.leaving])
+        beside = vertex.point + BESIDE * outline.size * directions * np.array([[-1.0], [1.0]])
+        normals = np.stack([directions[:, 1], -directions[:, 0]], axis=1)
+        jump, same = _compared(form, finder, beside, normals, speed)
+        exponent = wall_exponent(vertex.angle)
+        if exponent < 1 and not same:
+            exponent = SYSTEM_EXPONENT
+        if jump:
+            exponent, jumps = SYSTEM_EXPONENT, True
+        if exponent < 1:
+            found.append(SingularPoint((float(vertex.point[0]), float(vertex.point[1])), exponent))
+    for point, along in ends_of_parts(form.terms):
+        if any(np.allclose(point, one.point, atol=1e-9 * outline.size) for one in found):
+            continue
+        if any(np.allclose(point, vertex.point, atol=1e-9 * outline.size) for vertex in outline.vertices):
+            continue
+        beside = np.stack([point - BESIDE * outline.size * along, point + BESIDE * outline.size * along])
+        normals = np.array([[along[1], -along[0]]] * 2)
+        if not finder.holds(beside, normals).any():
+            normals = -normals
+        jump, same = _compared(form, finder, beside, normals, speed)
+        jumps = jumps or jump
+        if jump or not same:
+            found.append(SingularPoint((float(point[0]), float(point[1])), SYSTEM_EXPONENT, True))
+    return FlowCorners(tuple(found), jumps)
+
+
+def _speed(form: FlowForm) -> float:
+    """The largest prescribed velocity."""
+    found = 0.0
+    for number, term in enumerate(form.terms):
+        assert isinstance(term.region, Side)
+        points = term.region.sample(COEFFICIENT_SAMPLES, rng=0)
+        found = max(found, float(np.abs(form.rows([number], points, term.region.normals(points)).values).max()))
+    return found
+
+
+def _compared(
+    form: FlowForm, finder: ConditionFinder, points: Array, normals: Array, speed: float
+) -> tuple[bool, bool]:
+    """Whether the prescribed velocity jumps between two points, and whether the same components are prescribed."""
+    groups = finder.groups(points, normals)
+    one, other = (form.rows(finder.conditions[group], points[[k]], normals[[k]]) for k, group in enumerate(groups))
+    same = bool(np.abs(one.essential - other.essential).max() <= SMOOTH_JOIN_ANGLE)
+    whole = bool(np.abs(one.essential - np.eye(2)).max() <= SMOOTH_JOIN_ANGLE) and same
+    # beside a corner, continuous values differ by about the share BESIDE of the largest, a jump by far more
+    jump = whole and bool(np.abs(one.values - other.values).max() > np.sqrt(BESIDE) * speed)
+    return jump, same
+
+
+@dataclass(frozen=True, eq=False)
+class FlowMesher:
+    """Trees of cells of a flow and their meshes."""
+
+    form: FlowForm
+    finder: ConditionFinder
+    corners: FlowCorners
+    settings: WeakSettings
+
+    @cached_property
+    def clipper(self) -> BoxClipper | None:
+        domain = self.form.problem.domain
+        return None if is_box(domain) else BoxClipper(domain)
+
+    @property
+    def curved(self) -> bool:
+        return self.clipper is not None and self.clipper.curved
+
+    def tree(self, tol: float) -> CellNode:
+        """Cells that follow curves and singular points as far as a tolerance needs."""
+        bounds = np.asarray(self.form.problem.domain.bounds, dtype=float)
+        places = [] if self.clipper is None else self.clipper.flat_places()
+        tree = graded_tree(bounds, places, self.corners.points, tol, self.settings.first_cells[1])
+        while self.clipper is not None:
+            boxes = np.array([leaf.bounds for leaf in tree.leaves])
+            turning = self.clipper.clip(boxes, tree.locate, 2, rules=False).turning
+            sharp = [leaf for leaf, angle in zip(tree.leaves, turning, strict=True) if angle > self.settings.turn]
+            if not sharp or len(boxes) > self.settings.most_cells[1] // 2:
+                break
+            tree = tree.refined(dict.fromkeys(sharp, (0, 1)))
+        return tree
+
+    def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
+        """The cells of a tree that the domain holds."""
+        if self.clipper is None:
+            return box_mesh(self.form.problem.domain, tree, self.finder, layer.nodes)
+        return shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)

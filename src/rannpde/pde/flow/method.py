@@ -1,0 +1,216 @@
+"""Flow: incompressible flow in the plane by divergence-free local random networks, as a choice of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rannpde.domains.domain import is_box
+from rannpde.errors import positive_integer, require
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
+from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
+from rannpde.pde.flow.pressure import entering
+from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
+from rannpde.pde.forward_model import ForwardModel, ModelRequest
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_square, term_residual
+from rannpde.pde.solution import Choice, Solution
+from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.weak.method import LOSS_POINTS, WeakIteration
+from rannpde.pde.weak.settings import WeakSettings
+from rannpde.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Solve Stokes' and Navier and Stokes' equations in the plane with velocities that are curls of random networks.
+
+    For two momentum equations with a constant viscosity and ∇·u = 0, with velocities, tractions (outflow) or slip on
+    the sides (docs/flow.md). The velocity is exactly divergence-free, fluxes across faces are equal from both sides,
+    and forces on sides (``solution.history.forces``) rest on the weak residual.
+
+    degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
+    settings : the numbers behind all this
+
+    >>> import rannpde as rp
+    >>> equations = ["-laplace(u) + p_x = 0", "-laplace(v) + p_y = 0", "u_x + v_y = 0"]
+    >>> sides = {"walls": rp.On(("y=0", "y=1"), ["u = 0", "v = 0"]), "in": rp.On("x=0", ["u = y*(1 - y)", "v = 0"])}
+    >>> sides["out"] = rp.On("x=2", ["dn(u) - p*nx = 0", "dn(v) = 0"])
+    >>> channel = rp.Problem(equations, rp.Box(x=(0, 2), y=(0, 1)), sides, fields=("u", "v", "p"))
+    >>> solution = rp.solve(channel, tol=1e-4, method=rp.Flow())
+    >>> solution.converged, np.allclose(solution([[0.5, 0.5]]), [[0.25, 0.0, 3.0]], atol=1e-3)
+    (True, True)
+    """
+
+    degree: int | None = None
+    settings: WeakSettings = field(default_factory=WeakSettings)
+
+    name = "flow"
+    reason: ClassVar[str] = "it is an incompressible flow in the plane, for which velocities are curls"
+    share: ClassVar[float] = 1.0
+    hands_over: ClassVar[frozenset[Status]] = frozenset({Status.STALLED, Status.NEWTON})
+
+    def __post_init__(self) -> None:
+        if self.degree is not None:
+            most = self.settings.most_degree[1]
+            require(3 <= positive_integer("degree", self.degree) <= most, "degree", self.degree, f"from 3 to {most}")
+
+    def obstacles(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons why this method cannot solve the problem."""
+        if problem.bounds or problem.inequalities:
+            return ("fields have bounds",)
+        if problem.periodic or problem.pairings:
+            return ("fields are periodic",)
+        try:
+            form = flow_formulation(problem)
+            found = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None, 3)
+            found.cells(found.mesher.tree(1.0), 3, np.random.default_rng(0))
+        except (NoFlow, NoDivergenceForm) as reason:
+            return (str(reason),)
+        return ()
+
+    def drawbacks(self, problem: Problem) -> tuple[str, ...]:
+        """Reasons to prefer another method that can solve the problem too."""
+        form = flow_formulation(problem)
+        rough = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
+        tractions = any(jet.order for term in form.terms for jet in term.expression.jets)
+        if rough.corners.points or tractions or not is_box(problem.domain):
+            return ()
+        return ("its solution is smooth, where least squares of the strong form give more digits",)
+
+    def model(self, request: ModelRequest) -> ForwardModel | None:
+        """None: identification stands on the strong form, whose models have the linearisation that it needs."""
+        return None
+
+    def solve(self, problem: Problem, tol: float, rng: np.random.Generator, monitor: Monitor, why: str) -> Solution:
+        """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
+
+        def pause() -> None:
+            if monitor.exhausted and iterations:
+                raise OutOfBudget
+
+        form = flow_formulation(problem)
+        iterations: list[WeakIteration] = []
+        records: list[ForceRecord] = []
+        discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+
+        def finished(outcome: AdaptiveOutcome[FlowIterate], status: Status | None = None, detail: str = "") -> Solution:
+            here = next(k for k, one in enumerate(records) if one.forces is outcome.state.forces)
+            forces = bounded_forces(records[: here + 1], self.settings.trust)
+            return self._solution(form, discretisation, outcome, iterations, forces, monitor, why, status, detail)
+
+        def tell(state: FlowIterate, estimate: float) -> None:
+            iterations.append(
+                WeakIteration(
+                    state.local.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
+                    float(estimate), monitor.elapsed, discretisation.newton_steps,
+                )
+            )  # fmt: skip
+            records.append(ForceRecord(state.forces, state.relative_indicator))
+            kept = AdaptiveOutcome(state, estimate, (estimate,), StopReason.TIME)
+            monitor.keep(lambda status, detail: finished(kept, status, detail))
+            monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
+
+        def over() -> bool:
+            return monitor.exhausted or discretisation.failure is not None
+
+        loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
+        with one_thread(True):
+            return finished(loop.run(discretisation, discretisation.first(), tol, over, tell))
+
+    def _solution(
+        self,
+        form: FlowForm,
+        discretisation: FlowDiscretisation,
+        outcome: AdaptiveOutcome[FlowIterate],
+        iterations: list[WeakIteration],
+        forces: Forces,
+        monitor: Monitor,
+        why: str,
+        ended: Status | None,
+        told: str,
+    ) -> Solution:
+        state, problem = outcome.state, form.problem
+        status, detail = self._verdict(discretisation, outcome)
+        if ended is not None:
+            status, detail = ended, told
+        network = state.network
+        losses = mean_squares(problem, network, problem.domain.sample(LOSS_POINTS, rng=11))
+        measures = dict.fromkeys(losses, problem.domain.measure)
+        for term in problem.constraints:
+            if term.region is None:
+                continue
+            points = term.region.sample(LOSS_POINTS // 10, rng=11)
+            square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
+            losses[term.name] = max(square, losses.get(term.name, 0.0))
+            measures[term.name] = measures.get(term.name, 0.0) + term.measure
+        label = f"{state.local.mesh.count} cells of degree {state.local.layer.degree} with divergence-free velocities"
+        told_form = list(form.described())
+        if discretisation.corners.jumps:
+            told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
+        if not form.gauges and bool(state.local.boundary.normal.all()):
+            told_form.append("the pressure has the mean zero")
+        if not form.linear and entering(state.local, state.solution.state, min(outcome.estimate, 0.1)):
+            told_form.append("fluid enters where a traction is given: other flows may satisfy all this too")
+        return Solution(
+            problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
+            estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
+            integrals={name: loss * measures[name] for name, loss in losses.items()},
+            history=FlowHistory(tuple(iterations), tuple(told_form), dict(forces)),
+            method=Choice(self.name, label, why), seconds=monitor.elapsed,
+        )  # fmt: skip
+
+    def _verdict(self, discretisation: FlowDiscretisation, outcome: AdaptiveOutcome[FlowIterate]) -> tuple[Status, str]:
+        """How it ended, and a sentence where that needs one."""
+        if discretisation.failure is not None:
+            return Status.NEWTON, str(discretisation.failure)
+        left = outcome.state.relative_indicator
+        if outcome.reason is StopReason.REACHED:
+            if left > self.settings.residual_limit:
+                return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
+            return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
+        if outcome.reason is StopReason.TIME:
+            return Status.BUDGET, ""
+        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+
+
+@dataclass(frozen=True)
+class FlowHistory:
+    """What only a flow can tell: its iterations, what was recognised, and forces.
+
+    forces : side → force of the flow on it, ∫ p n - ν (∂_n u + κ ∇(u·n)) by the weak residual: two components, then a
+        bound of the error of each
+    """
+
+    iterations: tuple[WeakIteration, ...]
+    form: tuple[str, ...] = ()
+    forces: Forces = field(default_factory=dict)
+
+    advice = "more time, or a weaker tolerance, may help"
+
+    def lines(self) -> list[str]:
+        """For the report."""
+        told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
+        for name, (x, y, dx, dy) in self.forces.items():
+            told.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
+        return [*self.form, *told]
+
+    def to_table(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
+        forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
+        return {"iterations": rows, "form": list(self.form), "forces": forces}
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> FlowHistory:
+        rows: list[list[Any]] = [[np.inf if value is None else value for value in row] for row in table["iterations"]]
+        forces = {}
+        for name, row in table["forces"].items():
+            x, y, dx, dy = (np.inf if value is None else float(value) for value in row)
+            forces[str(name)] = (x, y, dx, dy)
+        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces)

@@ -1,0 +1,71 @@
+"""Which multipliers of the normal flux there are: as many as the cells can answer to, so that the method is stable.
+
+A multiplier on a face needs a velocity of a cell beside it that has its flux, and none of the others that this cell has
+to answer to (a Fortin operator). A whole box answers to polynomials two degrees below that of the stream function on
+each side. What a boundary leaves of a box need not: there, multipliers enter one by one, from low degrees on, and those
+that are nearly combinations of earlier ones stay away. Where two cells meet, the one with the better means answers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.flow.local import FlowCells
+
+INDEPENDENT = 0.05
+"""Least sine of the angle between a multiplier and those before it, in the norm of the local inf-sup condition."""
+
+
+def stable_multipliers(local: FlowCells, square: dict[int, Array]) -> Array:
+    """Which multipliers (N + B, n) of faces and patches are used.
+
+    square : matrices (k, k) of viscosity and penalties of the cut cells
+    """
+    mesh = local.mesh
+    faces = len(mesh.axis)
+    used = np.ones((faces + len(mesh.patches), local.normal_functions.shape[1]), dtype=bool)
+    volumes = mesh.halfwidths.prod(axis=1)
+    for cell, part in mesh.parts.items():
+        volumes[cell] = part.weights.sum()
+    cut = np.zeros(mesh.count, dtype=bool)
+    cut[list(mesh.parts)] = True
+    owner = np.empty(len(used), dtype=int)
+    one, other = mesh.beside.T
+    better = np.where(cut[one] == cut[other], volumes[one] >= volumes[other], ~cut[one])
+    owner[:faces] = np.where(better, one, other)
+    owner[faces:] = mesh.patches.cell
+    for cell in mesh.parts:
+        pairs = np.flatnonzero(local.cell == cell)
+        mine = pairs[owner[local.face[pairs]] == cell]
+        if len(mine):
+            used[local.face[mine]] = _independent(local, cell, mine, square[cell])
+            local.pause()
+    return used
+
+
+def _independent(local: FlowCells, cell: int, pairs: Array, square: Array) -> Array:
+    """Which multipliers (P, n) of these faces of a cell are independent enough of those before them."""
+    weights, normals, across = local.weights[pairs], local.normals[pairs], local.across[pairs]
+    middle = local.mesh.parts[cell].points.mean(axis=0)
+    # a flow out of the cell, which its neighbours have
+    source = np.einsum("pqf,pqf->pq", normals, local.points[pairs] - middle)
+    heavy = weights[:, :, None] * local.normal_functions
+    moments = np.matmul(heavy.swapaxes(1, 2), across)  # (P, n, k)
+    extra = np.matmul(heavy.swapaxes(1, 2), source[:, :, None])
+    white = np.linalg.solve(np.linalg.cholesky(square), moments.reshape(-1, square.shape[0]).T).T
+    extra = extra.reshape(-1, 1) * np.abs(white).max() / max(float(np.abs(extra).max()), 1e-300)
+    rows = np.concatenate([white, extra], axis=1).reshape(len(pairs), -1, square.shape[0] + 1)
+    found = np.zeros(rows.shape[:2], dtype=bool)
+    lengths = weights.sum(axis=1)
+    basis = np.empty((0, rows.shape[2]))
+    for degree in range(rows.shape[1]):
+        for face in np.argsort(-lengths, kind="stable"):
+            row = rows[face, degree]
+            left = row - basis.T @ (basis @ row)
+            left = left - basis.T @ (basis @ left)
+            size = float(np.linalg.norm(left))
+            if size > INDEPENDENT * float(np.linalg.norm(row)):
+                found[face, degree] = True
+                basis = np.concatenate([basis, left[None] / size])
+    return found

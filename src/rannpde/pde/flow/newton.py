@@ -1,0 +1,122 @@
+"""Newton's method for inertia, with continuation in the Reynolds number where it does not contract.
+
+Inertia is taken in shares s, which is a flow of the Reynolds number s·Re. Steps of Newton's method that do not become
+shorter are the sign that the start was too far away (Deuflhard): the step of s is halved then, and doubled where few
+iterations sufficed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.flow.assembly import FlowState, FlowSystem
+from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.weak.settings import WeakSettings
+
+
+class FlowFailure(Exception):
+    """Newton's method did not converge: the share of inertia up to which it did, the state there, the steps taken."""
+
+    def __init__(self, share: float, state: FlowState, steps: int) -> None:
+        super().__init__(share)
+        self.share, self.state, self.steps = share, state, steps
+
+    def __str__(self) -> str:
+        return (
+            f"Newton's method found flows up to {self.share:.1%} of the Reynolds number, and none beyond: what comes "
+            "back belongs to that share"
+        )
+
+
+@dataclass(frozen=True)
+class FlowNewton:
+    """Newton's method on one mesh; tol : relative size of the last step."""
+
+    tol: float
+    settings: WeakSettings
+
+    def solve(self, system: FlowSystem, known: Callable[[Array], Array] | None) -> tuple[FlowState, int]:
+        """The flow and the number of steps; known : velocities (M, 2) at points on another mesh, or None."""
+        local = system.local
+        if local.form.linear:
+            return system.solve(system.rest()), 0
+        state, done = projected(system, known) if known is not None else system.at(0.0).solve(system.rest()), 0
+        found, steps, converged = self._iterated(system, state)
+        if converged:
+            return found, steps
+        return self._continued(system, done + steps)
+
+    def _continued(self, system: FlowSystem, steps: int) -> tuple[FlowState, int]:
+        share, step = 0.0, 0.5
+        state = system.at(0.0).solve(system.rest())
+        while share < 1:
+            if step < self.settings.least_load:
+                raise FlowFailure(share, state, steps)
+            aim = min(share + step, 1.0)
+            found, count, converged = self._iterated(system.at(aim), state)
+            steps += count
+            if converged:
+                state, share = found, aim
+                step *= 2 if count <= self.settings.few_steps else 1
+            else:
+                step /= 2
+        return state, steps
+
+    def _iterated(self, system: FlowSystem, state: FlowState) -> tuple[FlowState, int, bool]:
+        """Newton's method from a state on: the state, the steps, whether it is a solution."""
+        before = np.inf
+        for count in range(1, self.settings.most_newton + 1):
+            with np.errstate(all="ignore"):
+                try:
+                    found = system.solve(state)
+                except (RuntimeError, np.linalg.LinAlgError):  # an exactly singular matrix
+                    return state, count, False
+            size = flow_distance(system.local, found, state)
+            if not np.isfinite(size):
+                return state, count, False
+            state = found
+            following = size * max(size, self.settings.newton_rate)
+            if following <= self.tol or (size <= self.settings.newton_floor and size > 0.5 * before):
+                return state, count, True
+            if size >= before and count > 2:
+                return state, count, False
+            before = size
+        return state, self.settings.most_newton, False
+
+
+def flow_distance(local: FlowCells, one: FlowState, other: FlowState) -> float:
+    """Relative distance of two flows in about the L² norm of their velocities."""
+    held = local.constants(np.arange(local.mesh.count))
+
+    def moving(stream: Array) -> Array:
+        return np.asarray(stream - (stream * held).sum(axis=1, keepdims=True) * held)
+
+    gap, size = (float(np.linalg.norm(moving(stream))) for stream in (one.stream - other.stream, one.stream))
+    return gap / max(size, 1e-300)
+
+
+def projected(system: FlowSystem, known: Callable[[Array], Array]) -> FlowState:
+    """A flow (velocities (M, 2) at points) in the functions of a mesh, by least squares in each cell."""
+    local, state = system.local, system.rest()
+    for batch in local.batches():
+        points, weights, table = local.stream_tables(batch.cells)
+        wanted = known(points.reshape(-1, 2)).reshape(*points.shape)
+        shares = weights[0] / weights[0].sum()  # the same for all whole cells
+        hx, hy = local.mesh.halfwidths[batch.cells].T
+        x, y = table[:, 1], table[:, 2]
+        squares = [(one.T * shares) @ one for one in (x, y)]
+        right = (wanted[:, :, 0] / hy[:, None] * shares) @ y - (wanted[:, :, 1] / hx[:, None] * shares) @ x
+        gram = squares[0] / hx[:, None, None] ** 2 + squares[1] / hy[:, None, None] ** 2
+        index = np.arange(local.size)
+        gram[:, index, index] += 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None] / local.size
+        state.stream[batch.cells] = np.linalg.solve(gram, right[:, :, None])[:, :, 0]
+    points, _ = local.mesh.face_points(local.layer.nodes)
+    if len(points):
+        tangents = local.tangents[: len(points)]
+        along = (known(points.reshape(-1, 2)).reshape(points.shape) * tangents).sum(axis=2)
+        state.tangential[:] = (along * local.layer.face_grid[1]) @ local.tangential_functions
+    return state

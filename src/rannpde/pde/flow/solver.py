@@ -1,0 +1,260 @@
+"""A flow behind the adaptive loop: one solve on cells, its error estimator, and what to refine.
+
+As for the weak form of other equations, every iteration solves in a richer space with new random functions, and the
+error of the later of two solutions is about their difference times what the indicators have gained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, log2, log10
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import Side
+from rannpde.errors import InputError
+from rannpde.pde.adaptivity.loop import OutOfBudget
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.flow.assembly import FlowState, FlowSystem
+from rannpde.pde.flow.form import FlowForm
+from rannpde.pde.flow.local import FlowCells
+from rannpde.pde.flow.meshing import FlowMesher, flow_corners
+from rannpde.pde.flow.newton import FlowFailure, FlowNewton
+from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indicators, side_forces, with_pressure
+from rannpde.pde.residual import Term, relative_difference
+from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.evaluation import decay
+from rannpde.pde.weak.form import AGREE
+from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
+from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.solver import CHECK_POINTS
+
+
+@dataclass(frozen=True, eq=False)
+class FlowResolution:
+    """Cells and the degree of their functions."""
+
+    tree: CellNode
+    degree: int
+
+
+@dataclass(frozen=True, eq=False)
+class FlowIterate:
+    """One solution: the network, its cells, values (M, 3) at the check points, squared indicators (C,), what they are
+    relative to, forces on sides, and how many unknowns it took."""
+
+    network: CellNetwork
+    local: FlowCells
+    solution: RecoveredFlow
+    values: Array
+    indicators: Array
+    energy: float
+    forces: Mapping[str, Array]
+    unknowns: int
+
+    @property
+    def relative_indicator(self) -> float:
+        return float(np.sqrt(self.indicators.sum() / max(self.energy, 1e-300)))
+
+
+class FlowDiscretisation:
+    """A flow on cells, for the adaptive loop."""
+
+    def __init__(
+        self,
+        form: FlowForm,
+        tol: float,
+        settings: WeakSettings,
+        rng: np.random.Generator,
+        pause: Callable[[], None],
+        degree: int | None = None,
+    ) -> None:
+        self.form, self.tol, self.settings, self.rng, self.pause = form, tol, settings, rng, pause
+        self.problem = form.problem
+        finder = ConditionFinder(form.terms, 2)
+        self.corners = flow_corners(form, finder)
+        self.mesher = FlowMesher(form, finder, self.corners, settings)
+        self.first_degree = degree or self._degree()
+        self.last: FlowIterate | None = None
+        self.known = np.inf
+        self.newton_steps = 0
+        self.failure: FlowFailure | None = None
+        self.gap = 0.0
+
+    @property
+    def most_degree(self) -> int:
+        """Beyond, derivatives of the functions of cut cells are rounding."""
+        most = self.settings.most_degree[1]
+        return most if self.mesher.clipper is None else most - 2
+
+    @cached_property
+    def check_points(self) -> Array:
+        """Points (M, d) at which two solutions are compared."""
+        return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
+
+    @property
+    def judged(self) -> list[int]:
+        """Columns of the fields whose errors have a meaning: not the pressure where it is not in L²."""
+        places = self.form.places
+        return list(places[:2]) if self.corners.jumps else list(places)
+
+    def _degree(self) -> int:
+        start, per_digit = self.settings.degree
+        return min(round(start - per_digit * log10(self.tol)), self.most_degree)
+
+    def first(self) -> FlowResolution:
+        """Where the loop begins."""
+        tree, data, degree = self.mesher.tree(self.tol), self.problem.variation, self.first_degree
+        if data is not None:
+            most = self.settings.most_cells[1] // 4
+            tree = until_none(tree, lambda leaf: data.changes(leaf.bounds) > self.settings.per_cell * degree, most)
+        return FlowResolution(tree, degree)
+
+    def cells(self, tree: CellNode, degree: int, rng: np.random.Generator) -> FlowCells:
+        layer = HiddenLayer.sample(2, degree, self.settings, rng, self.mesher.curved)
+        return FlowCells(self.form, self.mesher.mesh(tree, layer), layer, self.pause)
+
+    def solve(self, resolution: FlowResolution) -> FlowIterate:
+        """One solve with functions of its own, by Newton's method where there is inertia."""
+        local = self.cells(resolution.tree, resolution.degree, self.rng)
+        system = FlowSystem(local)
+        if self.last is None:
+            self._check_balance(system)
+        newton = FlowNewton(self.settings.newton_share * self.tol, self.settings)
+        try:
+            known = self._velocity(self.last.network) if self.last is not None else self._coarse(newton, resolution)
+            state, self.newton_steps = newton.solve(system, known)
+        except FlowFailure as failure:
+            self.failure = failure
+            if self.last is not None:
+                raise OutOfBudget from None
+            state, self.newton_steps = failure.state, failure.steps
+        solution = with_pressure(system, state)
+        residual, energy, kinetic = residual_indicators(local, solution)
+        indicators = solution.jumps + residual
+        if self.corners.jumps:  # the energy is infinite: by duality, an L² error is smaller by the size of its cell
+            indicators, energy = indicators * (2 * local.mesh.halfwidths.max(axis=1)) ** 2, kinetic
+        network = self._gauged(system, flow_network(resolution.tree, local, solution))
+        self.last = FlowIterate(
+            network, local, solution, network(self.check_points), indicators, energy,
+            self._forces(system, state), system.unknowns,
+        )  # fmt: skip
+        return self.last
+
+    def _velocity(self, network: CellNetwork) -> Callable[[Array], Array]:
+        places = list(self.form.places[:2])
+        return lambda points: network(points)[:, places]
+
+    def _coarse(self, newton: FlowNewton, resolution: FlowResolution) -> Callable[[Array], Array] | None:
+        """A start for the first mesh: the flow with functions of a low degree on the same cells."""
+        degree = self.settings.coarse_degree
+        if self.form.linear or resolution.degree <= degree + 1:
+            return None
+        local = self.cells(resolution.tree, degree, np.random.default_rng(0))
+        try:
+            state, _ = replace(newton, tol=self.settings.coarse_step).solve(FlowSystem(local), None)
+        except FlowFailure:
+            return None
+        empty = RecoveredFlow(state, np.stack([state.stream, np.zeros_like(state.stream)], axis=1), np.zeros(0))
+        return self._velocity(flow_network(resolution.tree, local, empty))
+
+    def _check_balance(self, system: FlowSystem) -> None:
+        """An InputError where more flows in than out, and nothing is left open."""
+        if not system.enclosed:
+            return
+        local, boundary = system.local, system.local.boundary
+        flux = (local.normals[local.interior :] * boundary.values).sum(axis=2) * local.weights[local.interior :]
+        size = float(np.abs(flux).sum())
+        if abs(float(flux.sum())) > AGREE * size:
+            raise InputError(
+                f"the velocity is prescribed on the whole boundary, and {abs(float(flux.sum())) / size:.1e} of what "
+                "crosses it is left over: an incompressible flow has none; let some side be an outflow, or balance them"
+            )
+
+    def _gauged(self, system: FlowSystem, network: CellNetwork) -> CellNetwork:
+        """The pressure with the stated constant, or with the mean zero, where the flow leaves it free."""
+        place = self.form.places[2]
+        shift = 0.0
+        if system.enclosed and not self.form.gauges:
+            shift = -float(network(self.check_points)[:, place].mean())
+        elif self.form.gauges:
+            gaps = np.concatenate([self._gauge(term, network) for term in self.form.gauges])
+            shift = float(gaps.mean()) if system.enclosed else 0.0
+            size = float(np.abs(network(self.check_points)[:, place] + shift).max())
+            self.gap = float(np.sqrt(np.mean((gaps - shift) ** 2))) / max(size, 1e-300)
+        coefficients = network.coefficients.copy()
+        coefficients[:, -1, place] += shift
+        return replace(network, coefficients=coefficients)
+
+    def _gauge(self, term: Term, network: CellNetwork) -> Array:
+        """What is missing in the pressure (M,) at points of a condition on it."""
+        points = term.points if term.points is not None else None
+        if points is None:
+            assert term.region is not None
+            points = term.region.sample(CHECK_POINTS // 20, rng=1)
+        known = term.known(points, self.problem.vocabulary, term.data)
+        pressure = network(points)[:, self.form.places[2]]
+        value, (slope,) = term.expression.linearised(known, {term.expression.jets[0]: pressure})
+        return np.asarray(-np.broadcast_to(value / slope, (len(points),)))
+
+    def _forces(self, system: FlowSystem, state: FlowState) -> dict[str, Array]:
+        """Force (2,) of the flow on each side on which conditions were stated."""
+        patches = system.mesh.patches
+        acting = side_forces(system, state)
+        middle = patches.points.shape[1] // 2
+        holds = self.mesher.finder.holds(patches.points[:, middle], patches.normals[:, middle])
+        found: dict[str, Array] = {}
+        for number, term in enumerate(self.form.terms):
+            assert isinstance(term.region, Side)
+            found[term.region.name] = acting[holds[:, number]].sum(axis=0)
+        return found
+
+    # ------------------------------------------------------------------------------------------ estimate and refine
+
+    def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
+        """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
+        if before is None:
+            return np.inf
+        change = relative_difference(before.values[:, self.judged], now.values[:, self.judged])
+        gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
+        settings = self.settings
+        self.known = change * float(np.clip(settings.trust * gain, settings.least_gain, 1.0))
+        return max(self.known, self.gap)
+
+    def indicators(self, now: FlowIterate) -> Array:
+        return now.indicators
+
+    def refine(self, resolution: FlowResolution, now: FlowIterate, marked: Array) -> FlowResolution | None:
+        """A higher degree, and smaller cells where marked ones are not smooth."""
+        tree, settings = resolution.tree, self.settings
+        smooth = decay(now.local, now.solution) > settings.smooth_decay
+        slack, leaves = 1e-9 * tree.lengths, tree.leaves
+        levels: dict[SingularPoint, int] = {}
+        cut: dict[CellNode, tuple[int, ...]] = {}
+        top = resolution.degree >= self.most_degree
+        for cell in np.flatnonzero(marked):
+            leaf = leaves[now.local.mesh.leaves[cell]]
+            own = [one for one in self.corners.points if touches(leaf, np.array(one.point), slack)]
+            if own:
+                levels[own[0]] = self._more_levels(own[0])
+            elif top or not smooth[cell]:
+                cut[leaf] = (0, 1)
+        tree = towards_points(tree.refined(cut), [(one.point, count) for one, count in levels.items()])
+        in_smooth = now.indicators[marked & smooth].sum() >= 0.5 * now.indicators[marked].sum()
+        degree = min(resolution.degree + (2 if in_smooth else 1), self.most_degree)
+        if len(tree.leaves) > settings.most_cells[1]:
+            return None
+        return FlowResolution(tree, degree)
+
+    def _more_levels(self, point: SingularPoint) -> int:
+        """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""
+        least, most = self.settings.more_levels
+        if not np.isfinite(self.known):
+            return least
+        wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
+        return int(np.clip(ceil(wanted), least, most))
