@@ -12,7 +12,8 @@ coercive for every choice of functions and traces: |A∇u|_n is bounded by the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sparse
@@ -23,6 +24,7 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.pde.weak.self_similar import CondensedCells, continuation, self_similar_rings
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +32,13 @@ class HybridSolution:
     """Weights of the functions of cells (C, F, k) and of traces (N, F, m).
 
     jumps (C,) : ∫_∂K η |u - û|², of the boundary included, and what natural conditions lack, as energies of each cell
+    inside (n,) : cells at crossings of interfaces that stand for infinitely many rings of cells (``self_similar``)
     """
 
     weights: Array
     traces: Array
     jumps: Array
+    inside: Array = field(default_factory=lambda: np.empty(0, dtype=int))
 
 
 class HybridSystem:
@@ -43,12 +47,16 @@ class HybridSystem:
     def __init__(self, local: LocalMatrices) -> None:
         self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
 
-    def solve(self, motions: FreeMotions | None = None) -> HybridSolution:
-        """Eliminate cells, solve for traces, and go back; free motions get the mean zero."""
+    def solve(self, motions: FreeMotions | None = None, crossings: Sequence[Sequence[float]] = ()) -> HybridSolution:
+        """Eliminate cells, solve for traces, and go back; free motions get the mean zero.
+
+        crossings : points to which the geometric mesh is continued to infinity, where it is self-similar
+        """
         fields, m = self.fields, self.layer.face_functions.shape[1]
         block = fields * m
         total = len(self.mesh.axis) * block
         rows, columns, entries = [], [], []
+        parts: list[CondensedCells] = []
         right = np.zeros(total)
         kept: list[tuple[CellBatch, Array, Array, Array]] = []
         for batch in self.local.batches():
@@ -65,7 +73,17 @@ class HybridSystem:
                 rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
                 columns.append(np.tile(places, (1, places.shape[1])).ravel())
                 entries.append(schur[found.same].ravel())
+                parts.append(CondensedCells(batch.cells, places, schur, found.same))
             self.local.pause()
+        inside = [np.empty(0, dtype=int)]
+        for point in crossings:
+            rings = self_similar_rings(self.mesh, point)
+            if rings is not None:
+                rim, change = continuation(rings, parts, block)
+                rows.append(np.repeat(rim, len(rim)))
+                columns.append(np.tile(rim, len(rim)))
+                entries.append(change.ravel())
+                inside.append(rings.inside)
         traces = np.zeros(total)
         if total:
             indices = (np.concatenate(rows), np.concatenate(columns))
@@ -73,14 +91,14 @@ class HybridSystem:
             traces = self._traces(matrix, right, block)
         weights = np.zeros((self.mesh.count, fields, self.local.size))
         for batch, same, response, own in kept:
-            inside = own
+            whole = own
             if batch.faces:
-                inside = own - by_kind(response, same, traces[self._places(batch, block)])
-            weights[batch.cells] = inside.reshape(len(batch.cells), fields, self.local.size)
+                whole = own - by_kind(response, same, traces[self._places(batch, block)])
+            weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(len(self.mesh.axis), fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
-        return HybridSolution(weights, shaped, self._jumps(weights, shaped))
+        return HybridSolution(weights, shaped, self._jumps(weights, shaped), np.concatenate(inside))
 
     def _traces(self, matrix: sparse.csc_matrix, right: Array, block: int) -> Array:
         """The solution for traces: by minimum degree in the plane, by nested dissection along the tree in space."""

@@ -18,8 +18,6 @@ MEMORY = 2**27
 """Bytes of the matrices of one batch of cells."""
 ALIKE = 11
 """Digits to which the geometry and the coefficients of two cells agree that have the same matrices."""
-INSIDE = 1e-12
-"""How far face points are moved into a cell, as a share of the way to its middle, to see its side of a jump."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +139,7 @@ class LocalMatrices:
         cells, points, normals = self.cell[pairs], self.points[pairs], self.normals[pairs]
         seen = points
         if self.form.system.kinked:
-            middle = self.mesh.boxes[cells].mean(axis=2)[:, None]
-            seen = points + INSIDE * (middle - points)
+            seen = self.mesh.moved_inside(cells, points)
         dim = points.shape[2]
         found = self.form.at(seen.reshape(-1, dim))
         shape = points.shape[:2]

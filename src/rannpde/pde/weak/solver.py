@@ -30,6 +30,7 @@ from rannpde.pde.weak.edges import SingularEdge, flat_places, rectilinear, singu
 from rannpde.pde.weak.evaluation import axis_decay, decay, output_weights, sampled, volume_points
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
+    LEVELS,
     SingularPoint,
     graded_tree,
     singular_points,
@@ -126,6 +127,11 @@ class WeakDiscretisation:
         """Points (M, d) at which two solutions are compared."""
         return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
 
+    @property
+    def endless(self) -> list[tuple[float, ...]]:
+        """Crossings of interfaces round which the mesh is continued to infinity."""
+        return [one.point for one in self.points if one.endless(self.tol)]
+
     def _degree(self) -> int:
         if self.problem.inequalities:
             return self.settings.obstacle_degree
@@ -184,12 +190,15 @@ class WeakDiscretisation:
         local = LocalMatrices(self.form, mesh, layer, self.pause)
         if self.last is None:
             self.motions = self._free(local)
-        found = HybridSystem(local).solve(self.motions) if self.form.quasilinear is None else self._newton(local)
+        linear = self.form.quasilinear is None
+        found = HybridSystem(local).solve(self.motions, self.endless) if linear else self._newton(local)
         network = self._network(resolution.tree, local, found)
         residual, energy = self._residual(local, found)
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
-        self.last = WeakState(network, mesh, local, found, values, found.jumps + residual, energy, unknowns)
+        indicators = found.jumps + residual
+        indicators[found.inside] = 0.0  # they only show what infinitely many rings do
+        self.last = WeakState(network, mesh, local, found, values, indicators, energy, unknowns)
         return self.last
 
     def _network(self, tree: CellNode, local: LocalMatrices, found: HybridSolution) -> CellNetwork:
@@ -305,6 +314,7 @@ class WeakDiscretisation:
         change = relative_difference(before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
+        self.known = max(self.known, self._unresolved(now))
         return self.known
 
     def indicators(self, now: WeakState) -> Array:
@@ -321,11 +331,17 @@ class WeakDiscretisation:
         slow = self._slow_axes(now)
         leaves = tree.leaves
         top = resolution.degree >= most or bool(self.problem.inequalities)
-        for cell in np.flatnonzero(marked):
+        held = self._continued_cells(now)
+        for leaf, one in self._leaves_at_points(tree):
+            if not self._at_rounding(leaf, tree) and not one.endless(self.tol):
+                levels[one] = one.halvings  # the next solution shows what this one lacks at every singular point
+        for cell in np.flatnonzero(marked & ~held):
             leaf = leaves[now.mesh.leaves[cell]]
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
             if own:
-                levels[own[0]] = self._more_levels(own[0])
+                if own[0].exponent < 1 and own[0] not in levels:
+                    continue  # coordinates of smaller cells are rounding
+                levels[own[0]] = max(self._more_levels(own[0]), levels.get(own[0], 0))
                 continue
             beside = {axis for one in self.edges if one.touched(leaf.bounds, slack) for axis in one.halved}
             if beside:
@@ -341,6 +357,34 @@ class WeakDiscretisation:
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:
             return None
         return WeakResolution(tree, degree)
+
+    def _leaves_at_points(self, tree: CellNode) -> list[tuple[CellNode, SingularPoint]]:
+        """Leaves at points where the solution is singular."""
+        slack = 1e-9 * tree.lengths
+        rough = [one for one in self.points if one.exponent < 1]
+        return [(leaf, one) for leaf in tree.leaves for one in rough if touches(leaf, np.array(one.point), slack)]
+
+    @staticmethod
+    def _at_rounding(leaf: CellNode, tree: CellNode) -> bool:
+        """Whether a leaf was halved so often that coordinates within smaller ones are rounding."""
+        return bool((leaf.lengths <= 2.0**-LEVELS * tree.lengths).any())
+
+    def _unresolved(self, now: WeakState) -> float:
+        """The error h^(2λ) that the last cells leave at points towards which cells cannot be halved any more."""
+        leaves, tree = now.mesh.tree.leaves, now.mesh.tree
+        continued = {leaves[k] for k in now.mesh.leaves[now.solution.inside]}
+        left = [2.0 ** (-2 * one.exponent * LEVELS) for leaf, one in self._leaves_at_points(tree)
+                if leaf not in continued and (one.endless(self.tol) or self._at_rounding(leaf, tree))]  # fmt: skip
+        return max(left, default=0.0)
+
+    @staticmethod
+    def _continued_cells(now: WeakState) -> Array:
+        """Cells (bool, (C,)) of the rings round crossings that are continued to infinity, and must stay alike."""
+        held = np.zeros(now.mesh.count, dtype=bool)
+        held[now.solution.inside] = True
+        for _ in range(2):
+            held[now.mesh.beside[held[now.mesh.beside].any(axis=1)]] = True
+        return held
 
     def _more_levels(self, point: SingularPoint) -> int:
         """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import splu
 from rannpde.arrays import Array
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.quasilinear import Linearisation
-from rannpde.pde.weak.local import INSIDE, CellBatch, LocalMatrices
+from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.quasilinear_form import LinearisedForm
 
 PENALTY_FLOOR = 1e-3
@@ -182,7 +182,7 @@ class TangentSystem:
         inclined = np.einsum("jpqa,pfa->pqfj", slopes, own, optimize=True)
         seen, dim = points, points.shape[2]
         if self.form.kinked:
-            seen = points + INSIDE * (self.mesh.boxes[cells].mean(axis=2)[:, None] - points)
+            seen = self.mesh.moved_inside(cells, points)
         shape = points.shape[:2]
         here = self._at(seen.reshape(-1, dim), inside.reshape(-1, fields), inclined.reshape(-1, fields, dim))
         here = Linearisation(here.terms.reshape(*shape, fields, 1 + dim),
