@@ -98,7 +98,7 @@ class HybridSystem:
         shaped = traces.reshape(len(self.mesh.axis), fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
-        return HybridSolution(weights, shaped, self._jumps(weights, shaped), np.concatenate(inside))
+        return HybridSolution(weights, shaped, self.jumps(weights, shaped), np.concatenate(inside))
 
     def _traces(self, matrix: sparse.csc_matrix, right: Array, block: int) -> Array:
         """The solution for traces: by minimum degree in the plane, by nested dissection along the tree in space."""
@@ -112,7 +112,7 @@ class HybridSystem:
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
         """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
-        values, weights, points = self._cell_table(0)
+        values, weights, points = self.local.functions.cell_table(0)
         moments = np.einsum("m,rmf,ma->rfa", weights, motions.at(points), values).reshape(len(motions), -1)
         size = float(np.einsum("ra,ra->", moments, moments)) / len(motions)
         kind = found.same[row]
@@ -126,27 +126,18 @@ class HybridSystem:
             found.load,
         )  # fmt: skip
 
-    def _cell_table(self, cell: int) -> tuple[Array, Array, Array]:
-        """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d)."""
-        part, (grid, shares) = self.mesh.parts.get(cell), self.layer.grid
-        if part is not None:
-            return self.local.functions.part_table(cell)[:, 0], part.weights, part.points
-        half = self.mesh.halfwidths[cell]
-        points = self.mesh.boxes[cell].mean(axis=1) + half * grid
-        return self.layer.reference[0], float(half.prod()) * shares, points
-
     def _centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
         """Take the free motions out of a solution: they have the mean zero then."""
         gram = np.zeros((len(motions), len(motions)))
         right = np.zeros(len(motions))
         for cell in range(self.mesh.count):
-            values, shares, points = self._cell_table(cell)
+            values, shares, points = self.local.functions.cell_table(cell)
             moved = motions.at(points)
             gram += np.einsum("m,rmf,smf->rs", shares, moved, moved)
             right += np.einsum("m,rmf,ma,fa->r", shares, moved, values, weights[cell], optimize=True)
         amounts = np.linalg.solve(gram, right)
         for cell in range(self.mesh.count):
-            values, shares, points = self._cell_table(cell)
+            values, shares, points = self.local.functions.cell_table(cell)
             root = np.sqrt(shares)[:, None]
             taken = np.einsum("r,rmf->mf", amounts, motions.at(points))
             weights[cell] -= np.linalg.lstsq(root * values, root * taken, rcond=1e-12)[0].T
@@ -161,7 +152,7 @@ class HybridSystem:
         faces = self.local.face[batch.pairs[:, : batch.faces]]
         return np.asarray((faces[:, :, None] * block + np.arange(block)).reshape(len(batch.cells), -1))
 
-    def _jumps(self, weights: Array, traces: Array) -> Array:
+    def jumps(self, weights: Array, traces: Array) -> Array:
         """∫_∂K η |u - û|² of each cell (C,)."""
         found = np.zeros(self.mesh.count)
         jets = self.local.functions.jets(weights)

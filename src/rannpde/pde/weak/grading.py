@@ -31,8 +31,8 @@ SECTOR_DEGREE = 8
 """Of the polynomials in each of the four sectors round a crossing of interfaces, which find λ to four digits."""
 LEVELS = 30
 """Halvings towards a point at most: beyond, coordinates of cells are rounding."""
-RINGS = 3
-"""Rings of cells round a point that must be alike to be continued to infinity."""
+RINGS = 6
+"""Rings of cells round a point that must be alike to be continued to infinity, where cells of quadrants differ."""
 FIRST = 0.8
 """Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
 WIDEST = 2.0
@@ -218,7 +218,19 @@ def graded_tree(
     def wide(leaf: CellNode) -> Array:
         return (leaf.lengths > WIDEST * leaf.lengths.min()) | (leaf.lengths > 1.5 * longest)
 
-    return towards_points(until_none(tree, wide), [(one.point, one.levels(tol)) for one in points])
+    tree = until_none(tree, wide)
+    for one in points:
+        if one.levels(tol):  # cells of one size all round, whatever the leaves are
+            around = [leaf.lengths.max() for leaf in tree.leaves if touches(leaf, np.array(one.point), slack)]
+            least = 1.5 * min(around, default=np.inf)
+            at = np.array(one.point)
+            tree = until_none(
+                tree,
+                lambda leaf, at=at, least=least: np.full(
+                    len(at), touches(leaf, at, slack) & (leaf.lengths.max() > least)
+                ),
+            )
+    return towards_points(tree, [(one.point, one.levels(tol)) for one in points])
 
 
 def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:

@@ -80,6 +80,11 @@ class LocalMatrices:
         self.points = np.concatenate([points, points, patches.points])
         self.weights = np.concatenate([weights, weights, patches.weights])
         self.normals = np.concatenate([normals, -normals, patches.normals])
+        self.read_conditions()
+
+    def read_conditions(self) -> None:
+        """What conditions say on the patches: again where data have changed."""
+        mesh, patches = self.mesh, self.mesh.patches
         fields, count = self.fields, patches.points.shape[1]
         self.projection = np.zeros((len(patches), count, fields, fields))
         self.robin = np.zeros((len(patches), count, fields, fields))
@@ -169,6 +174,14 @@ class LocalMatrices:
         return DistinctMatrices(
             first, same, *self._matrices(some, self.volume.matrices(found, first)), self._loads(batch, found)
         )
+
+    def kinds(self, batch: CellBatch) -> tuple[Array, Array]:
+        """A row (U,) of the batch of each kind of cell, and the kind (B,) of each."""
+        return self._alike(batch, self.volume.coefficients(batch.cells))
+
+    def loads(self, batch: CellBatch) -> Array:
+        """Loads (B, n) of the cells of a batch."""
+        return self._loads(batch, self.volume.coefficients(batch.cells))
 
     def _alike(self, batch: CellBatch, found: VolumeCoefficients) -> tuple[Array, Array]:
         """The first row (U,) of each kind of cell, and the kind (B,) of each cell.

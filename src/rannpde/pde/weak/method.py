@@ -18,6 +18,8 @@ from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_squa
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
+from rannpde.pde.weak.evolution import weak_evolution
+from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation, EvolutionState
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
@@ -62,10 +64,12 @@ class WeakCells:
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
         found = []
-        if isinstance(problem.domain, SpaceTime):
-            found.append("the problem is one in time")
-        if problem.domain.dim not in (2, 3):
-            found.append(f"the domain has {problem.domain.dim} coordinates, not two or three")
+        timed = isinstance(problem.domain, SpaceTime)
+        space = problem.domain.space if isinstance(problem.domain, SpaceTime) else problem.domain
+        if timed and space.dim != 2:
+            found.append("the problem is one in time, and space is not a plane")
+        if space.dim not in (2, 3):
+            found.append(f"the domain has {space.dim} coordinates, not two or three")
         if problem.bounds:
             found.append("fields have bounds")
         if problem.periodic or problem.pairings:
@@ -76,17 +80,20 @@ class WeakCells:
             found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
         if found:
             return tuple(found)
-        shape = shape_obstacle(problem)
-        if shape:
-            return (shape,)
         try:
-            WeakDiscretisation(weak_formulation(problem), 0.1, self.settings, np.random.default_rng(0), lambda: None)
+            form = weak_evolution(problem).still if timed else weak_formulation(problem)
+            shape = shape_obstacle(form.problem)
+            if shape:
+                return (shape,)
+            WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         except NoDivergenceForm as reason:
             return (str(reason),)
         return ()
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
+        if isinstance(problem.domain, SpaceTime):
+            return ()
         form = weak_formulation(problem)
         if problem.jumping or problem.inequalities:
             return ()
@@ -109,9 +116,17 @@ class WeakCells:
             if monitor.exhausted and iterations:
                 raise OutOfBudget
 
-        form = weak_formulation(problem)
         iterations: list[WeakIteration] = []
-        discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+        discretisation: WeakDiscretisation | EvolutionDiscretisation
+        if isinstance(problem.domain, SpaceTime):
+            evolution = weak_evolution(problem)
+            form = evolution.still
+            discretisation = EvolutionDiscretisation(
+                evolution, tol, self.settings, rng, pause, lambda: monitor.exhausted, self.degree
+            )
+        else:
+            form = weak_formulation(problem)
+            discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
         def over() -> bool:
             return monitor.exhausted or discretisation.failure is not None
@@ -134,34 +149,40 @@ class WeakCells:
                     raise
                 known = iterations[-1].estimate
                 outcome = AdaptiveOutcome(discretisation.last, known, (known,), StopReason.TIME)
-                return self._solution(form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED)
-        return self._solution(form, discretisation, outcome, iterations, monitor, why)
+                return self._solution(
+                    problem, form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED
+                )
+        return self._solution(problem, form, discretisation, outcome, iterations, monitor, why)
 
     def _solution(
         self,
+        problem: Problem,
         form: WeakForm,
-        discretisation: WeakDiscretisation,
+        discretisation: WeakDiscretisation | EvolutionDiscretisation,
         outcome: AdaptiveOutcome[WeakState],
         iterations: list[WeakIteration],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
     ) -> Solution:
-        state, problem = outcome.state, form.problem
-        bound = energy_bound(state.local, state.solution)
+        state = outcome.state
+        bound = energy_bound(state.local, state.solution) if problem is form.problem else None
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.network
-        sample = problem.domain.sample(LOSS_POINTS, rng=11)
+        few = LOSS_POINTS // 5 if isinstance(state, EvolutionState) else LOSS_POINTS  # each is a step and a cell
+        sample = problem.domain.sample(few, rng=11)
         losses = mean_squares(problem, network, sample)
         measures = dict.fromkeys(losses, problem.domain.measure)
         for term in problem.constraints:
             assert term.region is not None
-            points = term.region.sample(LOSS_POINTS // 10, rng=11)
+            points = term.region.sample(few // 10, rng=11)
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
         label = f"{state.mesh.count} cells of degree {state.local.layer.degree} in weak form"
+        if isinstance(state, EvolutionState):
+            label += f", {state.steps} steps in time"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
@@ -172,14 +193,17 @@ class WeakCells:
         )  # fmt: skip
 
     def _verdict(
-        self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState], bound: EnergyBound | None
+        self,
+        discretisation: WeakDiscretisation | EvolutionDiscretisation,
+        outcome: AdaptiveOutcome[WeakState],
+        bound: EnergyBound | None,
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
         left = min(left, bound.relative) if bound else left
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
-        if len(discretisation.motions):
+        if isinstance(discretisation, WeakDiscretisation) and len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
             return Status.UNDETERMINED, (
                 f"the equations and conditions leave {free} free; add a condition that fixes it "

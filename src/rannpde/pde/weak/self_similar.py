@@ -27,6 +27,10 @@ PLACES = 5
 """Digits to which the rims of two rings agree that are alike: coordinates within the last cells are rounded."""
 
 
+DEEPEST = 4
+"""Levels by which cells beside each other differ at most: beyond, quadrants are too different to be worth it."""
+
+
 @dataclass(frozen=True, eq=False)
 class CondensedCells:
     """Matrices of cells (B,) on their traces: numbers (B, T) of the unknowns, kinds (U, T, T), kind (B,) of each."""
@@ -62,20 +66,28 @@ def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRin
     lengths[quadrant[at]] = (high - low)[at]
     far = np.maximum(np.abs(low), np.abs(high)) / lengths[quadrant]
     level = np.ceil(np.log2(np.maximum(far.max(axis=1), 1.0)) - 10.0**-PLACES).astype(int)
-    rings = [np.flatnonzero(level == k) for k in range(4)]
-    if [len(one) for one in rings[:3]] != [4, 12, 12] or np.isin(mesh.patches.cell, np.flatnonzero(level <= 3)).any():
-        return None
+    # cells beside each other may differ by several levels, where quadrants have cells of different sizes
     beside = np.sort(level[mesh.beside], axis=1)
-    rims = [np.flatnonzero((beside == (k, k + 1)).all(axis=1)) for k in (1, 2)]
-    keys = []
-    for k, rim in zip((1, 2), rims, strict=True):
-        spans = (mesh.spans[rim] - place[:, None]) / (2.0**k * lengths.max())
-        keys.append(np.concatenate([mesh.axis[rim][:, None], spans.reshape(len(rim), -1)], axis=1).round(PLACES) + 0.0)
-    orders = [np.lexsort(key.T) for key in keys]
-    inner, outer = (rim[order] for rim, order in zip(rims, orders, strict=True))
-    if len(inner) != len(outer) or (keys[0][orders[0]] != keys[1][orders[1]]).any():
+    deep = beside[:, 0] <= DEEPEST
+    spread = max(int((beside[deep, 1] - beside[deep, 0]).max(initial=1)), 1)
+    last = 3 * spread
+    counts = np.bincount(level, minlength=last + 1)[: last + 1]
+    if spread > DEEPEST or (counts != [4] + [12] * last).any():
         return None
-    return SelfSimilarRings(np.flatnonzero(level <= 1), rings[2], inner, outer)
+    if np.isin(mesh.patches.cell, np.flatnonzero(level <= last)).any():
+        return None
+    rims, keys = [], []
+    for k in (spread, 2 * spread):
+        rim = np.flatnonzero((beside[:, 0] <= k) & (beside[:, 1] > k))
+        spans = (mesh.spans[rim] - place[:, None]) / (2.0**k * lengths.max())
+        key = np.concatenate([mesh.axis[rim][:, None], spans.reshape(len(rim), -1)], axis=1).round(PLACES) + 0.0
+        order = np.lexsort(key.T)
+        rims.append(rim[order])
+        keys.append(key[order])
+    if keys[0].shape != keys[1].shape or np.abs(keys[0] - keys[1]).max() > 2 * 10.0**-PLACES:
+        return None
+    ring = np.flatnonzero((level > spread) & (level <= 2 * spread))
+    return SelfSimilarRings(np.flatnonzero(level <= spread), ring, rims[0], rims[1])
 
 
 def continuation(rings: SelfSimilarRings, parts: Sequence[CondensedCells], block: int) -> tuple[Array, Array]:

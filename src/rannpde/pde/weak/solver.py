@@ -14,7 +14,7 @@ from math import log2, log10
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import is_box
 from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.errors import InputError
@@ -31,6 +31,7 @@ from rannpde.pde.weak.evaluation import axis_decay, decay, output_weights, sampl
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     LEVELS,
+    RINGS,
     SingularPoint,
     graded_tree,
     singular_points,
@@ -193,7 +194,7 @@ class WeakDiscretisation:
         linear = self.form.quasilinear is None
         found = HybridSystem(local).solve(self.motions, self.endless) if linear else self._newton(local)
         network = self._network(resolution.tree, local, found)
-        residual, energy = self._residual(local, found)
+        residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
         indicators = found.jumps + residual
@@ -273,15 +274,21 @@ class WeakDiscretisation:
                 )
         return motions
 
-    def _residual(self, local: LocalMatrices, found: HybridSolution) -> tuple[Array, float]:
-        """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of the solution."""
+    @property
+    def residual_indices(self) -> list[MultiIndex]:
+        """The derivatives that residuals need."""
+        axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
+        stated = {jet.index for term in self.problem.interior for jet in term.expression.jets}
+        return sorted(stated | {*axes, (0,) * self.dim})
+
+    def residual_squares(
+        self, local: LocalMatrices, samples: tuple[Array, Array, Array, dict[MultiIndex, Array]]
+    ) -> tuple[Array, float]:
+        """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of a solution, from samples of it."""
         mesh, fields = local.mesh, self.form.system.fields
         axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
         terms = {term.name: term for term in self.problem.interior}
-        indices = sorted(
-            {jet.index for term in terms.values() for jet in term.expression.jets} | {*axes, (0,) * self.dim}
-        )
-        points, weights, owners, tables = sampled(local, found, indices)
+        points, weights, owners, tables = samples
         slopes = np.stack([tables[axis] for axis in axes], axis=2)
         diffusion = self._diffusion(points, tables[(0,) * self.dim], slopes)
         own = np.abs(np.einsum("mkkii->mk", diffusion)) / self.dim
@@ -382,7 +389,7 @@ class WeakDiscretisation:
         """Cells (bool, (C,)) of the rings round crossings that are continued to infinity, and must stay alike."""
         held = np.zeros(now.mesh.count, dtype=bool)
         held[now.solution.inside] = True
-        for _ in range(2):
+        for _ in range(RINGS):
             held[now.mesh.beside[held[now.mesh.beside].any(axis=1)]] = True
         return held
 
