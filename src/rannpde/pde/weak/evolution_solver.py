@@ -8,8 +8,7 @@ shows both errors of the first one: of space and of time. Linear systems are sol
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -39,14 +38,6 @@ SMALL_TOLERANCE = 1e-5
 """Of a step, below which five stages take fewer steps than it costs to have more of them."""
 
 
-@dataclass(frozen=True, eq=False)
-class EvolutionState(WeakState):
-    """The same of an evolution; complete : whether the integration reached the end of time; steps : of it."""
-
-    complete: bool = True
-    steps: int = 0
-
-
 class EvolutionDiscretisation:
     """An evolution in weak form on cells, for the adaptive loop."""
 
@@ -67,7 +58,7 @@ class EvolutionDiscretisation:
         self.space = WeakDiscretisation(evolution.still, tol, settings, rng, pause, degree)
         self.iterations = 0
         self.changes: list[float] = []
-        self.last: EvolutionState | None = None
+        self.last: WeakState | None = None
 
     @cached_property
     def check_points(self) -> Array:
@@ -86,7 +77,7 @@ class EvolutionDiscretisation:
             mesh = self.space.mesh(tree, layer)
             coarse = set()
             for order in orders:
-                missed, size = _projection_misses(mesh, layer, lambda points, k=order: starts.values(points, k))
+                missed, size = _projection_misses(mesh, layer, partial(starts.values, order=order))
                 coarse |= set(np.flatnonzero(missed > self.tol * max(size, 1e-300)).tolist())
             if not coarse:
                 break
@@ -94,7 +85,7 @@ class EvolutionDiscretisation:
             tree = tree.refined({leaves[mesh.leaves[cell]]: tuple(range(dim)) for cell in coarse})
         return WeakResolution(tree, resolution.degree)
 
-    def solve(self, resolution: WeakResolution) -> EvolutionState:
+    def solve(self, resolution: WeakResolution) -> WeakState:
         """One integration with functions of its own."""
         space = self.space
         layer = HiddenLayer.sample(space.dim, resolution.degree, space.settings, space.rng, space.curved)
@@ -113,9 +104,9 @@ class EvolutionDiscretisation:
         network = self._network(resolution.tree, system, path, len(tableau))
         indicators, energy, shown = self._indicators(system, path, tableau.derivative)
         unknowns = system.traces + begin.size
-        self.last = EvolutionState(
-            network, mesh, system.local, shown, network(self.check_points), indicators, energy, unknowns,
-            path.complete, len(path.times) - 1,
+        self.last = WeakState(
+            network.cells, mesh, system.local, shown, network(self.check_points), indicators, energy, unknowns,
+            network, len(path.times) - 1,
         )  # fmt: skip
         return self.last
 
@@ -158,7 +149,7 @@ class EvolutionDiscretisation:
             residual, size = space.residual_squares(system.local, (points, weights, owners, own))
             system.local.read_conditions()
             traces = path.traces[(step + 1) * stages].reshape(len(system.mesh.axis), fields, -1)
-            found = residual + HybridSystem(system.local).jumps(states[number], traces)
+            found = residual + HybridSystem(system.local)._jumps(states[number], traces)
             span, before = ends[step] - before, ends[step]
             total += span * found
             energy += span * size

@@ -35,6 +35,8 @@ RINGS = 6
 """Rings of cells round a point that must be alike to be continued to infinity, where cells of quadrants differ."""
 FIRST = 0.8
 """Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
+EVEN = 1.5
+"""Largest over smallest of the first leaves round a singular point: halving goes below the ratio 2."""
 WIDEST = 2.0
 """Longest over shortest side of a first cell."""
 
@@ -221,16 +223,17 @@ def graded_tree(
     tree = until_none(tree, wide)
     for one in points:
         if one.levels(tol):  # cells of one size all round, whatever the leaves are
-            around = [leaf.lengths.max() for leaf in tree.leaves if touches(leaf, np.array(one.point), slack)]
-            least = 1.5 * min(around, default=np.inf)
-            at = np.array(one.point)
-            tree = until_none(
-                tree,
-                lambda leaf, at=at, least=least: np.full(
-                    len(at), touches(leaf, at, slack) & (leaf.lengths.max() > least)
-                ),
-            )
+            tree = _even_round(tree, np.array(one.point), slack)
     return towards_points(tree, [(one.point, one.levels(tol)) for one in points])
+
+
+def _even_round(tree: CellNode, point: Array, slack: Array) -> CellNode:
+    """The tree with leaves round a point that are about as large as the smallest of them."""
+    around = [float(leaf.lengths.max()) for leaf in tree.leaves if touches(leaf, point, slack)]
+    longest = EVEN * min(around, default=np.inf)
+    return until_none(
+        tree, lambda leaf: np.full(len(point), touches(leaf, point, slack) and leaf.lengths.max() > longest)
+    )
 
 
 def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import reserve
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.functions import CellFunctions
@@ -110,6 +111,7 @@ class LocalMatrices:
         for t, b in np.unique(np.stack([inner, outer], axis=1), axis=0):
             cells = np.flatnonzero((inner == t) & (outer == b))
             bytes_each = 8 * (self.fields * self.size) ** 2 * 3
+            reserve(min(float(len(cells) * bytes_each), 2.0 * MEMORY), "the matrices of cells")
             for some in np.array_split(cells, len(cells) * bytes_each // MEMORY + 1):
                 pairs = order[starts[some][:, None] + np.arange(t + b)]
                 yield CellBatch(some, pairs, int(t))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
@@ -19,7 +20,7 @@ from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.evolution import weak_evolution
-from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation, EvolutionState
+from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
@@ -113,6 +114,7 @@ class WeakCells:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
 
         def pause() -> None:
+            checkpoint()
             if monitor.exhausted and iterations:
                 raise OutOfBudget
 
@@ -169,8 +171,8 @@ class WeakCells:
         bound = energy_bound(state.local, state.solution) if problem is form.problem else None
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
-        network = state.network
-        few = LOSS_POINTS // 5 if isinstance(state, EvolutionState) else LOSS_POINTS  # each is a step and a cell
+        network = state.function
+        few = LOSS_POINTS // 5 if state.trajectory else LOSS_POINTS  # each is a step and a cell
         sample = problem.domain.sample(few, rng=11)
         losses = mean_squares(problem, network, sample)
         measures = dict.fromkeys(losses, problem.domain.measure)
@@ -181,7 +183,7 @@ class WeakCells:
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
         label = f"{state.mesh.count} cells of degree {state.local.layer.degree} in weak form"
-        if isinstance(state, EvolutionState):
+        if state.trajectory:
             label += f", {state.steps} steps in time"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,

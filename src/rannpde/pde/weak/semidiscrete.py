@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint, reserve
-from rannpde.pde.weak.assembly import by_kind
+from rannpde.pde.weak.assembly import by_kind, factorised_traces
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
@@ -160,9 +159,7 @@ class FactorisedStage:
         if system.traces:
             places = (np.concatenate(rows), np.concatenate(columns))
             matrix = sparse.csc_matrix((np.concatenate(entries), places), (system.traces,) * 2)
-            self._factors = splu(
-                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1, options={"SymmetricMode": True}
-            )
+            self._factors = factorised_traces(matrix, system.layer.dim)
 
     def solve(self, right: Array) -> tuple[Array, Array]:
         """Weights (C, n) and traces (T,) for loads (C, n) of cells."""

@@ -22,6 +22,7 @@ from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
@@ -75,7 +76,7 @@ class WeakResolution:
 class WeakState:
     """One solution: the function, its mesh and functions, values at the check points (M, F), squared indicators (C,).
 
-    energy : ∫ A∇u·∇u of the whole
+    energy : ∫ A∇u·∇u of the whole; trajectory : of an evolution, with so many steps in time
     """
 
     network: CellNetwork
@@ -86,6 +87,13 @@ class WeakState:
     indicators: Array
     energy: float
     unknowns: int
+    trajectory: CellTrajectory | None = None
+    steps: int = 0
+
+    @property
+    def function(self) -> CellNetwork | CellTrajectory:
+        """The fields as a function of space, or of time and space."""
+        return self.network if self.trajectory is None else self.trajectory
 
     @property
     def relative_indicator(self) -> float:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
 
 from rannpde.arrays import Array
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.quasilinear import Linearisation
+from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.quasilinear_form import LinearisedForm
 
@@ -410,8 +410,7 @@ class FactorisedTangent:
                 raise np.linalg.LinAlgError("the tangent is not finite")
             matrix = sparse.csc_matrix((values, (rows, columns)), (total, total))
             try:
-                self._factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1,
-                                     options={"SymmetricMode": True})  # fmt: skip
+                self._factors = factorised_traces(matrix, system.layer.dim)
             except RuntimeError as error:
                 raise np.linalg.LinAlgError(str(error)) from None
 
