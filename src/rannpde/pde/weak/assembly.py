@@ -70,7 +70,7 @@ class HybridSystem:
             kept.append((batch, found.same, response, own))
             if batch.faces:
                 schur = found.corner - np.matmul(found.lower, response)
-                places = self._places(batch, block)
+                places = self.local.places(batch)
                 np.add.at(right, places, -by_kind(found.lower, found.same, own))
                 rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
                 columns.append(np.tile(places, (1, places.shape[1])).ravel())
@@ -96,7 +96,7 @@ class HybridSystem:
         for batch, same, response, own in kept:
             whole = own
             if batch.faces:
-                whole = own - by_kind(response, same, traces[self._places(batch, block)])
+                whole = own - by_kind(response, same, traces[self.local.places(batch)])
             weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(len(self.mesh.axis), fields, m)
         if motions is not None and len(motions):
@@ -148,11 +148,6 @@ class HybridSystem:
         for face, place in enumerate(points):
             taken = np.einsum("r,rmf->mf", amounts, motions.at(place))
             traces[face] -= ((trace * unit[:, None]).T @ taken).T
-
-    def _places(self, batch: CellBatch, block: int) -> Array:
-        """Numbers (B, T) of the unknowns of the faces of each cell."""
-        faces = self.local.face[batch.pairs[:, : batch.faces]]
-        return np.asarray((faces[:, :, None] * block + np.arange(block)).reshape(len(batch.cells), -1))
 
     def _jumps(self, weights: Array, traces: Array) -> Array:
         """∫_∂K η |u - û|² of each cell (C,)."""

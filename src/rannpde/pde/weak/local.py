@@ -116,6 +116,12 @@ class LocalMatrices:
                 pairs = order[starts[some][:, None] + np.arange(t + b)]
                 yield CellBatch(some, pairs, int(t))
 
+    def places(self, batch: CellBatch) -> Array:
+        """Numbers (B, T) of the unknowns of the faces of each cell."""
+        block = self.fields * self.layer.face_functions.shape[1]
+        faces = self.face[batch.pairs[:, : batch.faces]]
+        return np.asarray((faces[:, :, None] * block + np.arange(block)).reshape(len(batch.cells), -1))
+
     def tables(self, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, k) and gradients (d, P, q, k) of the functions of cells (P,) at points (P, q, d).
 

@@ -22,12 +22,15 @@ from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.evolution import weak_evolution
 from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
 from rannpde.pde.weak.form import WeakForm, weak_formulation
+from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstacle
+from rannpde.pde.weak.plate_form import PlateForm, plate_form
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
 from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
 """Points for the mean squares of residuals, which are only told."""
+AnyDiscretisation = WeakDiscretisation | EvolutionDiscretisation | PlateDiscretisation
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class WeakCells:
     """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
 
     For stationary equations of second order in divergence form, Σ ∂_i F_i(x, u, ∇u) + f(x, u, ∇u) = 0, scalar or
-    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md).
+    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md), for linear
+    evolutions on plane shapes, and for plates, laplace(laplace(u)) = f, on boxes.
     Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity (docs/weak.md).
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
@@ -82,6 +86,9 @@ class WeakCells:
         if found:
             return tuple(found)
         try:
+            if not timed and _fourth_order(problem):
+                shape = plate_obstacle(plate_form(problem))
+                return (shape,) if shape else ()
             form = weak_evolution(problem).still if timed else weak_formulation(problem)
             shape = shape_obstacle(form.problem)
             if shape:
@@ -93,7 +100,7 @@ class WeakCells:
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
-        if isinstance(problem.domain, SpaceTime):
+        if isinstance(problem.domain, SpaceTime) or _fourth_order(problem):
             return ()
         form = weak_formulation(problem)
         if problem.jumping or problem.inequalities:
@@ -119,8 +126,12 @@ class WeakCells:
                 raise OutOfBudget
 
         iterations: list[WeakIteration] = []
-        discretisation: WeakDiscretisation | EvolutionDiscretisation
-        if isinstance(problem.domain, SpaceTime):
+        discretisation: AnyDiscretisation
+        form: WeakForm | PlateForm
+        if _fourth_order(problem) and not isinstance(problem.domain, SpaceTime):
+            form = plate_form(problem)
+            discretisation = PlateDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+        elif isinstance(problem.domain, SpaceTime):
             evolution = weak_evolution(problem)
             form = evolution.still
             discretisation = EvolutionDiscretisation(
@@ -133,24 +144,29 @@ class WeakCells:
         def over() -> bool:
             return monitor.exhausted or discretisation.failure is not None
 
-        def tell(state: WeakState, estimate: float) -> None:
+        def tell(state: WeakState | PlateState, estimate: float) -> None:
             iterations.append(
                 WeakIteration(
-                    state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
+                    state.mesh.count, state.degree, state.unknowns, state.relative_indicator,
                     float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
+        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState]
         with one_thread(problem.domain.dim < 3):
             try:
-                outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
+                if isinstance(discretisation, PlateDiscretisation):
+                    outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
+                else:
+                    outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
-                known = iterations[-1].estimate
-                outcome = AdaptiveOutcome(discretisation.last, known, (known,), StopReason.TIME)
+                known = iterations[-1].estimate if iterations else np.inf
+                last: Any = discretisation.last
+                outcome = AdaptiveOutcome(last, known, (known,), StopReason.TIME)
                 return self._solution(
                     problem, form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED
                 )
@@ -159,16 +175,17 @@ class WeakCells:
     def _solution(
         self,
         problem: Problem,
-        form: WeakForm,
-        discretisation: WeakDiscretisation | EvolutionDiscretisation,
-        outcome: AdaptiveOutcome[WeakState],
+        form: WeakForm | PlateForm,
+        discretisation: AnyDiscretisation,
+        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
         iterations: list[WeakIteration],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
     ) -> Solution:
         state = outcome.state
-        bound = energy_bound(state.local, state.solution) if problem is form.problem else None
+        steady = isinstance(state, WeakState) and problem is form.problem
+        bound = energy_bound(state.local, state.solution) if steady else None
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.function
@@ -182,7 +199,7 @@ class WeakCells:
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        label = f"{state.mesh.count} cells of degree {state.local.layer.degree} in weak form"
+        label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
         if state.trajectory:
             label += f", {state.steps} steps in time"
         return Solution(
@@ -196,8 +213,8 @@ class WeakCells:
 
     def _verdict(
         self,
-        discretisation: WeakDiscretisation | EvolutionDiscretisation,
-        outcome: AdaptiveOutcome[WeakState],
+        discretisation: AnyDiscretisation,
+        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
         bound: EnergyBound | None,
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
@@ -222,6 +239,10 @@ class WeakCells:
         if outcome.reason is StopReason.TIME:
             return Status.BUDGET, ""
         return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+
+
+def _fourth_order(problem: Problem) -> bool:
+    return max(jet.order for term in problem.interior for jet in term.expression.jets) == 4
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,7 @@ class SemiDiscreteForm:
         self.evolution, self.mesh, self.layer, self.pause = evolution, mesh, layer, pause
         self.local = LocalMatrices(evolution.still, mesh, layer, pause)
         self.fields, self.size = evolution.still.fields, self.local.size
-        self.block = self.fields * layer.face_functions.shape[1]
-        self.traces = len(mesh.axis) * self.block
+        self.traces = len(mesh.axis) * self.fields * layer.face_functions.shape[1]
         others = [None if form is None else LocalMatrices(form, mesh, layer, pause, self.local.functions)
                   for form in evolution.shifted]  # fmt: skip
         self.groups = [self._group(batch, others) for batch in self.local.batches()]
@@ -57,8 +56,7 @@ class SemiDiscreteForm:
         masses = [None if one is None else (one.matrices(some)[0] - square) / scale
                   for one, scale in zip(others, self.evolution.scales, strict=True)]  # fmt: skip
         self.pause()
-        faces = self.local.face[batch.pairs[:, : batch.faces]]
-        places = (faces[:, :, None] * self.block + np.arange(self.block)).reshape(len(batch.cells), -1)
+        places = self.local.places(batch)
         return CellGroup(batch, same.ravel(), square, upper, lower, corner, (masses[0], masses[1]), places)
 
     # ------------------------------------------------------------------------------------------------------- vectors

@@ -91,6 +91,10 @@ class WeakState:
     steps: int = 0
 
     @property
+    def degree(self) -> int:
+        return self.local.layer.degree
+
+    @property
     def function(self) -> CellNetwork | CellTrajectory:
         """The fields as a function of space, or of time and space."""
         return self.network if self.trajectory is None else self.trajectory
@@ -217,33 +221,24 @@ class WeakDiscretisation:
 
     def _newton(self, local: LocalMatrices) -> HybridSolution:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
-        form = self.form.quasilinear
-        assert form is not None
+        form: QuasilinearForm | ReactionForm | None = self.form.quasilinear
+        assert isinstance(form, QuasilinearForm)
+        tol = self.settings.newton_share * self.tol
+        known = None if self.last is None else self.last.network
         if self.problem.inequalities:
-            return self._touched(form, local)
-        newton = WeakNewton(form, self.settings.newton_share * self.tol, self.settings)
+            form = self.reaction = with_reactions(form, local)
         try:
-            known = self._coarse(newton, local) if self.last is None else self.last.network
-            state, self.newton_steps = newton.solve(local, known)
+            if isinstance(form, ReactionForm):
+                state, self.newton_steps = touching_state(form, local, known, tol, self.settings)
+            else:
+                newton = WeakNewton(form, tol, self.settings)
+                state, self.newton_steps = newton.solve(local, known or self._coarse(newton, local))
         except NewtonFailure as failure:
             self.failure = failure
             if self.last is not None:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
         return HybridSolution(state.weights, state.traces, TangentSystem(local, form).jumps(state))
-
-    def _touched(self, form: QuasilinearForm, local: LocalMatrices) -> HybridSolution:
-        """The same with obstacles."""
-        self.reaction = with_reactions(form, local)
-        known, tol = None if self.last is None else self.last.network, self.settings.newton_share * self.tol
-        try:
-            state, self.newton_steps = touching_state(self.reaction, local, known, tol, self.settings)
-        except NewtonFailure as failure:
-            self.failure = failure
-            if self.last is not None:
-                raise OutOfBudget from None
-            state, self.newton_steps = failure.state, failure.steps
-        return HybridSolution(state.weights, state.traces, TangentSystem(local, self.reaction).jumps(state))
 
     def _coarse(self, newton: WeakNewton, local: LocalMatrices) -> CellNetwork | None:
         """A start for the first mesh, by meshes of few functions that approach singular points step by step."""
