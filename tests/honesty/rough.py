@@ -150,12 +150,14 @@ def crack(rng: Draw) -> dict[str, Any]:
 
 @family
 def checkerboard(rng: Draw) -> dict[str, Any]:
-    """Kellogg's solution r^λ Φ(θ) where interfaces cross, λ from 0.02 to 0.9: right, or not called converged."""
-    inside = number(rng, 1.5, 5e3)
+    """Kellogg's solution r^λ Φ(θ) where interfaces cross, anywhere, λ from 0.01 to 0.9: right, or not called
+    converged."""
+    inside = number(rng, 1.5, 1e4)
     power = 4 / np.pi * np.arctan(1 / np.sqrt(inside))
     ratio = 1 / np.tan(power * np.pi / 4)
 
     def known(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x, y = x - at[0], y - at[1]
         angle, radius = np.mod(np.arctan2(y, x), 2 * np.pi), np.hypot(x, y)
         sector = np.floor(angle / (np.pi / 2))
         own = power * (angle - (sector + 0.5) * np.pi / 2)
@@ -163,8 +165,10 @@ def checkerboard(rng: Draw) -> dict[str, Any]:
         return radius**power * sign * np.where(sector % 2 == 0, np.cos(own), -ratio * np.sin(own))
 
     lengths = {name: (-number(rng, 0.3, 2), number(rng, 0.3, 2)) for name in ("x", "y")}
+    at = [_digits(float(rng.uniform(0.5 * low, 0.5 * high))) for low, high in lengths.values()]
+    where = f"(x - ({at[0]}))*(y - ({at[1]})) > 0"
     return {
-        "equations": {"equation": f"div(where(x*y > 0, {inside}, 1)*grad(u)) = 0"}, "sides": lengths,
+        "equations": {"equation": f"div(where({where}, {inside}, 1)*grad(u)) = 0"}, "sides": lengths,
         "conditions": {"rim": On("boundary", "u = known(x, y)")}, "functions": {"known": known},
         "exact": {"u": lambda points: known(points[:, 0], points[:, 1])},
     }  # fmt: skip

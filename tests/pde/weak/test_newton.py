@@ -14,11 +14,12 @@ from rannpde import On
 from rannpde.pde.monitor import Status
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.factorised_tangent import HybridState
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation
-from rannpde.pde.weak.tangent import HybridState, TangentSystem
+from rannpde.pde.weak.tangent import TangentSystem
 
 SQUARE = rp.Box(x=(0, 1), y=(0, 1))
 X, Y = sp.symbols("x y")

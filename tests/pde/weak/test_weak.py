@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from time import process_time
 
 import numpy as np
 import pytest
@@ -256,3 +257,18 @@ def test_parts_of_sides_in_files_and_checks():
         rp.Problem("laplace(u) = 0", BEAM, {"a": On("y=0 where x > 3", "u = 0"), "b": On("boundary", "u = 0")})
     with pytest.raises(InputError, match="where"):
         rp.Problem("laplace(u) = 0", BEAM, {"a": On("y=0 where x <", "u = 0"), "b": On("boundary", "u = 0")})
+
+
+def test_limits_of_memory_and_time_hold():
+    """A limit that nothing fits into is an error that names it; one in seconds ends a solve that would take minutes."""
+    sides = {"left": rp.On("x=0", "u = 0"), "rest": rp.On("boundary except x=0", "dn(u) = 0")}
+    plate = rp.Problem("div((2 + x*y)*grad(u)) = -1", rp.Box(x=(0, 1), y=(0, 1)), sides)
+    with pytest.raises(InputError, match="memory is too small"):
+        rp.solve(plate, tol=1e-6, memory=1e4, method="weak")
+    cube = rp.Box(x=(-1, 1), y=(-1, 1), z=(-1, 1)) - rp.Box(x=(0, 1), y=(0, 1), z=(0, 1))
+    fichera = rp.Problem("laplace(u) = -1", cube, {"wall": rp.On("boundary", "u = 0")})
+    begin = process_time()
+    with pytest.warns(rp.ConvergenceWarning):
+        solution = rp.solve(fichera, tol=1e-6, seconds=3.0, method="weak")
+    assert not solution.converged
+    assert process_time() - begin < 1.2 * 3 + 1

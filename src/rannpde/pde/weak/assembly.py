@@ -12,17 +12,21 @@ coercive for every choice of functions and traces: |A∇u|_n is bounded by the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import log2
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import FLOAT_BYTES, factorising, reserve
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.pde.weak.self_similar import CondensedCells, continuation, self_similar_rings
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +34,13 @@ class HybridSolution:
     """Weights of the functions of cells (C, F, k) and of traces (N, F, m).
 
     jumps (C,) : ∫_∂K η |u - û|², of the boundary included, and what natural conditions lack, as energies of each cell
+    inside (n,) : cells at crossings of interfaces that stand for infinitely many rings of cells (``self_similar``)
     """
 
     weights: Array
     traces: Array
     jumps: Array
+    inside: Array = field(default_factory=lambda: np.empty(0, dtype=int))
 
 
 class HybridSystem:
@@ -43,12 +49,16 @@ class HybridSystem:
     def __init__(self, local: LocalMatrices) -> None:
         self.local, self.mesh, self.layer, self.fields = local, local.mesh, local.layer, local.fields
 
-    def solve(self, motions: FreeMotions | None = None) -> HybridSolution:
-        """Eliminate cells, solve for traces, and go back; free motions get the mean zero."""
+    def solve(self, motions: FreeMotions | None = None, crossings: Sequence[Sequence[float]] = ()) -> HybridSolution:
+        """Eliminate cells, solve for traces, and go back; free motions get the mean zero.
+
+        crossings : points to which the geometric mesh is continued to infinity, where it is self-similar
+        """
         fields, m = self.fields, self.layer.face_functions.shape[1]
         block = fields * m
         total = len(self.mesh.axis) * block
         rows, columns, entries = [], [], []
+        parts: list[CondensedCells] = []
         right = np.zeros(total)
         kept: list[tuple[CellBatch, Array, Array, Array]] = []
         for batch in self.local.batches():
@@ -60,41 +70,51 @@ class HybridSystem:
             kept.append((batch, found.same, response, own))
             if batch.faces:
                 schur = found.corner - np.matmul(found.lower, response)
-                places = self._places(batch, block)
+                places = self.local.places(batch)
                 np.add.at(right, places, -by_kind(found.lower, found.same, own))
                 rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
                 columns.append(np.tile(places, (1, places.shape[1])).ravel())
                 entries.append(schur[found.same].ravel())
+                parts.append(CondensedCells(batch.cells, places, schur, found.same))
             self.local.pause()
+        inside = [np.empty(0, dtype=int)]
+        for point in crossings:
+            rings = self_similar_rings(self.mesh, point)
+            if rings is not None:
+                rim, change = continuation(rings, parts, block)
+                rows.append(np.repeat(rim, len(rim)))
+                columns.append(np.tile(rim, len(rim)))
+                entries.append(change.ravel())
+                inside.append(rings.inside)
         traces = np.zeros(total)
         if total:
             indices = (np.concatenate(rows), np.concatenate(columns))
+            reserve(3 * FLOAT_BYTES * float(len(indices[0])), "the matrix of traces")
             matrix = sparse.csc_matrix((np.concatenate(entries), indices), (total, total))
             traces = self._traces(matrix, right, block)
         weights = np.zeros((self.mesh.count, fields, self.local.size))
         for batch, same, response, own in kept:
-            inside = own
+            whole = own
             if batch.faces:
-                inside = own - by_kind(response, same, traces[self._places(batch, block)])
-            weights[batch.cells] = inside.reshape(len(batch.cells), fields, self.local.size)
+                whole = own - by_kind(response, same, traces[self.local.places(batch)])
+            weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
         shaped = traces.reshape(len(self.mesh.axis), fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
-        return HybridSolution(weights, shaped, self._jumps(weights, shaped))
+        return HybridSolution(weights, shaped, self._jumps(weights, shaped), np.concatenate(inside))
 
     def _traces(self, matrix: sparse.csc_matrix, right: Array, block: int) -> Array:
         """The solution for traces: by minimum degree in the plane, by nested dissection along the tree in space."""
-        settings = {"diag_pivot_thresh": 0.1, "options": {"SymmetricMode": True}}
         if self.layer.dim < 3:
-            return np.asarray(splu(matrix, permc_spec="MMD_AT_PLUS_A", **settings).solve(right))
+            return np.asarray(factorised_traces(matrix, self.layer.dim).solve(right))
         order = (nested_dissection(self.mesh)[:, None] * block + np.arange(block)).ravel()
         found = np.empty_like(right)
-        found[order] = splu(matrix[order][:, order], permc_spec="NATURAL", **settings).solve(right[order])
+        found[order] = factorised_traces(matrix[order][:, order], self.layer.dim, "NATURAL").solve(right[order])
         return found
 
     def _held(self, found: DistinctMatrices, row: int, motions: FreeMotions) -> DistinctMatrices:
         """Hold the free motions in the first cell, which is then alike no other: a balanced load leaves no reaction."""
-        values, weights, points = self._cell_table(0)
+        values, weights, points = self.local.functions.cell_table(0)
         moments = np.einsum("m,rmf,ma->rfa", weights, motions.at(points), values).reshape(len(motions), -1)
         size = float(np.einsum("ra,ra->", moments, moments)) / len(motions)
         kind = found.same[row]
@@ -108,27 +128,18 @@ class HybridSystem:
             found.load,
         )  # fmt: skip
 
-    def _cell_table(self, cell: int) -> tuple[Array, Array, Array]:
-        """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d)."""
-        part, (grid, shares) = self.mesh.parts.get(cell), self.layer.grid
-        if part is not None:
-            return self.local.functions.part_table(cell)[:, 0], part.weights, part.points
-        half = self.mesh.halfwidths[cell]
-        points = self.mesh.boxes[cell].mean(axis=1) + half * grid
-        return self.layer.reference[0], float(half.prod()) * shares, points
-
     def _centre(self, weights: Array, traces: Array, motions: FreeMotions) -> None:
         """Take the free motions out of a solution: they have the mean zero then."""
         gram = np.zeros((len(motions), len(motions)))
         right = np.zeros(len(motions))
         for cell in range(self.mesh.count):
-            values, shares, points = self._cell_table(cell)
+            values, shares, points = self.local.functions.cell_table(cell)
             moved = motions.at(points)
             gram += np.einsum("m,rmf,smf->rs", shares, moved, moved)
             right += np.einsum("m,rmf,ma,fa->r", shares, moved, values, weights[cell], optimize=True)
         amounts = np.linalg.solve(gram, right)
         for cell in range(self.mesh.count):
-            values, shares, points = self._cell_table(cell)
+            values, shares, points = self.local.functions.cell_table(cell)
             root = np.sqrt(shares)[:, None]
             taken = np.einsum("r,rmf->mf", amounts, motions.at(points))
             weights[cell] -= np.linalg.lstsq(root * values, root * taken, rcond=1e-12)[0].T
@@ -137,11 +148,6 @@ class HybridSystem:
         for face, place in enumerate(points):
             taken = np.einsum("r,rmf->mf", amounts, motions.at(place))
             traces[face] -= ((trace * unit[:, None]).T @ taken).T
-
-    def _places(self, batch: CellBatch, block: int) -> Array:
-        """Numbers (B, T) of the unknowns of the faces of each cell."""
-        faces = self.local.face[batch.pairs[:, : batch.faces]]
-        return np.asarray((faces[:, :, None] * block + np.arange(block)).reshape(len(batch.cells), -1))
 
     def _jumps(self, weights: Array, traces: Array) -> Array:
         """∫_∂K η |u - û|² of each cell (C,)."""
@@ -175,6 +181,20 @@ class HybridSystem:
                 energy[outer] += np.einsum("pq,pqk->p", self.local.weights[flat[outer]], lack**2 / size)
             np.add.at(found, self.local.cell[flat], energy)
         return found
+
+
+def factorised_traces(matrix: sparse.csc_matrix, dim: int, order: str = "MMD_AT_PLUS_A") -> SuperLU:
+    """The factors of a matrix of traces; operations and bytes are those of nested dissection, up to a factor.
+
+    >>> factorised_traces(sparse.csc_matrix(2 * np.eye(3)), 2).solve(np.ones(3)).tolist()
+    [0.5, 0.5, 0.5]
+    """
+    size, entries = matrix.shape[0], float(matrix.nnz)
+    across = entries / size  # unknowns that one is coupled with
+    flops = across**1.5 * size**1.5 if dim < 3 else across * size**2.0
+    growth = log2(size + 2) / 2 if dim < 3 else size ** (1 / 3) / 2
+    with factorising(f"sparse LU, {dim}", flops, 2 * matrix.dtype.itemsize * entries * growth):
+        return splu(matrix, permc_spec=order, diag_pivot_thresh=0.1, options={"SymmetricMode": True})
 
 
 def eliminated(found: DistinctMatrices) -> tuple[Array, Array]:

@@ -54,7 +54,8 @@ def sampled(
 ) -> tuple[Array, Array, Array, dict[MultiIndex, Array]]:
     """Points (M, d) of all cells, weights (M,), their cells (M,), and derivatives of the fields, each (M, F).
 
-    Whole boxes are looked at in about half as many nodes as they are integrated with: for indicators.
+    Fields are those of the weights, which may be of several solutions together. Whole boxes are looked at in about half
+    as many nodes as they are integrated with: for indicators.
     """
     mesh, layer = local.mesh, local.layer
     grid, shares = gauss_cube(layer.degree // 2 + 3, layer.dim)
@@ -66,7 +67,7 @@ def sampled(
     factors = np.stack([np.prod(half ** -np.array(index, dtype=float), axis=1) for index in indices])  # (I, C)
     found = np.einsum("qik,cfk->icqf", table, solution.weights[whole], optimize=True)
     found *= factors[:, whole, None, None]
-    values = [found.reshape(len(indices), -1, local.fields)]
+    values = [found.reshape(len(indices), -1, solution.weights.shape[1])]
     cut = list(mesh.parts)
     whole_weights = local.functions.whole_weights(solution.weights)[cut] if cut else solution.weights[:0]
     spectra = dict(zip(cut, layer.derivative_coefficients(whole_weights, indices), strict=True))

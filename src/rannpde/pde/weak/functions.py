@@ -74,6 +74,15 @@ class CellFunctions:
         jet = self.layer.tables(self._scaled(cell, self.mesh.parts[cell].points))
         return self._keep(cell, jet @ self.combinations[cell])
 
+    def cell_table(self, cell: int) -> tuple[Array, Array, Array]:
+        """Values (Q, k) of the functions of a cell, weights (Q,) and points (Q, d) of its rule."""
+        part, (grid, shares) = self.mesh.parts.get(cell), self.layer.grid
+        if part is not None:
+            return self.part_table(cell)[:, 0], part.weights, part.points
+        half = self.mesh.halfwidths[cell]
+        points = self.mesh.boxes[cell].mean(axis=1) + half * grid
+        return self.layer.reference[0], float(half.prod()) * shares, points
+
     def whole_weights(self, weights: Array) -> Array:
         """Weights (C, F, k) of the functions of cells as weights of those of their whole boxes."""
         found = weights.copy()

@@ -30,12 +30,14 @@ SYSTEM_EXPONENT = 0.5
 """λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""
 SECTOR_DEGREE = 8
 """Of the polynomials in each of the four sectors round a crossing of interfaces, which find λ to four digits."""
-LEAST_EXPONENT = 0.05
-"""λ below which a geometric mesh that ends at rounding cannot resolve a point; the estimate tells what is left."""
 LEVELS = 30
 """Halvings towards a point at most: beyond, coordinates of cells are rounding."""
+RINGS = 6
+"""Rings of cells round a point that must be alike to be continued to infinity, where cells of quadrants differ."""
 FIRST = 0.8
 """Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
+EVEN = 1.5
+"""Largest over smallest of the first leaves round a singular point: halving goes below the ratio 2."""
 WIDEST = 2.0
 """Longest over shortest side of a first cell."""
 
@@ -45,15 +47,30 @@ class SingularPoint:
     """A point near which a solution is like r^exponent, 1 where it may be smooth.
 
     split : whether cells must end there in any case, as where a condition ends within a side
+    crossing : whether interfaces cross there, inside the domain
     """
 
     point: tuple[float, ...]
     exponent: float
     split: bool = False
+    crossing: bool = False
 
     def levels(self, tol: float) -> int:
         """How often cells at the point are halved for an error of ``tol``."""
-        return min(ceil(FIRST * log2(1 / tol) / (2 * self.exponent)), LEVELS) if self.exponent < 1 else 0
+        if self.exponent >= 1:
+            return 0
+        if self.endless(tol):  # rings beyond are counted in, and the last cells are too small to matter in L²
+            return min(ceil(log2(1 / tol)) + RINGS, LEVELS)
+        return min(ceil(FIRST * log2(1 / tol) / (2 * self.exponent)), LEVELS)
+
+    def endless(self, tol: float) -> bool:
+        """Whether halving cells to rounding does not reach ``tol``, but rings round the point can be continued."""
+        return self.crossing and log2(1 / tol) / (2 * self.exponent) > LEVELS
+
+    @property
+    def halvings(self) -> int:
+        """Halvings that halve the error h^(2 exponent) that the cells at the point leave."""
+        return ceil(1 / (2 * self.exponent))
 
 
 def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfaces) -> tuple[SingularPoint, ...]:
@@ -100,7 +117,14 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
             changes = inside and _changes(form, finder, beside, normals)
             add(np.array(end), 0.5 * (0.5 if changes else 1.0) if inside else 1.0)
             inner.add(next(key for key in found if np.allclose(key, end, atol=1e-9 * size)))
-    return tuple(SingularPoint(point, exponent, point in inner) for point, exponent in found.items())
+    corners = np.array(interfaces.corners).reshape(-1, 2)
+    within = corners[domain.level(corners) < -1e-9 * size] if len(corners) else corners
+    return tuple(
+        SingularPoint(
+            point, exponent, point in inner, bool(np.isclose(within, point, atol=1e-9 * size).all(axis=1).any())
+        )
+        for point, exponent in found.items()
+    )
 
 
 def _right(direction: Array) -> Array:
@@ -130,7 +154,7 @@ def _crossing_exponent(form: WeakForm, point: Array, step: float) -> float:
         return SYSTEM_EXPONENT
     around = point + step * np.array([(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)])
     diffusion = form.at(around).diffusion[:, 0, 0]
-    return max(sector_exponent(np.trace(diffusion, axis1=1, axis2=2) / 2), LEAST_EXPONENT)
+    return sector_exponent(np.trace(diffusion, axis1=1, axis2=2) / 2)
 
 
 def sector_exponent(factors: Array) -> float:
@@ -197,7 +221,20 @@ def graded_tree(
     def wide(leaf: CellNode) -> Array:
         return (leaf.lengths > WIDEST * leaf.lengths.min()) | (leaf.lengths > 1.5 * longest)
 
-    return towards_points(until_none(tree, wide), [(one.point, one.levels(tol)) for one in points])
+    tree = until_none(tree, wide)
+    for one in points:
+        if one.levels(tol):  # cells of one size all round, whatever the leaves are
+            tree = _even_round(tree, np.array(one.point), slack)
+    return towards_points(tree, [(one.point, one.levels(tol)) for one in points])
+
+
+def _even_round(tree: CellNode, point: Array, slack: Array) -> CellNode:
+    """The tree with leaves round a point that are about as large as the smallest of them."""
+    around = [float(leaf.lengths.max()) for leaf in tree.leaves if touches(leaf, point, slack)]
+    longest = EVEN * min(around, default=np.inf)
+    return until_none(
+        tree, lambda leaf: np.full(len(point), touches(leaf, point, slack) and leaf.lengths.max() > longest)
+    )
 
 
 def _cut_at(tree: CellNode, axis: int, value: float, slack: float) -> CellNode:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
+from rannpde.checkpoints import reserve
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.functions import CellFunctions
@@ -18,8 +19,6 @@ MEMORY = 2**27
 """Bytes of the matrices of one batch of cells."""
 ALIKE = 11
 """Digits to which the geometry and the coefficients of two cells agree that have the same matrices."""
-INSIDE = 1e-12
-"""How far face points are moved into a cell, as a share of the way to its middle, to see its side of a jump."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +81,11 @@ class LocalMatrices:
         self.points = np.concatenate([points, points, patches.points])
         self.weights = np.concatenate([weights, weights, patches.weights])
         self.normals = np.concatenate([normals, -normals, patches.normals])
+        self.read_conditions()
+
+    def read_conditions(self) -> None:
+        """What conditions say on the patches: again where data have changed."""
+        mesh, patches = self.mesh, self.mesh.patches
         fields, count = self.fields, patches.points.shape[1]
         self.projection = np.zeros((len(patches), count, fields, fields))
         self.robin = np.zeros((len(patches), count, fields, fields))
@@ -107,9 +111,16 @@ class LocalMatrices:
         for t, b in np.unique(np.stack([inner, outer], axis=1), axis=0):
             cells = np.flatnonzero((inner == t) & (outer == b))
             bytes_each = 8 * (self.fields * self.size) ** 2 * 3
+            reserve(min(float(len(cells) * bytes_each), 2.0 * MEMORY), "the matrices of cells")
             for some in np.array_split(cells, len(cells) * bytes_each // MEMORY + 1):
                 pairs = order[starts[some][:, None] + np.arange(t + b)]
                 yield CellBatch(some, pairs, int(t))
+
+    def places(self, batch: CellBatch) -> Array:
+        """Numbers (B, T) of the unknowns of the faces of each cell."""
+        block = self.fields * self.layer.face_functions.shape[1]
+        faces = self.face[batch.pairs[:, : batch.faces]]
+        return np.asarray((faces[:, :, None] * block + np.arange(block)).reshape(len(batch.cells), -1))
 
     def tables(self, cells: Array, points: Array) -> tuple[Array, Array]:
         """Values (P, q, k) and gradients (d, P, q, k) of the functions of cells (P,) at points (P, q, d).
@@ -141,8 +152,7 @@ class LocalMatrices:
         cells, points, normals = self.cell[pairs], self.points[pairs], self.normals[pairs]
         seen = points
         if self.form.system.kinked:
-            middle = self.mesh.boxes[cells].mean(axis=2)[:, None]
-            seen = points + INSIDE * (middle - points)
+            seen = self.mesh.moved_inside(cells, points)
         dim = points.shape[2]
         found = self.form.at(seen.reshape(-1, dim))
         shape = points.shape[:2]
@@ -172,6 +182,14 @@ class LocalMatrices:
         return DistinctMatrices(
             first, same, *self._matrices(some, self.volume.matrices(found, first)), self._loads(batch, found)
         )
+
+    def kinds(self, batch: CellBatch) -> tuple[Array, Array]:
+        """A row (U,) of the batch of each kind of cell, and the kind (B,) of each."""
+        return self._alike(batch, self.volume.coefficients(batch.cells))
+
+    def loads(self, batch: CellBatch) -> Array:
+        """Loads (B, n) of the cells of a batch."""
+        return self._loads(batch, self.volume.coefficients(batch.cells))
 
     def _alike(self, batch: CellBatch, found: VolumeCoefficients) -> tuple[Array, Array]:
         """The first row (U,) of each kind of cell, and the kind (B,) of each cell.

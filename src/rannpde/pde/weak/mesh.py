@@ -27,6 +27,9 @@ BLOCK = 2000
 """Cells that are compared with all others at once, to bound memory."""
 CUT_BOX_MARGIN = 0.02
 """Of the box around the nodes of a cut cell, over its lengths: nodes do not reach to its ends."""
+INSIDE, COORDINATE_ROUNDING = 1e-12, 1e-13
+"""How far points of sides are moved into a cell, at least, over its size; how far coordinates are rounded, and found
+places of interfaces with them, over the largest."""
 ALONG = 0.99
 """Cosine of the angle between the normal of a patch and that of a side it lies on, at least."""
 
@@ -86,6 +89,13 @@ class WeakMesh:
         """Points (P, q, d) of cells (P,) in their own [-1, 1]^d."""
         middle = self.boxes[cells].mean(axis=2)[:, None]
         return np.asarray((points - middle) / self.halfwidths[cells][:, None])
+
+    def moved_inside(self, cells: Array, points: Array) -> Array:
+        """Points (P, q, d) of the sides of cells (P,), moved into them by a multiple of the rounding of coordinates, so
+        that they see the cell's side of a jump."""
+        least = COORDINATE_ROUNDING * np.abs(self.boxes).max() / self.halfwidths[cells].min(axis=1)
+        share = np.maximum(least, INSIDE)[:, None, None]
+        return np.asarray(points + share * (self.boxes[cells].mean(axis=2)[:, None] - points))
 
     def face_points(self, count: int) -> tuple[Array, Array]:
         """Points (N, q, d) and weights (N, q) on all faces, ``count`` Gauss nodes along each axis of them."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
@@ -18,13 +19,18 @@ from rannpde.pde.residual import held_out_residual, mean_squares, root_mean_squa
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
+from rannpde.pde.weak.evolution import weak_evolution
+from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
 from rannpde.pde.weak.form import WeakForm, weak_formulation
+from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstacle
+from rannpde.pde.weak.plate_form import PlateForm, plate_form
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
 from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
 """Points for the mean squares of residuals, which are only told."""
+AnyDiscretisation = WeakDiscretisation | EvolutionDiscretisation | PlateDiscretisation
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,8 @@ class WeakCells:
     """Solve the weak form on boxes, each with a random network of its own, coupled by traces on their faces.
 
     For stationary equations of second order in divergence form, Σ ∂_i F_i(x, u, ∇u) + f(x, u, ∇u) = 0, scalar or
-    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md).
+    systems, in two and three coordinates, by Newton's method where they are not linear (docs/nonlinear.md), for linear
+    evolutions on plane shapes, and for plates, laplace(laplace(u)) = f, on boxes.
     Right where solutions are not smooth: mixed conditions, corners, jumping coefficients, elasticity (docs/weak.md).
 
     degree : of the first solve; the functions of a cell are as good as polynomials of it; None follows ``tol``
@@ -62,10 +69,12 @@ class WeakCells:
     def obstacles(self, problem: Problem) -> tuple[str, ...]:
         """Reasons why this method cannot solve the problem."""
         found = []
-        if isinstance(problem.domain, SpaceTime):
-            found.append("the problem is one in time")
-        if problem.domain.dim not in (2, 3):
-            found.append(f"the domain has {problem.domain.dim} coordinates, not two or three")
+        timed = isinstance(problem.domain, SpaceTime)
+        space = problem.domain.space if isinstance(problem.domain, SpaceTime) else problem.domain
+        if timed and space.dim != 2:
+            found.append("the problem is one in time, and space is not a plane")
+        if space.dim not in (2, 3):
+            found.append(f"the domain has {space.dim} coordinates, not two or three")
         if problem.bounds:
             found.append("fields have bounds")
         if problem.periodic or problem.pairings:
@@ -76,17 +85,23 @@ class WeakCells:
             found.append(f"nothing holds a constant in {', '.join(problem.free_constants)}")
         if found:
             return tuple(found)
-        shape = shape_obstacle(problem)
-        if shape:
-            return (shape,)
         try:
-            WeakDiscretisation(weak_formulation(problem), 0.1, self.settings, np.random.default_rng(0), lambda: None)
+            if not timed and _fourth_order(problem):
+                shape = plate_obstacle(plate_form(problem))
+                return (shape,) if shape else ()
+            form = weak_evolution(problem).still if timed else weak_formulation(problem)
+            shape = shape_obstacle(form.problem)
+            if shape:
+                return (shape,)
+            WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         except NoDivergenceForm as reason:
             return (str(reason),)
         return ()
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
+        if isinstance(problem.domain, SpaceTime) or _fourth_order(problem):
+            return ()
         form = weak_formulation(problem)
         if problem.jumping or problem.inequalities:
             return ()
@@ -106,62 +121,87 @@ class WeakCells:
         """The solution to a relative L² error of about ``tol``, or the best that was found, with its estimate."""
 
         def pause() -> None:
+            checkpoint()
             if monitor.exhausted and iterations:
                 raise OutOfBudget
 
-        form = weak_formulation(problem)
         iterations: list[WeakIteration] = []
-        discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+        discretisation: AnyDiscretisation
+        form: WeakForm | PlateForm
+        if _fourth_order(problem) and not isinstance(problem.domain, SpaceTime):
+            form = plate_form(problem)
+            discretisation = PlateDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+        elif isinstance(problem.domain, SpaceTime):
+            evolution = weak_evolution(problem)
+            form = evolution.still
+            discretisation = EvolutionDiscretisation(
+                evolution, tol, self.settings, rng, pause, lambda: monitor.exhausted, self.degree
+            )
+        else:
+            form = weak_formulation(problem)
+            discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
         def over() -> bool:
             return monitor.exhausted or discretisation.failure is not None
 
-        def tell(state: WeakState, estimate: float) -> None:
+        def tell(state: WeakState | PlateState, estimate: float) -> None:
             iterations.append(
                 WeakIteration(
-                    state.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
+                    state.mesh.count, state.degree, state.unknowns, state.relative_indicator,
                     float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
+        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState]
         with one_thread(problem.domain.dim < 3):
             try:
-                outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
+                if isinstance(discretisation, PlateDiscretisation):
+                    outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
+                else:
+                    outcome = loop.run(discretisation, discretisation.first(), tol, over, tell)
             except KeyboardInterrupt:
                 if discretisation.last is None:
                     raise
-                known = iterations[-1].estimate
-                outcome = AdaptiveOutcome(discretisation.last, known, (known,), StopReason.TIME)
-                return self._solution(form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED)
-        return self._solution(form, discretisation, outcome, iterations, monitor, why)
+                known = iterations[-1].estimate if iterations else np.inf
+                last: Any = discretisation.last
+                outcome = AdaptiveOutcome(last, known, (known,), StopReason.TIME)
+                return self._solution(
+                    problem, form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED
+                )
+        return self._solution(problem, form, discretisation, outcome, iterations, monitor, why)
 
     def _solution(
         self,
-        form: WeakForm,
-        discretisation: WeakDiscretisation,
-        outcome: AdaptiveOutcome[WeakState],
+        problem: Problem,
+        form: WeakForm | PlateForm,
+        discretisation: AnyDiscretisation,
+        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
         iterations: list[WeakIteration],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
     ) -> Solution:
-        state, problem = outcome.state, form.problem
-        bound = energy_bound(state.local, state.solution)
+        state = outcome.state
+        steady = isinstance(state, WeakState) and problem is form.problem
+        bound = energy_bound(state.local, state.solution) if steady else None
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
-        network = state.network
-        sample = problem.domain.sample(LOSS_POINTS, rng=11)
+        network = state.function
+        few = LOSS_POINTS // 5 if state.trajectory else LOSS_POINTS  # each is a step and a cell
+        sample = problem.domain.sample(few, rng=11)
         losses = mean_squares(problem, network, sample)
         measures = dict.fromkeys(losses, problem.domain.measure)
         for term in problem.constraints:
             assert term.region is not None
-            points = term.region.sample(LOSS_POINTS // 10, rng=11)
+            points = term.region.sample(few // 10, rng=11)
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
-        label = f"{state.mesh.count} cells of degree {state.local.layer.degree} in weak form"
+        label = f"{state.mesh.count} cells of degree {state.degree} in weak form"
+        if state.trajectory:
+            label += f", {state.steps} steps in time"
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
@@ -172,14 +212,17 @@ class WeakCells:
         )  # fmt: skip
 
     def _verdict(
-        self, discretisation: WeakDiscretisation, outcome: AdaptiveOutcome[WeakState], bound: EnergyBound | None
+        self,
+        discretisation: AnyDiscretisation,
+        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
+        bound: EnergyBound | None,
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         left = outcome.state.relative_indicator
         left = min(left, bound.relative) if bound else left
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
-        if len(discretisation.motions):
+        if isinstance(discretisation, WeakDiscretisation) and len(discretisation.motions):
             free = discretisation.motions.described(discretisation.problem.fields)
             return Status.UNDETERMINED, (
                 f"the equations and conditions leave {free} free; add a condition that fixes it "
@@ -196,6 +239,10 @@ class WeakCells:
         if outcome.reason is StopReason.TIME:
             return Status.BUDGET, ""
         return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+
+
+def _fourth_order(problem: Problem) -> bool:
+    return max(jet.order for term in problem.interior for jet in term.expression.jets) == 4
 
 
 @dataclass(frozen=True)

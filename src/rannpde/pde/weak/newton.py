@@ -18,10 +18,11 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.statement.quasilinear import Linearisation, generic_state
+from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.quasilinear_form import BoundaryState, NewtonForm
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.tangent import FactorisedTangent, HybridState, TangentSystem
+from rannpde.pde.weak.tangent import TangentSystem
 
 
 class NewtonFailure(Exception):

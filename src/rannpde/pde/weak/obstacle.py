@@ -23,11 +23,11 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.problem.inequalities import Inequality
 from rannpde.pde.statement.expression import differentiate, evaluate
 from rannpde.pde.statement.quasilinear import Linearisation, generic_state
+from rannpde.pde.weak.factorised_tangent import HybridState
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
 from rannpde.pde.weak.quasilinear_form import BoundaryState, QuasilinearForm
 from rannpde.pde.weak.settings import WeakSettings
-from rannpde.pde.weak.tangent import HybridState
 
 RESTING_SAMPLES = 40
 """Points of the domain at which the diffusion is looked at."""

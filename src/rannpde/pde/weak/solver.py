@@ -14,7 +14,7 @@ from math import log2, log10
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.domains.domain import is_box
 from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.errors import InputError
@@ -22,6 +22,7 @@ from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
@@ -30,6 +31,8 @@ from rannpde.pde.weak.edges import SingularEdge, flat_places, rectilinear, singu
 from rannpde.pde.weak.evaluation import axis_decay, decay, output_weights, sampled, volume_points
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
+    LEVELS,
+    RINGS,
     SingularPoint,
     graded_tree,
     singular_points,
@@ -73,7 +76,7 @@ class WeakResolution:
 class WeakState:
     """One solution: the function, its mesh and functions, values at the check points (M, F), squared indicators (C,).
 
-    energy : ∫ A∇u·∇u of the whole
+    energy : ∫ A∇u·∇u of the whole; trajectory : of an evolution, with so many steps in time
     """
 
     network: CellNetwork
@@ -84,6 +87,17 @@ class WeakState:
     indicators: Array
     energy: float
     unknowns: int
+    trajectory: CellTrajectory | None = None
+    steps: int = 0
+
+    @property
+    def degree(self) -> int:
+        return self.local.layer.degree
+
+    @property
+    def function(self) -> CellNetwork | CellTrajectory:
+        """The fields as a function of space, or of time and space."""
+        return self.network if self.trajectory is None else self.trajectory
 
     @property
     def relative_indicator(self) -> float:
@@ -125,6 +139,11 @@ class WeakDiscretisation:
     def check_points(self) -> Array:
         """Points (M, d) at which two solutions are compared."""
         return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
+
+    @property
+    def endless(self) -> list[tuple[float, ...]]:
+        """Crossings of interfaces round which the mesh is continued to infinity."""
+        return [one.point for one in self.points if one.endless(self.tol)]
 
     def _degree(self) -> int:
         if self.problem.inequalities:
@@ -184,12 +203,15 @@ class WeakDiscretisation:
         local = LocalMatrices(self.form, mesh, layer, self.pause)
         if self.last is None:
             self.motions = self._free(local)
-        found = HybridSystem(local).solve(self.motions) if self.form.quasilinear is None else self._newton(local)
+        linear = self.form.quasilinear is None
+        found = HybridSystem(local).solve(self.motions, self.endless) if linear else self._newton(local)
         network = self._network(resolution.tree, local, found)
-        residual, energy = self._residual(local, found)
+        residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
-        self.last = WeakState(network, mesh, local, found, values, found.jumps + residual, energy, unknowns)
+        indicators = found.jumps + residual
+        indicators[found.inside] = 0.0  # they only show what infinitely many rings do
+        self.last = WeakState(network, mesh, local, found, values, indicators, energy, unknowns)
         return self.last
 
     def _network(self, tree: CellNode, local: LocalMatrices, found: HybridSolution) -> CellNetwork:
@@ -199,33 +221,24 @@ class WeakDiscretisation:
 
     def _newton(self, local: LocalMatrices) -> HybridSolution:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
-        form = self.form.quasilinear
-        assert form is not None
+        form: QuasilinearForm | ReactionForm | None = self.form.quasilinear
+        assert isinstance(form, QuasilinearForm)
+        tol = self.settings.newton_share * self.tol
+        known = None if self.last is None else self.last.network
         if self.problem.inequalities:
-            return self._touched(form, local)
-        newton = WeakNewton(form, self.settings.newton_share * self.tol, self.settings)
+            form = self.reaction = with_reactions(form, local)
         try:
-            known = self._coarse(newton, local) if self.last is None else self.last.network
-            state, self.newton_steps = newton.solve(local, known)
+            if isinstance(form, ReactionForm):
+                state, self.newton_steps = touching_state(form, local, known, tol, self.settings)
+            else:
+                newton = WeakNewton(form, tol, self.settings)
+                state, self.newton_steps = newton.solve(local, known or self._coarse(newton, local))
         except NewtonFailure as failure:
             self.failure = failure
             if self.last is not None:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
         return HybridSolution(state.weights, state.traces, TangentSystem(local, form).jumps(state))
-
-    def _touched(self, form: QuasilinearForm, local: LocalMatrices) -> HybridSolution:
-        """The same with obstacles."""
-        self.reaction = with_reactions(form, local)
-        known, tol = None if self.last is None else self.last.network, self.settings.newton_share * self.tol
-        try:
-            state, self.newton_steps = touching_state(self.reaction, local, known, tol, self.settings)
-        except NewtonFailure as failure:
-            self.failure = failure
-            if self.last is not None:
-                raise OutOfBudget from None
-            state, self.newton_steps = failure.state, failure.steps
-        return HybridSolution(state.weights, state.traces, TangentSystem(local, self.reaction).jumps(state))
 
     def _coarse(self, newton: WeakNewton, local: LocalMatrices) -> CellNetwork | None:
         """A start for the first mesh, by meshes of few functions that approach singular points step by step."""
@@ -264,15 +277,21 @@ class WeakDiscretisation:
                 )
         return motions
 
-    def _residual(self, local: LocalMatrices, found: HybridSolution) -> tuple[Array, float]:
-        """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of the solution."""
+    @property
+    def residual_indices(self) -> list[MultiIndex]:
+        """The derivatives that residuals need."""
+        axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
+        stated = {jet.index for term in self.problem.interior for jet in term.expression.jets}
+        return sorted(stated | {*axes, (0,) * self.dim})
+
+    def residual_squares(
+        self, local: LocalMatrices, samples: tuple[Array, Array, Array, dict[MultiIndex, Array]]
+    ) -> tuple[Array, float]:
+        """(h/p)² ∫ residual² / diffusion of each cell (C,), and the energy of a solution, from samples of it."""
         mesh, fields = local.mesh, self.form.system.fields
         axes = [tuple(int(a == b) for b in range(self.dim)) for a in range(self.dim)]
         terms = {term.name: term for term in self.problem.interior}
-        indices = sorted(
-            {jet.index for term in terms.values() for jet in term.expression.jets} | {*axes, (0,) * self.dim}
-        )
-        points, weights, owners, tables = sampled(local, found, indices)
+        points, weights, owners, tables = samples
         slopes = np.stack([tables[axis] for axis in axes], axis=2)
         diffusion = self._diffusion(points, tables[(0,) * self.dim], slopes)
         own = np.abs(np.einsum("mkkii->mk", diffusion)) / self.dim
@@ -305,6 +324,7 @@ class WeakDiscretisation:
         change = relative_difference(before.values, now.values)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         self.known = change * float(np.clip(self.settings.trust * gain, self.settings.least_gain, 1.0))
+        self.known = max(self.known, self._unresolved(now))
         return self.known
 
     def indicators(self, now: WeakState) -> Array:
@@ -321,11 +341,17 @@ class WeakDiscretisation:
         slow = self._slow_axes(now)
         leaves = tree.leaves
         top = resolution.degree >= most or bool(self.problem.inequalities)
-        for cell in np.flatnonzero(marked):
+        held = self._continued_cells(now)
+        for leaf, one in self._leaves_at_points(tree):
+            if not self._at_rounding(leaf, tree) and not one.endless(self.tol):
+                levels[one] = one.halvings  # the next solution shows what this one lacks at every singular point
+        for cell in np.flatnonzero(marked & ~held):
             leaf = leaves[now.mesh.leaves[cell]]
             own = [one for one in self.points if touches(leaf, np.array(one.point), slack)]
             if own:
-                levels[own[0]] = self._more_levels(own[0])
+                if own[0].exponent < 1 and own[0] not in levels:
+                    continue  # coordinates of smaller cells are rounding
+                levels[own[0]] = max(self._more_levels(own[0]), levels.get(own[0], 0))
                 continue
             beside = {axis for one in self.edges if one.touched(leaf.bounds, slack) for axis in one.halved}
             if beside:
@@ -341,6 +367,34 @@ class WeakDiscretisation:
         if len(tree.leaves) > settings.most_cells[self.dim - 1]:
             return None
         return WeakResolution(tree, degree)
+
+    def _leaves_at_points(self, tree: CellNode) -> list[tuple[CellNode, SingularPoint]]:
+        """Leaves at points where the solution is singular."""
+        slack = 1e-9 * tree.lengths
+        rough = [one for one in self.points if one.exponent < 1]
+        return [(leaf, one) for leaf in tree.leaves for one in rough if touches(leaf, np.array(one.point), slack)]
+
+    @staticmethod
+    def _at_rounding(leaf: CellNode, tree: CellNode) -> bool:
+        """Whether a leaf was halved so often that coordinates within smaller ones are rounding."""
+        return bool((leaf.lengths <= 2.0**-LEVELS * tree.lengths).any())
+
+    def _unresolved(self, now: WeakState) -> float:
+        """The error h^(2λ) that the last cells leave at points towards which cells cannot be halved any more."""
+        leaves, tree = now.mesh.tree.leaves, now.mesh.tree
+        continued = {leaves[k] for k in now.mesh.leaves[now.solution.inside]}
+        left = [2.0 ** (-2 * one.exponent * LEVELS) for leaf, one in self._leaves_at_points(tree)
+                if leaf not in continued and (one.endless(self.tol) or self._at_rounding(leaf, tree))]  # fmt: skip
+        return max(left, default=0.0)
+
+    @staticmethod
+    def _continued_cells(now: WeakState) -> Array:
+        """Cells (bool, (C,)) of the rings round crossings that are continued to infinity, and must stay alike."""
+        held = np.zeros(now.mesh.count, dtype=bool)
+        held[now.solution.inside] = True
+        for _ in range(RINGS):
+            held[now.mesh.beside[held[now.mesh.beside].any(axis=1)]] = True
+        return held
 
     def _more_levels(self, point: SingularPoint) -> int:
         """Halvings towards a singular point that take the estimate to the tolerance, by the exponent there."""

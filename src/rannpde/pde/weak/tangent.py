@@ -15,32 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
 
 from rannpde.arrays import Array
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.statement.quasilinear import Linearisation
-from rannpde.pde.weak.local import INSIDE, CellBatch, LocalMatrices
+from rannpde.pde.weak.factorised_tangent import FactorisedTangent, HybridState
+from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.quasilinear_form import LinearisedForm
 
 PENALTY_FLOOR = 1e-3
 """Penalty where the diffusion vanishes at a point of a face, over that of its mean over the cell."""
-
-
-@dataclass(frozen=True, eq=False)
-class HybridState:
-    """Weights of the functions of cells (C, F, k) and of traces (N, F, m)."""
-
-    weights: Array
-    traces: Array
-
-    def moved(self, step: HybridState, length: float) -> HybridState:
-        """This state plus a multiple of a step."""
-        return HybridState(self.weights + length * step.weights, self.traces + length * step.traces)
-
-    def dot(self, other: HybridState) -> float:
-        return float(np.vdot(self.weights, other.weights) + np.vdot(self.traces, other.traces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +55,6 @@ class TangentSystem:
     def __init__(self, local: LocalMatrices, form: LinearisedForm, share: float = 1.0) -> None:
         self.local, self.form, self.share = local, form, share
         self.mesh, self.layer, self.fields = local.mesh, local.layer, local.fields
-        self.block = self.fields * self.layer.face_functions.shape[1]
         self.batches = list(local.batches())
 
     # ---------------------------------------------------------------------------------------------------- states
@@ -182,7 +165,7 @@ class TangentSystem:
         inclined = np.einsum("jpqa,pfa->pqfj", slopes, own, optimize=True)
         seen, dim = points, points.shape[2]
         if self.form.kinked:
-            seen = points + INSIDE * (self.mesh.boxes[cells].mean(axis=2)[:, None] - points)
+            seen = self.mesh.moved_inside(cells, points)
         shape = points.shape[:2]
         here = self._at(seen.reshape(-1, dim), inside.reshape(-1, fields), inclined.reshape(-1, fields, dim))
         here = Linearisation(here.terms.reshape(*shape, fields, 1 + dim),
@@ -266,11 +249,6 @@ class TangentSystem:
         traces = np.matmul((weights[inner][:, :, None] * left).transpose(0, 2, 1), self.layer.face_functions)
         return np.asarray(traces.reshape(b, t, fields, traces.shape[-1]))
 
-    def _places(self, batch: CellBatch) -> Array:
-        """Numbers (B, T) of the unknowns of the faces of each cell."""
-        faces = self.local.face[batch.pairs[:, : batch.faces]]
-        return np.asarray((faces[:, :, None] * self.block + np.arange(self.block)).reshape(len(batch.cells), -1))
-
     # --------------------------------------------------------------------------------------- residual and tangent
 
     def residual(self, state: HybridState) -> HybridState:
@@ -290,7 +268,7 @@ class TangentSystem:
     def linearise(self, state: HybridState) -> tuple[HybridState, FactorisedTangent]:
         """The residual at a state, and its tangent ready to be solved with; LinAlgError where that is singular."""
         residual, kept, entries = self._assemble(state, True)
-        return residual, FactorisedTangent(self, kept, entries)
+        return residual, FactorisedTangent(self.local, self.rest(), kept, entries)
 
     def _assemble(
         self, state: HybridState, tangent: bool
@@ -304,12 +282,12 @@ class TangentSystem:
             around = self._face_residual(batch, pairs, residual)
             total.weights[batch.cells] = residual
             if batch.faces:
-                np.add.at(traces, self._places(batch), around.reshape(len(batch.cells), -1))
+                np.add.at(traces, self.local.places(batch), around.reshape(len(batch.cells), -1))
             if tangent:
                 inverse, upper, lower, corner = self._matrices(batch, pairs, matrix)
                 kept.append((batch, inverse, upper, lower))
                 if batch.faces:
-                    entries.append((self._places(batch), corner - np.matmul(lower, np.matmul(inverse, upper))))
+                    entries.append((self.local.places(batch), corner - np.matmul(lower, np.matmul(inverse, upper))))
             self.local.pause()
         return total, kept, entries
 
@@ -388,49 +366,3 @@ def _pushed(flow: Array, table: Array) -> Array | None:
     for a, b in np.argwhere(used):
         found[:, :, a] += flow[:, :, a, b, None] * table[:, :, b]
     return found
-
-
-class FactorisedTangent:
-    """A tangent condensed on traces: solves with as many right-hand sides as wanted."""
-
-    def __init__(
-        self,
-        system: TangentSystem,
-        kept: list[tuple[CellBatch, Array, Array, Array]],
-        entries: list[tuple[Array, Array]],
-    ) -> None:
-        self.system, self.kept = system, kept
-        total = system.rest().traces.size
-        self._factors = None
-        if total:
-            rows = np.concatenate([np.repeat(p, p.shape[1], axis=1).ravel() for p, _ in entries])
-            columns = np.concatenate([np.tile(p, (1, p.shape[1])).ravel() for p, _ in entries])
-            values = np.concatenate([schur.ravel() for _, schur in entries])
-            if not np.isfinite(values).all():
-                raise np.linalg.LinAlgError("the tangent is not finite")
-            matrix = sparse.csc_matrix((values, (rows, columns)), (total, total))
-            try:
-                self._factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1,
-                                     options={"SymmetricMode": True})  # fmt: skip
-            except RuntimeError as error:
-                raise np.linalg.LinAlgError(str(error)) from None
-
-    def solve(self, right: HybridState) -> HybridState:
-        """The state x with tangent · x = right."""
-        system, found = self.system, self.system.rest()
-        traces = right.traces.reshape(-1).copy()
-        inside = []
-        for batch, inverse, _, lower in self.kept:
-            own = np.matmul(inverse, right.weights[batch.cells].reshape(len(batch.cells), -1, 1))
-            inside.append(own)
-            if batch.faces:
-                np.subtract.at(traces, system._places(batch), np.matmul(lower, own)[:, :, 0])
-        flat = self._factors.solve(traces) if self._factors is not None else traces
-        for (batch, inverse, upper, _), own in zip(self.kept, inside, strict=True):
-            whole = own
-            if batch.faces:
-                around = flat[system._places(batch)][:, :, None]
-                whole = own - np.matmul(inverse, np.matmul(upper, around))
-            found.weights[batch.cells] = whole.reshape(len(batch.cells), system.fields, -1)
-        found.traces[:] = flat.reshape(found.traces.shape)
-        return found

@@ -1,0 +1,210 @@
+"""An evolution in weak form behind the adaptive loop: one integration in time on one mesh, its estimate, refinement.
+
+Meshes, singular points and refinement are those of the problem in space. The second of two iterations has more
+functions, others drawn at random, and a smaller tolerance in time, so that their difference at points of space and time
+shows both errors of the first one: of space and of time. Linear systems are solved directly, to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.time.trajectory import CellTrajectory
+from rannpde.pde.residual import relative_difference
+from rannpde.pde.time.tableau import radau_tableau
+from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
+from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.evaluation import output_weights, sampled
+from rannpde.pde.weak.evolution import WeakEvolution
+from rannpde.pde.weak.integration import WeakIntegrator, WeakTrajectory
+from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.pde.weak.semidiscrete import SemiDiscreteForm
+from rannpde.pde.weak.settings import WeakSettings
+from rannpde.pde.weak.solver import CHECK_POINTS, WeakDiscretisation, WeakResolution, WeakState
+
+TIME_SHARE, TIGHTER = 0.2, 4.0
+"""Share of the tolerance that errors of steps in time have in a first iteration, and by what it is divided in each."""
+LOOKS = 3
+"""Times, each a quarter of the one after it, at which indicators are looked at."""
+FEW_STAGES, FIVE_STAGES = 3, 5
+"""Stages of Radau IIA at moderate and at small tolerances."""
+SMALL_TOLERANCE = 1e-5
+"""Of a step, below which five stages take fewer steps than it costs to have more of them."""
+
+
+class EvolutionDiscretisation:
+    """An evolution in weak form on cells, for the adaptive loop."""
+
+    failure = None
+    newton_steps = 0
+
+    def __init__(
+        self,
+        evolution: WeakEvolution,
+        tol: float,
+        settings: WeakSettings,
+        rng: np.random.Generator,
+        pause: Callable[[], None],
+        stop: Callable[[], bool],
+        degree: int | None = None,
+    ) -> None:
+        self.evolution, self.tol, self.pause, self.stop = evolution, tol, pause, stop
+        self.space = WeakDiscretisation(evolution.still, tol, settings, rng, pause, degree)
+        self.iterations = 0
+        self.changes: list[float] = []
+        self.last: WeakState | None = None
+
+    @cached_property
+    def check_points(self) -> Array:
+        """Points (M, 1 + d) of space and time at which two solutions are compared."""
+        return self.evolution.problem.domain.sample(CHECK_POINTS, rng=20_071)
+
+    def first(self) -> WeakResolution:
+        """Cells for the problem in space that resolve the initial values too."""
+        resolution = self.space.first()
+        settings, dim = self.space.settings, self.space.dim
+        layer = HiddenLayer.sample(dim, resolution.degree, settings, np.random.default_rng(0), self.space.curved)
+        tree, most = resolution.tree, settings.most_cells[dim - 1] // 4
+        starts = self.evolution.start
+        orders = sorted({order for _, order in starts.formulas})
+        while len(tree.leaves) < most:
+            mesh = self.space.mesh(tree, layer)
+            coarse = set()
+            for order in orders:
+                missed, size = _projection_misses(mesh, layer, partial(starts.values, order=order))
+                coarse |= set(np.flatnonzero(missed > self.tol * max(size, 1e-300)).tolist())
+            if not coarse:
+                break
+            leaves = tree.leaves
+            tree = tree.refined({leaves[mesh.leaves[cell]]: tuple(range(dim)) for cell in coarse})
+        return WeakResolution(tree, resolution.degree)
+
+    def solve(self, resolution: WeakResolution) -> WeakState:
+        """One integration with functions of its own."""
+        space = self.space
+        layer = HiddenLayer.sample(space.dim, resolution.degree, space.settings, space.rng, space.curved)
+        mesh = space.mesh(resolution.tree, layer)
+        system = SemiDiscreteForm(self.evolution, mesh, layer, self.pause)
+        starts = self.evolution.start
+        begin = system.projected(lambda points: starts.values(points, 0))[0]
+        rate = np.zeros_like(begin)
+        if max(self.evolution.orders) > 1:
+            rate = system.projected(lambda points: starts.values(points, 1))[0]
+        tol = TIME_SHARE * self.tol / TIGHTER**self.iterations
+        tableau = radau_tableau(FEW_STAGES if tol > SMALL_TOLERANCE else FIVE_STAGES)
+        segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
+        path = WeakIntegrator(system, tableau, tol, segments, self.stop).run(begin, rate, np.zeros(system.fields))
+        self.iterations += 1
+        network = self._network(resolution.tree, system, path, len(tableau))
+        indicators, energy, shown = self._indicators(system, path, tableau.derivative)
+        unknowns = system.traces + begin.size
+        self.last = WeakState(
+            network.cells, mesh, system.local, shown, network(self.check_points), indicators, energy, unknowns,
+            network, len(path.times) - 1,
+        )  # fmt: skip
+        return self.last
+
+    def _network(self, tree: CellNode, system: SemiDiscreteForm, path: WeakTrajectory, stages: int) -> CellTrajectory:
+        orders = self.evolution.orders
+        vectors = np.concatenate([path.vectors, path.rates]) if max(orders) > 1 else path.vectors
+        count, fields = system.mesh.count, system.fields
+        weights = vectors.reshape(len(vectors), count, fields, system.size).transpose(1, 0, 2, 3)
+        flat = HybridSolution(weights.reshape(count, -1, system.size), path.traces, np.zeros(count))
+        homes = np.zeros(len(tree.leaves), dtype=int)
+        homes[system.mesh.leaves] = np.arange(count)
+        cells = CellNetwork(tree, system.layer.features, system.mesh.boxes, output_weights(system.local, flat), homes)
+        return CellTrajectory(cells, path.times, stages, orders, self.evolution.interval[1])
+
+    def _indicators(
+        self, system: SemiDiscreteForm, path: WeakTrajectory, derivative: Array
+    ) -> tuple[Array, float, HybridSolution]:
+        """Squared indicators (C,) and the energy, both as integrals over time, and the solution when they were largest.
+
+        By the ends of a few steps: of data that do not agree at the start, only what is left in L² matters.
+        """
+        stages, space, fields = len(derivative), self.space, system.fields
+        ends = path.times[1:] - path.times[0]
+        picked = sorted({int(np.searchsorted(ends, ends[-1] / 4**k - 1e-12 * ends[-1])) for k in range(LOOKS)})
+        shape = (system.mesh.count, fields, system.size)
+        states = [path.vectors[(step + 1) * stages].reshape(shape) for step in picked]
+        speeds = [one.reshape(shape) for step in picked for one in self._speeds(path, step, derivative)]
+        order = max(self.evolution.orders)
+        together = HybridSolution(np.concatenate(states + speeds, axis=1), path.traces, np.zeros(shape[0]))
+        points, weights, owners, tables = sampled(system.local, together, space.residual_indices)
+        still = (0,) * space.dim
+        total, energy, worst, before = np.zeros(shape[0]), 0.0, -1.0, 0.0
+        for number, step in enumerate(picked):
+            self.evolution.moment.value = path.times[step + 1]
+            first = fields * (len(picked) + order * number)
+            for k, row in enumerate(self.evolution.rates[:order]):
+                for f, held in enumerate(row):
+                    held.value = tables[still][:, first + k * fields + f]
+            own = {index: table[:, number * fields : (number + 1) * fields] for index, table in tables.items()}
+            residual, size = space.residual_squares(system.local, (points, weights, owners, own))
+            system.local.read_conditions()
+            traces = path.traces[(step + 1) * stages].reshape(len(system.mesh.axis), fields, -1)
+            found = residual + HybridSystem(system.local)._jumps(states[number], traces)
+            span, before = ends[step] - before, ends[step]
+            total += span * found
+            energy += span * size
+            if float(span * found.sum()) > worst:
+                worst, shown = float(span * found.sum()), HybridSolution(states[number], traces, np.zeros(shape[0]))
+        for held in (one for row in self.evolution.rates for one in row):
+            held.value = 0.0
+        return total, energy, shown
+
+    def _speeds(self, path: WeakTrajectory, step: int, derivative: Array) -> list[Array]:
+        """∂_t and, of fields of second order, ∂_t² at the end of a step."""
+        stages, length = len(derivative), path.times[step + 1] - path.times[step]
+        own = path.vectors[step * stages + 1 : (step + 1) * stages + 1] - path.vectors[step * stages]
+        rates = np.tensordot(derivative, own, axes=1) / length
+        if max(self.evolution.orders) < 2:
+            return [rates[-1]]
+        return [rates[-1], np.tensordot(derivative[-1], rates - path.rates[step], axes=1) / length]
+
+    def estimate(self, before: WeakState | None, now: WeakState) -> float:
+        """Of the relative L² error in space and time, from the difference of two integrations."""
+        if before is None or not np.isfinite(now.values).all() or not np.isfinite(before.values).all():
+            return np.inf
+        change = relative_difference(before.values, now.values)
+        settings = self.space.settings
+        gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
+        factor = float(np.clip(settings.trust * gain, settings.least_gain, 1.0))
+        if self.changes:  # two differences show how fast errors fall: the rest of a geometric series is left
+            ratio = min(change / self.changes[-1], 0.5)
+            factor = min(factor, max(ratio / (1 - ratio), gain))
+        self.changes.append(change)
+        self.space.known = change * factor
+        return self.space.known
+
+    def indicators(self, now: WeakState) -> Array:
+        return now.indicators
+
+    def refine(self, resolution: WeakResolution, now: WeakState, marked: Array) -> WeakResolution | None:
+        return self.space.refine(resolution, now, marked)
+
+
+def _projection_misses(mesh: WeakMesh, layer: HiddenLayer, values: Callable[[Array], Array]) -> tuple[Array, float]:
+    """L² distances (C,) of values (M, F) from the functions of a layer, by cells, and the L² norm of all."""
+    missed, size = np.zeros(mesh.count), 0.0
+    for cell in range(mesh.count):
+        part, (grid, shares) = mesh.parts.get(cell), layer.grid
+        half = mesh.halfwidths[cell]
+        middle = mesh.boxes[cell].mean(axis=1)
+        points = middle + half * grid if part is None else part.points
+        weights = float(half.prod()) * shares if part is None else part.weights
+        root = np.sqrt(weights)[:, None]
+        wanted = root * values(points)
+        size += float(np.square(wanted).sum())
+        if np.ptp(wanted / np.where(root > 0, root, 1.0), axis=0).max() == 0.0:
+            continue
+        table = root * layer.tables((points - middle) / half)[:, 0]
+        solved = np.linalg.lstsq(table, wanted, rcond=1e-12)[0]
+        missed[cell] = np.linalg.norm(table @ solved - wanted)
+    return missed, float(np.sqrt(size))

@@ -1,0 +1,125 @@
+"""Geometric meshes continued to infinity: what infinitely many rings of cells round a crossing of interfaces do.
+
+Near a crossing a solution is like r^λ, and λ is small where the contrast is high: 0.013 for 10⁴, so that halving cells
+until coordinates are rounding leaves most of the error. But the mesh round such a point is self-similar. With diffusion
+that is constant in each sector, the matrices of a ring of cells do not change when it is halved (in the plane energies
+are invariant under scaling), and so the response S of everything inside a ring, on the traces of its rim, is that of
+everything inside the next: the fixed point of
+
+    S  =  d - c (a + S)⁻¹ b ,        [[a, b], [c, d]]  the ring on its inner and its outer rim.
+
+Doubling finds it: two rings are one of the same form, four, eight, … In twelve steps the mesh ends at 2⁻⁴⁰⁹⁶.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.weak.mesh import WeakMesh
+
+DOUBLINGS = 12
+"""Of rings: 2^-(2^12) is below every r^λ with λ above 0.013 to twelve digits."""
+PLACES = 5
+"""Digits to which the rims of two rings agree that are alike: coordinates within the last cells are rounded."""
+
+
+DEEPEST = 4
+"""Levels by which cells beside each other differ at most: beyond, quadrants are too different to be worth it."""
+
+
+@dataclass(frozen=True, eq=False)
+class CondensedCells:
+    """Matrices of cells (B,) on their traces: numbers (B, T) of the unknowns, kinds (U, T, T), kind (B,) of each."""
+
+    cells: Array
+    places: Array
+    kinds: Array
+    same: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SelfSimilarRings:
+    """The last rings of cells round a point: cells inside a rim, the ring of cells round it, the inner and the outer
+    rim of that ring, as numbers of faces in the same order."""
+
+    inside: Array
+    ring: Array
+    inner: Array
+    outer: Array
+
+
+def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRings | None:
+    """The last rings round a point inside a mesh; None where cells there are not halved alike, or reach a boundary."""
+    place = np.asarray(point, dtype=float)
+    low, high = mesh.boxes[:, :, 0] - place, mesh.boxes[:, :, 1] - place
+    slack = 1e-9 * (high - low)
+    at = np.flatnonzero(((low <= slack) & (high >= -slack)).all(axis=1))
+    middle = 0.5 * (low + high)
+    quadrant = (middle > 0) @ (1, 2)
+    if len(at) != 4 or len(set(quadrant[at].tolist())) != 4:
+        return None
+    lengths = np.empty((4, 2))
+    lengths[quadrant[at]] = (high - low)[at]
+    far = np.maximum(np.abs(low), np.abs(high)) / lengths[quadrant]
+    level = np.ceil(np.log2(np.maximum(far.max(axis=1), 1.0)) - 10.0**-PLACES).astype(int)
+    # cells beside each other may differ by several levels, where quadrants have cells of different sizes
+    beside = np.sort(level[mesh.beside], axis=1)
+    deep = beside[:, 0] <= DEEPEST
+    spread = max(int((beside[deep, 1] - beside[deep, 0]).max(initial=1)), 1)
+    last = 3 * spread
+    counts = np.bincount(level, minlength=last + 1)[: last + 1]
+    if spread > DEEPEST or (counts != [4] + [12] * last).any():
+        return None
+    if np.isin(mesh.patches.cell, np.flatnonzero(level <= last)).any():
+        return None
+    rims, keys = [], []
+    for k in (spread, 2 * spread):
+        rim = np.flatnonzero((beside[:, 0] <= k) & (beside[:, 1] > k))
+        spans = (mesh.spans[rim] - place[:, None]) / (2.0**k * lengths.max())
+        key = np.concatenate([mesh.axis[rim][:, None], spans.reshape(len(rim), -1)], axis=1).round(PLACES) + 0.0
+        order = np.lexsort(key.T)
+        rims.append(rim[order])
+        keys.append(key[order])
+    if keys[0].shape != keys[1].shape or np.abs(keys[0] - keys[1]).max() > 2 * 10.0**-PLACES:
+        return None
+    ring = np.flatnonzero((level > spread) & (level <= 2 * spread))
+    return SelfSimilarRings(np.flatnonzero(level <= spread), ring, rims[0], rims[1])
+
+
+def continuation(rings: SelfSimilarRings, parts: Sequence[CondensedCells], block: int) -> tuple[Array, Array]:
+    """Unknowns (T,) of the inner rim, and what to add there (T, T) so that the mesh inside has infinitely many rings.
+
+    parts : the matrices of all cells; block : unknowns of a face
+    """
+    inner, outer = ((faces[:, None] * block + np.arange(block)).ravel() for faces in (rings.inner, rings.outer))
+    count = len(inner)
+    finite = _response(rings.inside, parts, inner)
+    ring = _response(rings.ring, parts, np.concatenate([inner, outer]))
+    a, b, c, d = ring[:count, :count], ring[:count, count:], ring[count:, :count], ring[count:, count:]
+    for _ in range(DOUBLINGS):
+        left = np.linalg.solve(d + a, np.concatenate([c, b], axis=1))
+        to_inner, to_outer = left[:, :count], left[:, count:]
+        a, b, c, d = a - b @ to_inner, -b @ to_outer, -c @ to_inner, d - c @ to_outer
+    endless = d - c @ np.linalg.solve(a + finite, b)
+    return inner, endless - finite
+
+
+def _response(cells: Array, parts: Sequence[CondensedCells], rim: Array) -> Array:
+    """The matrix of some cells on the unknowns of a rim, the others eliminated."""
+    found = [(one.places[mine], one.kinds[one.same[mine]]) for one in parts
+             if len(mine := np.flatnonzero(np.isin(one.cells, cells)))]  # fmt: skip
+    every = np.unique(np.concatenate([places.ravel() for places, _ in found]))
+    inside = np.setdiff1d(every, rim)
+    order = np.concatenate([inside, rim])
+    number = np.empty(int(order.max()) + 1, dtype=int)
+    number[order] = np.arange(len(order))
+    matrix = np.zeros((len(order), len(order)))
+    for places, kinds in found:
+        own = number[places]
+        np.add.at(matrix, (own[:, :, None], own[:, None, :]), kinds)
+    k = len(inside)
+    return np.asarray(matrix[k:, k:] - matrix[k:, :k] @ np.linalg.solve(matrix[:k, :k], matrix[:k, k:]))
