@@ -166,7 +166,8 @@ class RunningAmplitude:
         sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
         so_far = np.maximum.accumulate(sizes, axis=0)
         shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
-        return cls(times, np.clip(shares, tuning.least_amplitude, 1.0))
+        least = min(shares[0], tuning.least_amplitude) if shares[0] > 0 else tuning.least_amplitude
+        return cls(times, np.clip(shares, least, 1.0))
 
     def __call__(self, time: float) -> float:
         return float(np.interp(time, self.times, self.shares))
