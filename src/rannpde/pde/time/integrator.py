@@ -169,7 +169,8 @@ def blows_up(times: Sequence[float], sizes: Sequence[float], limit: float) -> bo
 
     >>> from math import exp
     >>> moments = [0.1 * k for k in range(200)]
-    >>> blows_up(moments, [exp(t) for t in moments], 1e6), blows_up(moments, [1 / (19.9000001 - t) for t in moments], 1e6)
+    >>> exponential, singular = [exp(t) for t in moments], [1 / (19.9000001 - t) for t in moments]
+    >>> blows_up(moments, exponential, 1e6), blows_up(moments, singular, 1e6)
     (False, True)
     """
     largest = sizes[-1]
