@@ -37,7 +37,8 @@ class TimeIntegrator:
     notice : called with (steps, time reached) after every step; a Status that it returns ends the integration
     longest_step : time → the longest step that may begin there, so that short features of the data are not passed over
     first_step_factor : of the first step; another sequence of steps makes another error in time
-    amplitude : time → the share of its largest size that the solution has reached by then, to which ``tol`` is relative
+    amplitude : time, largest size so far → the share of its scale that the solution has by then, to which ``tol`` is
+        relative
     store : what is stored of a step
     most_evaluations : of the rates; an integration that would need more at its pace is given up
     """
@@ -49,7 +50,7 @@ class TimeIntegrator:
     events: Mapping[str, Event] = field(default_factory=dict)
     notice: Callable[[int, float], Status | None] | None = None
     first_step_factor: float = 1.0
-    amplitude: Callable[[float], float] | None = None
+    amplitude: Callable[[float, float], float] | None = None
     store: Callable[[LegendreStep], DenseStep] = lambda step: step
     most_evaluations: float = np.inf
 
@@ -70,18 +71,21 @@ class TimeIntegrator:
         status: Status | None = None
         detail = ""
         sizes = [system.size(state)]
-        largest = 1.0
+        largest = sizes[0]
         try:
             solver = self._solver(system, time, state, first_step)
             own, allowed = self.integrator not in SCIPY, getattr(solver, "tol", self.tol)
             while solver.status == "running" and status is None:
                 solver.max_step = self.longest_step(solver.t)
                 if own:  # relative to the size that a solution has reached: it may begin small and grow
-                    solver.tol = allowed * (largest if self.amplitude is None else self.amplitude(solver.t))
+                    known = self.amplitude
+                    solver.tol = allowed * (max(largest, 1.0) if known is None else known(solver.t, largest))
                 checkpoint()
                 message = solver.step()
                 if solver.status == "failed":
                     status, detail = Status.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
+                    if blows_up(times, sizes, self.control.blow_up**0.5):  # steps end before a pole of high order
+                        status, detail = Status.BLOW_UP, f"the solution seems to blow up at t = {solver.t:.6g}"
                     break
                 times.append(float(solver.t))
                 steps.append(self.store(LegendreStep.of(solver.dense_output())))
