@@ -30,13 +30,15 @@ def test_exponential_growth_is_solved_relative_to_the_size_that_was_reached(rate
 
 
 def ignition(solution, start, end):
-    """Relative L² error of a flame, u = 1/(1 + w) with w + log(w) = 1/u₀ - 1 + log(1/u₀ - 1) - t, near its front too."""
+    """Relative L² error of a flame, near its front too: u = 1/(1 + e^q), q + e^q = 1/u₀ - 1 + log(1/u₀ - 1) - t."""
     front = 1 / start + np.log(1 / start - 1)
-    times = np.sort(np.concatenate([np.linspace(0, end, 2000), np.clip(front + np.linspace(-60, 60, 2000), 0, end)]))
-    level = 1 / start - 1 + np.log(1 / start - 1) - times
-    w = np.maximum(level, np.exp(np.minimum(level, 0.0)))
-    for _ in range(60):  # Newton's method in log(w)
-        w = w * np.exp(-(w + np.log(w) - level) / (1 + w))
+    near = np.clip(front + np.linspace(-60, 60, 2000), 0, end)
+    times = np.sort(np.concatenate([np.linspace(0, end, 2000), near]))
+    level = front - 1 - times
+    q = np.where(level > 1, np.log(np.maximum(level, 1)), level)
+    for _ in range(60):  # Newton's method
+        q -= (q + np.exp(q) - level) / (1 + np.exp(q))
+    w = np.exp(q)
     weights = np.gradient(times)
     gap = solution(times[:, None]) - 1 / (1 + w)
     return np.sqrt(weights @ gap**2 / (weights @ (1 + w) ** -2.0))

@@ -28,7 +28,7 @@ from rannpde.pde.start import as_state, check_weights, first_guess, linearises, 
 from rannpde.threads import one_thread
 
 NOTHING_SOLVED = 0.5
-"""With a relative residual above this, at which half of the terms of an equation are left, the residual is the error."""
+"""With a relative residual above this, where half of the terms of an equation are left, the residual is the error."""
 GUESS_TOLERANCE = 1e-2
 """Tolerance of a Poisson initial guess, which is only a starting point."""
 
