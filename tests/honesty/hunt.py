@@ -46,6 +46,7 @@ def main() -> int:
         if asked:
             break
     print(tally.table())
+    print(tally.effectivity_table())
     return 1 if tally.defects else 0
 
 

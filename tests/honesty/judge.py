@@ -50,6 +50,7 @@ class Verdict:
     estimate: float = np.nan
     score: float = 0.0
     told: str = ""
+    method: str = ""
 
     @property
     def defect(self) -> bool:
@@ -84,7 +85,7 @@ def judge(case: Case, seconds: float = 10.0) -> Verdict:
     if taken > seconds + GRACE:
         words.append(HUNG)
     told = f"{solution.status.name}, residuals " + ", ".join(f"{k}: {v:.0e}" for k, v in solution.held_out.items())
-    return Verdict(case, tuple(words), taken, error, solution.estimate, solution.score, told)
+    return Verdict(case, tuple(words), taken, error, solution.estimate, solution.score, told, solution.method.name)
 
 
 def true_error(solution: Solution) -> float:
@@ -136,8 +137,11 @@ class Tally:
         self.seconds: Counter[str] = Counter()
         self.residuals: dict[str, float] = {}
         self.defects: list[Verdict] = []
+        self.effectivities: dict[str, list[float]] = {}
 
     def add(self, verdict: Verdict) -> None:
+        if "converged" in verdict.words and np.isfinite(verdict.error) and verdict.error > ROUNDING:
+            self.effectivities.setdefault(verdict.method, []).append(verdict.error / max(verdict.estimate, ROUNDING))
         self.counts.setdefault(verdict.case.family, Counter()).update(("tried", *verdict.words))
         self.seconds[verdict.case.family] += verdict.seconds  # type: ignore[assignment]
         if {"converged", "honest"} <= set(verdict.words):
@@ -156,6 +160,17 @@ class Tally:
             whole += counts
         largest = max(self.residuals.values(), default=0.0)
         return "\n".join([*lines, self._row("all", whole, sum(self.seconds.values()), largest)])
+
+    def effectivity_table(self) -> str:
+        """Error over estimate of what converged, by method: smallest, quartiles, 95 % and largest."""
+        lines = [
+            f"{'method':<14}{'count':>7}"
+            + "".join(f"{name:>10}" for name in ("0 %", "25 %", "50 %", "75 %", "95 %", "100 %"))
+        ]
+        for method, values in sorted(self.effectivities.items()):
+            quantiles = np.quantile(values, (0, 0.25, 0.5, 0.75, 0.95, 1))
+            lines.append(f"{method:<14}{len(values):>7}" + "".join(f"{value:>10.2g}" for value in quantiles))
+        return "\n".join(lines)
 
     @staticmethod
     def _row(name: str, counts: Counter[str], seconds: float, residual: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -144,3 +146,43 @@ def test_a_solution_at_rest_on_a_shape_is_zero():
     solution = rp.solve(rp.Problem("u_t = laplace(u)", domain, conditions), tol=1e-4, seconds=60)
     assert solution.converged
     assert np.abs(solution(domain.sample(50, rng=0))).max() < 1e-12
+
+
+def turning_box(eps, wall, tol, length=1.0):
+    """ε Δu = x u_x between x = ±length, where u is 0 and 1: u depends on x alone where the walls allow it."""
+    scale = 1 / np.sqrt(2 * eps)
+    box = rp.Box(x=(-length, length), y=(0, length))
+
+    def exact(x):
+        z = x / length
+        return 0.5 * (1 + np.exp((z**2 - 1) * scale**2) * dawsn(z * scale) / dawsn(scale))
+
+    walls = {"none": "u_y = 0", "values": "u = ends(x)"}[wall]
+    conditions = {
+        "left": rp.On(f"x={-length}", "u = 0"), "right": rp.On(f"x={length}", "u = 1"),
+        "walls": rp.On(("y=0", f"y={length}"), walls),
+    }  # fmt: skip
+    problem = rp.Problem(
+        f"{eps * length**2}*laplace(u) = x*u_x", box, conditions,
+        functions={"ends": lambda x: exact(x)} if wall == "values" else {},
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solution = rp.solve(problem, tol=tol, seconds=60)
+    points = box.sample(2000, rng=3)
+    found, known = solution(points), exact(points[:, 0])
+    return solution, float(np.linalg.norm(found - known) / np.linalg.norm(known))
+
+
+@pytest.mark.parametrize(
+    ("eps", "wall", "tol", "length"),
+    [(0.1, "none", 1e-2, 1.0), (0.05, "none", 1e-3, 0.3), (0.02, "none", 1e-2, 1.0), (0.01, "none", 1e-4, 7.0),
+     (0.05, "values", 1e-3, 1.0)],
+)  # fmt: skip
+def test_outflow_at_both_ends_of_a_box_is_right_or_undetermined(eps, wall, tol, length):
+    solution, error = turning_box(eps, wall, tol, length)
+    if solution.converged:
+        assert error < max(tol, 10 * solution.estimate)
+    else:
+        assert solution.status is rp.Status.UNDETERMINED
+    assert solution.converged == (eps > 0.03 or wall == "values")

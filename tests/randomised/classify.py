@@ -18,6 +18,7 @@ import numpy as np
 
 from honesty.judge import FACTOR, ROUNDING, true_error
 from randomised.problems import UserProblem, user_problem
+from randomised.wider import wider_problem
 from rannpde.errors import InputError
 from rannpde.pde.solve import solve
 
@@ -75,33 +76,37 @@ def classify(problem: UserProblem, seconds: float = 30.0, rng: int = 0) -> Class
     return Classified(problem, outcome, error, solution.estimate, taken, message)
 
 
-def _child(seed: int, seconds: float, answer: Connection) -> None:
-    answer.send(classify(user_problem(seed), seconds))
+def _problem(seed: int, wider: bool) -> UserProblem:
+    return wider_problem(seed) if wider else user_problem(seed)
 
 
-def classify_apart(seed: int, seconds: float) -> Classified:
+def _child(seed: int, seconds: float, wider: bool, answer: Connection) -> None:
+    answer.send(classify(_problem(seed, wider), seconds))
+
+
+def classify_apart(seed: int, seconds: float, wider: bool = False) -> Classified:
     """The same in a process of its own, which is ended when it hangs."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(seed, seconds, theirs), daemon=True)
+    process = context.Process(target=_child, args=(seed, seconds, wider, theirs), daemon=True)
     process.start()
     theirs.close()
     try:
         if ours.poll(PATIENCE * seconds + 60):
             return ours.recv()
-        return Classified(user_problem(seed), HUNG, seconds=PATIENCE * seconds)
+        return Classified(_problem(seed, wider), HUNG, seconds=PATIENCE * seconds)
     except EOFError:
-        return Classified(user_problem(seed), CRASHED, message="the process ended without an answer")
+        return Classified(_problem(seed, wider), CRASHED, message="the process ended without an answer")
     finally:
         process.kill()
         process.join()
         ours.close()
 
 
-def classify_many(seeds: Iterable[int], seconds: float, workers: int) -> Iterator[Classified]:
+def classify_many(seeds: Iterable[int], seconds: float, workers: int, wider: bool = False) -> Iterator[Classified]:
     """The problems of these seeds, in their order."""
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda seed: classify_apart(seed, seconds), seeds)
+        yield from pool.map(lambda seed: classify_apart(seed, seconds, wider), seeds)
 
 
 def table(results: Iterable[Classified]) -> str:

@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--seconds", type=float, default=30.0, help="budget of each solve")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, one thread each")
+    parser.add_argument("--wider", action="store_true", help="waves, systems in time, small holes, extreme units")
     parser.add_argument("--show", default="", help=f"also print results of these classes: {', '.join(CLASSES)}")
     chosen = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -31,7 +32,7 @@ def main() -> int:
     results: list[Classified] = []
     try:
         seeds = range(chosen.first, chosen.first + chosen.count)
-        for one in classify_many(seeds, chosen.seconds, chosen.workers):
+        for one in classify_many(seeds, chosen.seconds, chosen.workers, chosen.wider):
             results.append(one)
             if one.defect or one.outcome in shown:
                 print(one, flush=True)

@@ -13,6 +13,7 @@ import pytest
 import rannpde as rp
 from randomised.classify import OPEN, SOLVED, WRONG, Classified, classify, table
 from randomised.problems import SHAPES, Frame, user_problem
+from randomised.wider import wider_problem
 from rannpde.domains.domain import Domain
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.initial import first_tree
@@ -32,10 +33,16 @@ def test_a_user_problem_is_solved_or_honestly_not(seed):
     assert result.outcome == SOLVED, result
 
 
+@pytest.mark.parametrize("seed", range(100, 105))
+def test_a_problem_of_the_wider_generator_is_no_defect(seed):
+    result = classify(wider_problem(seed), SECONDS)
+    assert not result.defect, result
+
+
 def test_the_solutions_are_those_of_the_problems():
     """A manufactured solution leaves nothing in any equation or condition, up to rounding."""
-    for seed in range(100, 112):
-        problem = user_problem(seed).problem()
+    for problem in (*map(user_problem, range(100, 112)), *map(wider_problem, range(10))):
+        seed, problem = problem.seed, problem.problem()
         assert problem.exact_solution is not None
         for name, left in held_out_residual(problem, problem.exact_solution).items():
             assert left < 1e-9, (seed, name, left)

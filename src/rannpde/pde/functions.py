@@ -29,6 +29,16 @@ class Zero:
         return np.zeros((len(points), self.fields))
 
 
+@dataclass(frozen=True, eq=False)
+class Negated:
+    """The negative of a state."""
+
+    state: State
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        return -self.state.derivative(points, derivative)
+
+
 @dataclass(frozen=True)
 class Formula:
     """A function of the coordinates (``symbols``) as an expression without fields; derivatives are exact."""

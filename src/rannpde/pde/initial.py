@@ -1,4 +1,8 @@
-"""Initial value problems in one coordinate: an initial guess for Newton's method by an ODE solver of SciPy."""
+"""Initial value problems in one coordinate by an ODE solver of SciPy: initial guesses for Newton's method, and checks.
+
+A step-by-step integration shares nothing with a least-squares solution over the whole interval. Where errors grow along
+the way, as before the ignition of a flame, two least-squares solutions may agree on what no integration finds.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +23,16 @@ from rannpde.pde.statement.expression import Expression, evaluate
 
 TOLERANCE = 1e-7
 """Relative tolerance of the guess, far inside the region from which Newton's method converges."""
-SMALL = 1e-9
-"""Absolute tolerance of the guess, relative to the initial values."""
+SMALL = 1e-2
+"""Absolute tolerance of the guess, relative to its relative tolerance and the initial values."""
 EVALUATIONS = 100_000
 """Limit on evaluations, after which there is no guess: the solution blows up, or needs too small steps."""
 
 
-def integrated(problem: Problem) -> Integrated | None:
+def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | None:
     """Return an approximate solution of an initial value problem; None for other problems, or without a solution.
+
+    tolerance : relative error of a step
 
     >>> from rannpde.domains import Interval
     >>> from rannpde.pde.problem.conditions import On
@@ -61,7 +67,7 @@ def integrated(problem: Problem) -> Integrated | None:
         with np.errstate(all="ignore"):
             path = solve_ivp(
                 rate, (begin, upper if begin == lower else lower), list(values.values()),
-                method="LSODA", rtol=TOLERANCE, atol=SMALL * scales, dense_output=True,
+                method="LSODA", rtol=tolerance, atol=SMALL * tolerance * scales, dense_output=True,
             )  # fmt: skip
     except (_TooLong, ValueError, FloatingPointError):
         return None
@@ -104,6 +110,11 @@ class Integrated:
     rates: dict[str, Expression]
     components: tuple[Component, ...]
     path: Any
+
+    @property
+    def steps(self) -> Array:
+        """The points (M, 1) at which the ODE solver stood, in their order."""
+        return np.asarray(self.path.ts)[:, None]
 
     def rate(self, points: Array, states: Array) -> Array:
         """Return d/dt of all components (c, M) at points (M, 1)."""

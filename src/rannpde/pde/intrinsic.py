@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ive, jv
 
 from rannpde.arrays import Array
+from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.functions import State
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of
@@ -21,8 +22,12 @@ WAVE_DAMPING = 0.5
 decays faster is a layer, which shows in residuals."""
 
 
-TURNING_SAMPLES, LARGEST_EXPONENT = 1001, 700.0
-"""Points of an interval at which the rates of modes are integrated; the largest number whose exponential is finite."""
+TURNING_SAMPLES = (1001, 41, 11)
+"""Points along each axis at which the rates of modes are integrated, by the number of dimensions."""
+BOUNDARY_SAMPLES = 64
+"""Points of a condition that tell at which ends of an axis it stands."""
+LARGEST_EXPONENT = 700.0
+"""The largest number whose exponential is finite."""
 
 
 def symbol_roots(problem: Problem, state: State, points: Array) -> list[Array]:
@@ -93,33 +98,60 @@ def layer_rates(problem: Problem, state: State) -> tuple[float, float]:
 
 
 def turning_amplification(problem: Problem, state: State) -> float:
-    """Return the factor by which a turning point amplifies residuals of a boundary value problem on an interval.
+    """Return the factor by which turning points amplify residuals of a boundary value problem on an interval or a box.
 
     Where solutions decay from both ends towards a point inside, as for ε u'' = x u', layers at the ends take up all
     conditions, and what is between them is determined by nothing but their exponentially small remainder. With S the
-    integral of Σ Re λ along the interval (the logarithm of the Wronskian), the factor is exp of the largest
-    min(S(a) - S(y), S(b) - S(y)); it is 1 where the modes that grow and those that decay balance, as for ε u'' = u,
-    where the layer stands inside or at one end, or where all conditions stand at one end.
+    integral of Σ Re λ along the interval (the logarithm of the Wronskian), the factor is exp of the largest barrier
+    max S - S(y) between a point y and the nearer of both ends; it is 1 where the modes that grow and those that decay
+    balance, as for ε u'' = u, where the layer stands inside or at one end, or where all conditions stand at one end.
 
-    >>> from rannpde.domains import Interval
+    On a box a point is as well determined as along the best of the axes, and an axis counts by the ends at which values
+    are prescribed: what leaves through walls y = 0 and y = 1 with given values is determined by them.
+
+    >>> from rannpde.domains import Box, Interval
     >>> from rannpde.pde.functions import Zero
     >>> from rannpde.pde.problem.conditions import On
     >>> ends = {"ends": On("boundary", "u = x")}
     >>> problems = [Problem(f"0.1*u_xx = {speed}*u_x", Interval(-1, 1), ends) for speed in ("x", "(-x)", "1")]
     >>> [round(turning_amplification(problem, Zero(1)), 1) for problem in problems]  # exp(1/(2 · 0.1)) = 148.4
     [148.4, 1.0, 1.0]
+    >>> ends, box = On(("x=-1", "x=1"), "u = x"), Box(x=(-1, 1), y=(0, 1))
+    >>> conditions = [{"ends": ends, "walls": On(("y=0", "y=1"), text)} for text in ("u_y = 0", "u = x")]
+    >>> problems = [Problem("0.1*laplace(u) = x*u_x", box, one) for one in conditions]
+    >>> [round(turning_amplification(problem, Zero(1)), 1) for problem in problems]
+    [148.4, 1.0]
     """
-    (lower, upper), *_ = problem.domain.bounds
-    conditions = [term for term in problem.terms if term.kind in ("boundary", "initial")]
-    regions = [term.region for term in conditions if term.region is not None]
-    if len({float(end) for region in regions for end in region.sample(8, rng=0)[:, 0]}) < 2:
+    domain, dim = problem.domain, problem.domain.dim
+    if dim > 1 and (isinstance(domain, SpaceTime) or not is_box(domain) or len(problem.fields) > 1):
         return 1.0
-    points = np.linspace(lower, upper, TURNING_SAMPLES)
-    (roots,) = symbol_roots(problem, state, points[:, None])
-    rates = roots.real.sum(axis=1)
-    integral = np.concatenate([[0.0], np.cumsum(0.5 * (rates[1:] + rates[:-1]) * np.diff(points))])
-    depth = np.minimum(integral[0] - integral, integral[-1] - integral).max(initial=0.0)
-    return float(np.exp(min(depth, LARGEST_EXPONENT)))
+    bounds = np.asarray(domain.bounds, dtype=float)
+    determined = [_determined_ends(problem, axis, bounds[axis]) for axis in range(dim)]
+    if (dim == 1 and not all(determined[0])) or not any(map(any, determined)):
+        return 1.0
+    axes = [np.linspace(lower, upper, TURNING_SAMPLES[dim - 1]) for lower, upper in bounds]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    barriers = np.full(grid.shape[:-1], np.inf)
+    for axis, roots in enumerate(symbol_roots(problem, state, grid.reshape(-1, dim))):
+        rates = np.moveaxis(roots.real.sum(axis=1).reshape(grid.shape[:-1]), axis, 0)
+        step = axes[axis][1] - axes[axis][0]
+        integral = np.concatenate([0 * rates[:1], np.cumsum(0.5 * step * (rates[1:] + rates[:-1]), axis=0)])
+        highest = [np.maximum.accumulate(integral), np.maximum.accumulate(integral[::-1])[::-1]]
+        for reached, counts in zip(highest, determined[axis], strict=True):
+            if counts:
+                barriers = np.minimum(barriers, np.moveaxis(reached - integral, 0, axis))
+    return float(np.exp(min(barriers.max(), LARGEST_EXPONENT)))
+
+
+def _determined_ends(problem: Problem, axis: int, ends: Array) -> tuple[bool, bool]:
+    """Whether conditions stand at the lower and the upper end of an axis; on a box, conditions on values."""
+    conditions = [term for term in problem.terms if term.kind in ("boundary", "initial") and term.region is not None]
+    if problem.domain.dim > 1:
+        conditions = [term for term in conditions if any(jet.order == 0 for jet in term.expression.jets)]
+    points = [np.asarray(term.region.sample(BOUNDARY_SAMPLES, rng=0))[:, axis] for term in conditions]  # type: ignore[union-attr]
+    places = np.concatenate([np.zeros(0), *points])
+    near = np.abs(places[:, None] - ends) <= 1e-9 * (ends[1] - ends[0])
+    return bool(near[:, 0].any()), bool(near[:, 1].any())
 
 
 def _distinct(coefficients: Array) -> tuple[list[Array], Array]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rannpde as rp
+from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.loop import CellsLoop
 from rannpde.pde.monitor import Status
 
@@ -28,24 +29,49 @@ def test_exponential_growth_is_solved_relative_to_the_size_that_was_reached(rate
     assert np.abs(solution(times) / np.exp(rate * times[:, 0]) - 1).max() < 100 * tol  # at every time, not at the end
 
 
-@pytest.mark.parametrize("start", [1e-3, 3e-3])
-def test_a_flame_ignites_when_it_should(start):
-    """1/u + log(1/u - 1) decreases like the time along every solution of u' = u² - u³."""
-    solution = solved("u_t = u**2 - u**3", 2 / start, start, 1e-6)
-    times = np.linspace(0, 0.999 / start, 40)
-    u = solution(times[:, None])
-    kept = 1 / u + np.log(1 / u - 1) + times
-    if solution.converged:
-        assert np.abs(kept - kept[0]).max() < 1e-4 / start
+def ignition(solution, start, end):
+    """Relative L² error of a flame, near its front too: u = 1/(1 + e^q), q + e^q = 1/u₀ - 1 + log(1/u₀ - 1) - t."""
+    front = 1 / start + np.log(1 / start - 1)
+    near = np.clip(front + np.linspace(-60, 60, 2000), 0, end)
+    times = np.sort(np.concatenate([np.linspace(0, end, 2000), near]))
+    level = front - 1 - times
+    q = np.where(level > 1, np.log(np.maximum(level, 1)), level)
+    for _ in range(60):  # Newton's method
+        q -= (q + np.exp(q) - level) / (1 + np.exp(q))
+    w = np.exp(q)
+    weights = np.gradient(times)
+    gap = solution(times[:, None]) - 1 / (1 + w)
+    return np.sqrt(weights @ gap**2 / (weights @ (1 + w) ** -2.0))
 
 
-@pytest.mark.parametrize(("start", "tol"), [(1e-5, 1e-4), (3e-5, 1e-3)])
-def test_a_flame_that_is_not_resolved_is_not_called_so(start, tol):
-    solution = solved("u_t = u**2 - u**3", 2 / start, start, tol, seconds=2)
-    exact = 1 / start + np.log(1 / start - 1) - 2  # where u is a half
-    if solution.converged:
-        values = solution(np.array([[exact - 30.0], [exact + 30.0]]))
-        assert values[0] < 0.5 < values[1]
+def random_flames(count):
+    """Starts from 1e-2 to 1e-6, ends and tolerances, as decimal numbers."""
+    rng = np.random.default_rng(30)
+    for _ in range(count):
+        start = float(f"{10 ** rng.uniform(-6, -2):.2g}")
+        yield start, float(f"{rng.uniform(1.3, 3) / start:.3g}"), float(f"{10 ** rng.uniform(-8, -2):.1g}")
+
+
+@pytest.mark.parametrize(("start", "end", "tol"), [(1e-4, 2e4, 1e-6), (1e-5, 2e5, 1e-3), *random_flames(6)])
+def test_a_flame_ignites_when_it_should(start, end, tol):
+    """The front is 1e-3 to 1e-6 of the interval, and an error of 1e-6 before it moves it by more than its width."""
+    solution = solved("u_t = u**2 - u**3", end, start, tol)
+    assert solution.converged
+    error = ignition(solution, start, end)
+    assert error < max(tol, 10 * solution.estimate)
+
+
+def test_an_integration_exposes_what_two_solutions_agree_on():
+    """A state that ignites 1 % too late has the error of the shift; the solution itself has hardly any."""
+    problem = rp.Problem("u_t = u**2 - u**3", rp.Interval(0, 200, name="t"), {"start": rp.On("t=0", "u = 0.01")})
+    solution, late = (
+        rp.solve(problem, tol=1e-8),
+        rp.solve(rp.Problem("u_t = u**2 - u**3", problem.domain, {"start": rp.On("t=0", "u = 0.0099")}), tol=1e-8),
+    )
+    points, roots = np.linspace(0, 200, 4001)[:, None], np.full((4001, 1), 4001**-0.5)
+    check = IntegrationCheck(problem, 1e-6)
+    assert check.error(late.function, points, roots) > 1e-2
+    assert check.error(solution.function, points, roots) < 1e-6
 
 
 @pytest.mark.parametrize(("equation", "rng"), [("abs(u_x) = 1", 0), ("abs(u_x) = 1", 1), ("u_x**2 = 1 + x", 2)])

@@ -127,3 +127,39 @@ def test_an_interrupted_evaluation_is_left_out():
     assert found.status is Status.INTERRUPTED
     assert len(found.interpolant.samples) == 6
     assert sum(found.interpolant.estimate()) > 1e-7  # the last index is active again, and its surplus counts
+
+
+def adversarial(rng, dim):
+    """A function of parameters with a smooth part and one that is not: a kink, a needle, a front or a fast wave."""
+    kind = ("kink", "needle", "front", "cubic kink", "wave")[rng.integers(5)]
+    place, direction, phase = rng.uniform(-1, 1, dim), rng.normal(size=dim), rng.uniform(0, 6)
+    width, amplitude = 10 ** rng.uniform(-2.5, -0.5), 10 ** rng.uniform(-3, 0)
+    direction /= np.linalg.norm(direction)
+
+    def function(y):
+        s = float((y - place) @ direction)
+        rough = {
+            "kink": abs(s), "needle": 1 / (1 + (s / width) ** 2), "front": np.tanh(s / width),
+            "cubic kink": abs(s) ** 3, "wave": np.sin(s / width),
+        }[kind]  # fmt: skip
+        return 2 + np.sin(y.sum() + phase + X) + amplitude * rough * (1 + X)
+
+    return function
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_adversarial_dependences_are_never_converged_far_beyond_the_tolerance(part):
+    """Where a kink is hidden below a smooth part, the sizes fall fast and then slowly: the slow tail counts.
+
+    A needle between all nodes and checks is seen by nobody, and may have the size of the tolerance.
+    """
+    converged = 0
+    for seed in range(12):
+        rng = np.random.default_rng([part, seed])
+        dim, tol = 1 + seed % 2, 10 ** rng.uniform(-6, -1.5)
+        function = adversarial(rng, dim)
+        found = run(function, dim, tol, seed)
+        if found.status.converged:
+            converged += 1
+            assert errors(found, function, dim).max() <= 10 * tol, (part, seed)
+    assert converged  # some of them are smooth enough

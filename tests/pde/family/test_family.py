@@ -156,7 +156,7 @@ def test_a_budget_is_kept_and_told():
     with pytest.warns(rp.ConvergenceWarning, match="time allowed"):
         family = rp.solve(heat(0.001, 1.0), tol=1e-10, seconds=0.4)
     assert family.status is rp.Status.BUDGET
-    assert 10 * family.estimate > family.errors()["u"]  # the factor that is promised of all estimates
+    assert family.estimate > family.errors()["u"]
     assert np.isfinite(family(POINTS, k=0.1)).all()
 
 

@@ -19,7 +19,7 @@ from rannpde.pde.cells.time.integration import CellIntegration, integration_obst
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
-from rannpde.pde.functions import State, Zero
+from rannpde.pde.functions import Negated, State, Zero
 from rannpde.pde.initial import integrated
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -28,6 +28,8 @@ from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.start import as_state, check_weights, first_guess, linearises, poisson_guesses
 from rannpde.threads import one_thread
 
+NOTHING_SOLVED = 0.5
+"""With a relative residual above this, where half of the terms of an equation are left, the residual is the error."""
 GUESS_TOLERANCE = 1e-2
 """Tolerance of a Poisson initial guess, which is only a starting point."""
 
@@ -172,11 +174,18 @@ class Cells:
         )
         if status is Status.CONVERGED and worst > max(residual_tolerance, 3 * tol):
             status, detail = Status.VETOED, f"two iterations agree, but leave a relative residual of {worst:.1e}"
+        estimate = result.estimate
+        if not status.converged and not isinstance(network, CellTrajectory):
+            if worst > NOTHING_SOLVED:  # two iterations may agree on what has little to do with the equations
+                estimate = max(estimate, worst)
+            elif not problem.linear and max(held_out_residual(problem, Negated(network)).values()) <= 2 * worst:
+                estimate, told = max(estimate, 2.0), "the negative of the solution satisfies the equations as well"
+                detail = f"{detail or status}; {told}"
         label = f"{len(network.boxes)} cells of degree {result.iterations[-1].degree}"
         label += f", {network.steps} steps in time" if isinstance(network, CellTrajectory) else ""
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
-            estimate=result.estimate, held_out=held_out, losses=best.losses,
+            estimate=estimate, held_out=held_out, losses=best.losses,
             integrals=loss_integrals(problem, best.losses),
             history=CellsHistory(result.iterations), method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip

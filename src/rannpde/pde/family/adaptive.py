@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.stats import qmc
 
 from rannpde.arrays import Array
 from rannpde.pde.family.estimate import ErrorModel
@@ -125,25 +126,30 @@ class Interpolant:
                 first[k], second[k] = own[below].min(axis=0), first[below].min(axis=0)
         return np.maximum(own, np.maximum(share * first, share**2 * second))
 
-    def _extrapolated(self) -> Array:
-        """(fields,): of one parameter, what all later indices add, by the decay of the sizes of the later two thirds.
+    def _tail_factors(self) -> Array:
+        """(fields,): what all later indices add, relative to the last ones, by the decay of the sizes so far.
 
-        A straight line in the logarithm, with the slope of a least-squares fit and above all of them: sizes oscillate
-        where the function is not analytic, and the last few may all be small by chance.
+        Along an axis, the size c_k of level k is the largest of all indices with that level. If the sizes of the later
+        half go on as k^-p, they add up to c_n · n/(p - 1). Where the function is analytic, p is large and grows with n,
+        and this is the sum of the geometric series; at a kink p is 2, and the sum far larger than its last term.
         """
-        sizes, count = self.sizes(), len(self.samples)
-        if self.dim > 1 or count < 6:  # of several parameters, the front of active indices has many terms already
-            return np.zeros(sizes.shape[1])
+        sizes, levels = self.sizes(), self.grid.levels
         noise = np.max([sample.error * root_mean_squares(sample.values) for sample in self.samples], axis=0)
-        if np.all(sizes[-3:] <= self.settings.noise_level * noise):  # the errors of the solves, which count elsewhere
-            return np.zeros(sizes.shape[1])
-        places = np.arange(count // 3, count)
-        logs = np.log(np.maximum(sizes[places], 1e-17 * sizes.max(axis=0) + 1e-300))
-        slopes = np.polynomial.polynomial.polyfit(places, logs, 1)[1]
-        above = np.max(logs - slopes * places[:, None], axis=0)
-        ratio = np.exp(np.minimum(slopes, 0))
-        series = np.minimum(1 / np.maximum(1 - ratio, 1 / count), count)
-        return np.asarray(np.exp(above + slopes * count) * series)
+        factors = np.ones(sizes.shape[1])
+        for axis in range(self.dim):
+            last = int(levels[:, axis].max())
+            if last < 4:
+                continue
+            largest = np.array([sizes[levels[:, axis] == level].max(axis=0) for level in range(last + 1)])
+            if np.all(largest[-3:] <= self.settings.noise_level * noise):  # errors of solves, which count elsewhere
+                continue
+            places = np.arange(last // 2, last + 1)
+            logs = np.log(np.maximum(largest[places], 1e-17 * sizes.max(axis=0) + 1e-300))
+            slopes = np.polynomial.polynomial.polyfit(np.log(places), logs, 1)[1]
+            above = np.max(logs - slopes * np.log(places)[:, None], axis=0) + slopes * np.log(last)
+            series = last / np.maximum(-slopes - 1, 1 / last)  # sizes oscillate: the line lies above all of them
+            factors = np.maximum(factors, series * np.exp(np.minimum(above - logs[-2:].max(axis=0), np.log(last))))
+        return factors
 
     @property
     def floor(self) -> Array:
@@ -157,8 +163,7 @@ class Interpolant:
         values, floor = self.values, self.floor
         own = np.array([sample.error * np.maximum(root_mean_squares(sample.values), floor) for sample in self.samples])
         gram = np.einsum("imf,jmf->fij", values, values, optimize=True) / values.shape[1]
-        indicators = self.indicators()
-        indicators[-1] = np.maximum(indicators[-1], self._extrapolated())
+        indicators = self.indicators() * self._tail_factors()
         return ErrorModel(self.grid, np.array(self.active, dtype=int), indicators, own, gram, floor, self.missed)
 
     def estimate(self) -> tuple[float, float]:
@@ -305,7 +310,7 @@ class _Loop:
     def _check(self) -> tuple[Status, str] | None:
         """Evaluate at more random values: first some, then one more each time that a check was missed."""
         wanted = 1 if self.checked else 1 + self.settings.checks * self.state.dim
-        nodes = [self.rng.uniform(-1, 1, self.state.dim) for _ in range(wanted)]
+        nodes = list(2 * qmc.LatinHypercube(self.state.dim, rng=self.rng).random(wanted) - 1)  # one in every stratum
         samples = self.evaluate(nodes)
         for node, sample in zip(nodes, samples, strict=False):
             if sample.ended is not None:

@@ -143,10 +143,12 @@ class RunningAmplitude:
     Where a solution grows, errors that are made while it is small grow with it: the tolerance is relative to this.
 
     times (K,), shares (K,), which never decrease and are at most 1
+    fields : number of fields
     """
 
     times: Array
     shares: Array
+    fields: int = 1
 
     @classmethod
     def of(cls, solution: SpaceTimeSolution, tuning: LinesTuning) -> RunningAmplitude:
@@ -158,10 +160,16 @@ class RunningAmplitude:
         sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
         so_far = np.maximum.accumulate(sizes, axis=0)
         shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
-        return cls(times, np.clip(shares, tuning.least_amplitude, 1.0))
+        least = min(shares[0], tuning.least_amplitude) if shares[0] > 0 else tuning.least_amplitude
+        return cls(times, np.clip(shares, least, 1.0), sizes.shape[1])
 
-    def __call__(self, time: float) -> float:
-        return float(np.interp(time, self.times, self.shares))
+    def __call__(self, time: float, reached: float) -> float:
+        """The share at a time; ``reached`` is the largest size so far, relative to the scale of the solution.
+
+        A single field may have grown by orders of magnitude since the last sample, as before a pole.
+        """
+        share = float(np.interp(time, self.times, self.shares))
+        return max(share, reached) if self.fields == 1 else share
 
 
 def _on_states(event: FieldEvent, system: SemiDiscreteSystem) -> Event:

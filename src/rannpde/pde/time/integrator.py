@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,8 @@ class TimeIntegrator:
     notice : called with (steps, time reached) after every step; a Status that it returns ends the integration
     longest_step : time → the longest step that may begin there, so that short features of the data are not passed over
     first_step_factor : of the first step; another sequence of steps makes another error in time
-    amplitude : time → the share of its largest size that the solution has reached by then, to which ``tol`` is relative
+    amplitude : time, largest size so far → the share of its scale that the solution has by then, to which ``tol`` is
+        relative
     store : what is stored of a step
     most_evaluations : of the rates; an integration that would need more at its pace is given up
     """
@@ -49,7 +50,7 @@ class TimeIntegrator:
     events: Mapping[str, Event] = field(default_factory=dict)
     notice: Callable[[int, float], Status | None] | None = None
     first_step_factor: float = 1.0
-    amplitude: Callable[[float], float] | None = None
+    amplitude: Callable[[float, float], float] | None = None
     store: Callable[[LegendreStep], DenseStep] = lambda step: step
     most_evaluations: float = np.inf
 
@@ -69,17 +70,22 @@ class TimeIntegrator:
         values = {name: event(time[0], state) for name, event in self.events.items()}
         status: Status | None = None
         detail = ""
+        sizes = [system.size(state)]
+        largest = sizes[0]
         try:
             solver = self._solver(system, time, state, first_step)
             own, allowed = self.integrator not in SCIPY, getattr(solver, "tol", self.tol)
             while solver.status == "running" and status is None:
                 solver.max_step = self.longest_step(solver.t)
-                if self.amplitude is not None and own:
-                    solver.tol = allowed * self.amplitude(solver.t)
+                if own:  # relative to the size that a solution has reached: it may begin small and grow
+                    known = self.amplitude
+                    solver.tol = allowed * (max(largest, 1.0) if known is None else known(solver.t, largest))
                 checkpoint()
                 message = solver.step()
                 if solver.status == "failed":
                     status, detail = Status.INTEGRATOR, f"the integrator stopped at t = {solver.t:.6g}: {message}"
+                    if blows_up(times, sizes, self.control.blow_up**0.5):  # steps end before a pole of high order
+                        status, detail = Status.BLOW_UP, f"the solution seems to blow up at t = {solver.t:.6g}"
                     break
                 times.append(float(solver.t))
                 steps.append(self.store(LegendreStep.of(solver.dense_output())))
@@ -87,7 +93,9 @@ class TimeIntegrator:
                 if status is Status.EVENT:
                     times[-1] = max(when[-1] for when in roots.values() if when)
                 if status is None:
-                    status, detail = self._trouble(system, solver, len(steps))
+                    sizes.append(system.size(solver.y))
+                    largest = max(largest, sizes[-1])
+                    status, detail = self._trouble(solver, len(steps), blows_up(times, sizes, self.control.blow_up))
                 if status is None and solver.status == "running" and stop is not None and stop(solver.y):
                     break
         except KeyboardInterrupt as stop:
@@ -139,12 +147,12 @@ class TimeIntegrator:
             values[name] = now
         return ended
 
-    def _trouble(self, system: Dynamics, solver: OdeSolver, steps: int) -> tuple[Status | None, str]:
+    def _trouble(self, solver: OdeSolver, steps: int, grows: bool) -> tuple[Status | None, str]:
         control = self.control
         small = solver.step_size is not None and solver.step_size < control.blow_up_step * abs(
             solver.t_bound - solver.t
         )
-        if small and system.size(solver.y) > control.blow_up:
+        if small and grows:
             detail = f"the solution grew {control.blow_up:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
             return Status.BLOW_UP, detail
         ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
@@ -155,6 +163,25 @@ class TimeIntegrator:
             return Status.INTEGRATOR, f"{steps} steps were not enough to go beyond t = {solver.t:.6g}"
         status = self.notice(steps, float(solver.t)) if self.notice is not None else None
         return status, f"{status} at t = {solver.t:.6g}" if status is not None else ""
+
+
+def blows_up(times: Sequence[float], sizes: Sequence[float], limit: float) -> bool:
+    """Whether a solution has grown beyond a limit, relative to its scale, and faster than exponentially.
+
+    The growth from 1 to S takes twice the time of that from √S to S where it is exponential, however large S is; a
+    solution that becomes infinite at a finite time takes ever less time for the same factor.
+
+    >>> from math import exp
+    >>> moments = [0.1 * k for k in range(200)]
+    >>> exponential, singular = [exp(t) for t in moments], [1 / (19.9000001 - t) for t in moments]
+    >>> blows_up(moments, exponential, 1e6), blows_up(moments, singular, 1e6)
+    (False, True)
+    """
+    largest = sizes[-1]
+    if not largest > limit:
+        return False
+    first, middle = (max(k for k, size in enumerate(sizes) if size <= level or k == 0) for level in (1.0, largest**0.5))
+    return times[-1] - times[middle] < 0.5 * (times[middle] - times[first])
 
 
 def _per_entry(system: Dynamics, state: Array) -> float:

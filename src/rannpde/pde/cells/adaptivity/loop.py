@@ -17,6 +17,7 @@ from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
+from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.marking import refine_marked
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
@@ -114,6 +115,7 @@ class CellsLoop:
         self.phase = self.stability = self.defect = 0.0
         self.several_slopes = False
         self.origin = starting_point(problem) if self.dim == 1 and solver is None else None
+        self.integration = None if self.origin is None or problem.linear else IntegrationCheck(problem, tol)
         self.turning = 1.0
         self.system: CellsSystem | None = None
         # the second derivatives of one field alone, as in Poisson's equation, are coercive whatever the domain
@@ -177,7 +179,7 @@ class CellsLoop:
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
         tree, self.phase = self._resolve_waves(tree, state)
-        if self.dim == 1:
+        if self.may_be_ill_conditioned:
             self.turning = turning_amplification(self.problem, state)
             self.threshold = min(self.threshold, self.tol / self.turning)
         return tree
@@ -230,7 +232,7 @@ class CellsLoop:
             return Status.UNDETERMINED
         if agree and self.dim == 1 and self._several_slopes(solution):
             return Status.UNDETERMINED
-        defect = self._defect_error(solution) if agree and self.dim == 1 else 0.0
+        defect = max(self._defect_error(solution), self._integration_error(solution)) if agree else 0.0
         if defect > self.tol:  # cells with the largest residuals are split, even though two iterations agree
             self.defect = defect
             self.threshold = min(self.threshold, max(self.tol / defect, self.tuning.max_threshold_reduction) * residual)
@@ -282,7 +284,7 @@ class CellsLoop:
         Two iterations share the signs of their residuals where one cell is like the other, and agree on a wrong
         solution: a flame that ignites too early. Residuals at rounding tell nothing more.
         """
-        if self.system is None or not self.may_be_ill_conditioned:
+        if self.dim > 1 or self.system is None or not self.may_be_ill_conditioned:
             return 0.0
         if self.estimator.at_rounding(self.estimator.iterations[-1]):
             return 0.0
@@ -290,6 +292,10 @@ class CellsLoop:
         points, roots = self._rule(solution)
         values = roots * cell_network(solution.mesh, response)(points)
         return float((np.sqrt(np.sum(values**2, axis=0)) / self.sizes).max())
+
+    def _integration_error(self, solution: DiscreteSolution) -> float:
+        """Return the difference of an initial value problem's solution to a step-by-step integration."""
+        return 0.0 if self.integration is None else self.integration.error(solution.network, *self._rule(solution))
 
     def _several_slopes(self, solution: DiscreteSolution) -> bool:
         """Return whether the highest derivative of a scalar equation jumps between several values that satisfy it.

@@ -17,6 +17,7 @@ from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
+from rannpde.pde.initial import Integrated
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
 from rannpde.pde.problem.problem import Problem
 
@@ -96,7 +97,11 @@ def _longest_first(tree: CellNode, fraction: float) -> CellNode:
 
 
 def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> CellNode:
-    """Split the cells of an interval until polynomials of the given degree approximate a guess."""
+    """Split the cells of an interval until polynomials of the given degree approximate a guess.
+
+    Where the guess was integrated, the steps of the ODE solver stand close together in a front between the nodes of a
+    cell, and what the polynomials miss there is relative to the size that the solution has reached.
+    """
     nodes, gauss_weights = leggauss(degree + 1)
     analysis = legvander(nodes, degree).T * gauss_weights * (np.arange(degree + 1)[:, None] + 0.5)
 
@@ -105,9 +110,19 @@ def resolve_guess(tree: CellNode, state: State, degree: int, max_cells: int) -> 
 
     sizes = np.max([np.abs(values(leaf)).max(axis=0) for leaf in tree.refined_leaves((0,)).leaves], axis=0)
 
+    steps = state.steps if isinstance(state, Integrated) else np.zeros((0, 1))
+    passed = state.derivative(steps, (0,)) if len(steps) else np.zeros((0, len(sizes)))
+    reached = np.maximum(np.maximum.accumulate(np.abs(passed), axis=0), np.finfo(float).eps ** 0.5 * sizes)
+
     def unresolved(leaf: CellNode) -> Array:
-        beyond = np.abs(analysis[-degree // 3 :] @ values(leaf)).max(axis=0)
-        return np.array([bool((beyond > GUESS_TOLERANCE * sizes).any())])
+        coefficients = analysis @ values(leaf)
+        beyond = np.abs(coefficients[-degree // 3 :]).max(axis=0)
+        inside = ((leaf.bounds[0, 0] <= steps) & (steps <= leaf.bounds[0, 1]))[:, 0]
+        between = legvander(2 * (steps[inside, 0] - leaf.bounds.mean()) / leaf.lengths, degree)
+        missed = np.abs(between @ coefficients - passed[inside])
+        return np.array(
+            [bool((beyond > GUESS_TOLERANCE * sizes).any() or (missed > GUESS_TOLERANCE * reached[inside]).any())]
+        )
 
     return _refine_while(tree, unresolved, max_cells)
 

@@ -182,13 +182,16 @@ class CellsSystem:
         )
 
     def _constraint_weights(self, number: int) -> Array:
-        """Return the factors (fields,) of the continuity rows of a cell."""
+        """Return the factors (fields,) of the continuity rows of a cell.
+
+        Where a solution is small before it grows, a jump is relative to its size there, as residuals are.
+        """
         own = (
             np.ones(len(self.problem.fields))
             if self.face_fluxes is None
             else self.face_fluxes.constraint_weights(number)
         )
-        return np.asarray(self.corner_weights[number] * own)
+        return np.asarray(self.corner_weights[number] * own) / self.amplitudes.get(id(self.mesh.cells[number]), 1.0)
 
     def _leaf(self, number: int, linearisation: JetTable | Weights) -> tuple[PivotBlock, SchurComplement] | None:
         """Return the pivot block and Schur complement of a cell (static condensation of its weights)."""
