@@ -41,12 +41,13 @@ BELOW = {
     "studies": {"network", "domains", "fitting", "pde", "theory", "plotting"},
     "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies"},
 }
-STATED = {"statement", "functions", "residual", "problem"}
+STATED = {"statement", "functional_values", "functions", "residual", "problem"}
 BELOW_IN_PDE = {
     "statement": set(),
     "functions": {"statement"},
-    "residual": {"statement", "functions"},
-    "problem": {"statement", "functions", "residual"},
+    "functional_values": {"statement", "functions"},
+    "residual": {"statement", "functional_values", "functions"},
+    "problem": {"statement", "functional_values", "functions", "residual"},
     "zoo": STATED,
     "budget": set(),
     "monitor": {"budget"},
@@ -61,7 +62,9 @@ BELOW_IN_PDE = {
     "initial": STATED,
     "intrinsic": STATED,
     "time": {"monitor"},
-    "collocation": STATED | {"monitor", "solution", "start", "forward_model"},
+    "gauss_newton": {"monitor"},
+    "collocation": STATED | {"gauss_newton", "monitor", "solution", "start", "forward_model"},
+    "polynomials": STATED | {"gauss_newton", "monitor", "solution", "forward_model"},
     "cells": STATED | {"intrinsic", "monitor", "solution", "start", "initial", "time", "forward_model"},
     "lines": STATED | {"monitor", "solution", "time", "forward_model"},
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
@@ -72,7 +75,8 @@ BELOW_IN_PDE = {
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
     "selection": STATED
-    | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"},
+    | {"budget", "monitor", "solution", "unsolved", "weak", "cells", "collocation", "lines", "trefftz", "paths"}
+    | {"polynomials"},
     "outputs": STATED | {"budget", "monitor", "solution", "selection"},
     "solve": STATED
     | {
