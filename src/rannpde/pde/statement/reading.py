@@ -148,7 +148,7 @@ def _fields_in(tree: Node, alone: set[str], vocabulary: Vocabulary, text: str) -
                 fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
             positions.append((name.column, split[0]))
     known = [*FUNCTIONS, *OPERATORS, *INTEGRALS, *vocabulary.functions]
-    taken |= {name.text for name in _variables(tree)}
+    bound = {name.text for name in _variables(tree)}
     stack: list[tuple[Node, bool]] = [(tree, False)]
     while stack:
         node, inside = stack.pop()
@@ -162,7 +162,7 @@ def _fields_in(tree: Node, alone: set[str], vocabulary: Vocabulary, text: str) -
             inner = node.arguments[:1] if node.name == "d" else node.arguments
             below = [name for part in inner for name in tree_names(part) if isinstance(name, Name)]
             positions += [
-                (n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None
+                (n.column, n.text) for n in below if n.text not in taken | bound and vocabulary.subscript(n.text) is None
             ]
         inside = inside or (isinstance(node, Call) and node.name in INTEGRALS)
         stack.extend((below, inside) for below in children(node))
