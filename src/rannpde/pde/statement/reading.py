@@ -162,7 +162,9 @@ def _fields_in(tree: Node, alone: set[str], vocabulary: Vocabulary, text: str) -
             inner = node.arguments[:1] if node.name == "d" else node.arguments
             below = [name for part in inner for name in tree_names(part) if isinstance(name, Name)]
             positions += [
-                (n.column, n.text) for n in below if n.text not in taken | bound and vocabulary.subscript(n.text) is None
+                (n.column, n.text)
+                for n in below
+                if n.text not in taken | bound and vocabulary.subscript(n.text) is None
             ]
         inside = inside or (isinstance(node, Call) and node.name in INTEGRALS)
         stack.extend((below, inside) for below in children(node))
