@@ -14,15 +14,15 @@ import numpy as np
 import rannpde as rp
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(3, 2))
-t = np.linspace(0, 30, 900)
-for colour, delay in zip(("#0072B2", "#D55E00"), (0.4, 2.0), strict=True):
+t = np.linspace(0, 20, 600)
+for colour, delay in zip(("#0072B2", "#D55E00"), (0.6, 2.0), strict=True):
     cells = rp.Problem(
         "u_t = 2*u(t - tau)/(1 + u(t - tau)**9) - u",
-        rp.Box(t=(0, 30)),
+        rp.Box(t=(0, 20)),
         {"t <= 0": "u = 1/2"},
         parameters={"tau": delay},
     )
-    solution = rp.solve(cells, tol=1e-6)
+    solution = rp.solve(cells, tol=1e-4)
     print(f"delay {delay}: converged {solution.converged}, estimated error {solution.estimate:.1e}")
     left.plot(t, solution(t=t), color=colour, label=rf"$\tau = {delay}$")
 left.set(xlabel="$t$", ylabel="$u$", title="blood cells")
