@@ -41,12 +41,13 @@ BELOW = {
     "studies": {"network", "domains", "fitting", "pde", "theory", "plotting"},
     "cli": {"network", "domains", "fitting", "pde", "theory", "plotting", "studies"},
 }
-STATED = {"statement", "functions", "residual", "problem"}
+STATED = {"statement", "functional_values", "functions", "residual", "problem"}
 BELOW_IN_PDE = {
     "statement": set(),
     "functions": {"statement"},
-    "residual": {"statement", "functions"},
-    "problem": {"statement", "functions", "residual"},
+    "functional_values": {"statement", "functions"},
+    "residual": {"statement", "functional_values", "functions"},
+    "problem": {"statement", "functional_values", "functions", "residual"},
     "zoo": STATED,
     "budget": set(),
     "monitor": {"budget"},
@@ -62,7 +63,9 @@ BELOW_IN_PDE = {
     "intrinsic": STATED,
     "adaptivity": {"monitor"},
     "time": {"monitor"},
-    "collocation": STATED | {"adaptivity", "monitor", "solution", "start", "forward_model"},
+    "gauss_newton": {"monitor"},
+    "collocation": STATED | {"adaptivity", "gauss_newton", "monitor", "solution", "start", "forward_model"},
+    "polynomials": STATED | {"gauss_newton", "monitor", "solution", "forward_model"},
     "cells": STATED | {"adaptivity", "intrinsic", "monitor", "solution", "start", "initial", "time", "forward_model"},
     "lines": STATED | {"adaptivity", "monitor", "solution", "time", "forward_model"},
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
@@ -85,6 +88,7 @@ BELOW_IN_PDE = {
         "lines",
         "trefftz",
         "paths",
+        "polynomials",
     },
     "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow"},
     "solve": STATED

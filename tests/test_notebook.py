@@ -51,6 +51,21 @@ def test_results_are_one_line(solution, identified):
     assert "<Identified of u(t, x), by lines" in repr(identified)
 
 
+def test_spectra_and_continuations_are_one_line_with_a_view():
+    ends = {"boundary": "u = 0"}
+    spectrum = rp.eigen(rp.Problem("-u_xx = lam*u", rp.Interval(0, 1), ends, eigenvalue="lam"), count=2)
+    bratu = rp.Problem("u_xx + lam*exp(u) = 0", rp.Interval(0, 1), ends, parameters={"lam": 0.0})
+    branch = rp.continuation(bratu, "lam", 0.1, 4.0, tol=1e-4)
+    for found, column in ((spectrum, "multiplicity"), (branch, "fold")):
+        assert "\n" not in repr(found)
+        assert len(repr(found)) < 200
+        shown = found._repr_html_()
+        assert "data:image/png;base64," in shown
+        assert column in shown
+        assert "Converged" in shown
+    assert "<td>9.869604401" in spectrum._repr_html_()
+
+
 def test_views_have_a_picture_a_table_and_the_estimate(solution, identified):
     shown = solution._repr_html_()
     assert "data:image/png;base64," in shown

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rannpde.pde.monitor import Progress, Status
     from rannpde.pde.outputs.quantity import Quantity
     from rannpde.pde.paths.method import Paths
+    from rannpde.pde.polynomials.method import Polynomials
     from rannpde.pde.problem.conditions import Data, On, Periodic
     from rannpde.pde.problem.output import Output
     from rannpde.pde.problem.problem import Problem
@@ -100,6 +101,7 @@ _HOMES = {
     "pde.trefftz.scattering": ("ScatteredWave", "scatter"),
     "pde.functions": ("PointFunction",),
     "pde.paths.method": ("Paths",),
+    "pde.polynomials.method": ("Polynomials",),
     "pde.problem.conditions": ("Data", "On", "Periodic"),
     "pde.outputs.quantity": ("Quantity",),
     "pde.problem.output": ("Output",),
@@ -171,6 +173,7 @@ __all__ = [
     "Periodic",
     "PointFunction",
     "Polygon",
+    "Polynomials",
     "Problem",
     "Progress",
     "Pseudospectrum",

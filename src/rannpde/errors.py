@@ -1,4 +1,4 @@
-"""Errors that name the argument, what it was, what it must be, and how to mend it."""
+"""Errors that name the argument, what it was, what it must be, and how to correct it."""
 
 from __future__ import annotations
 

@@ -39,6 +39,8 @@ from rannpde.pde.monitor import Status
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.paths.region import unpack_region
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, unpack_points
+from rannpde.pde.polynomials.method import PolynomialHistory
+from rannpde.pde.polynomials.space import unpack_tensor
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.toml import from_table
 from rannpde.pde.problem.unknown import UnknownFunction
@@ -61,6 +63,7 @@ HISTORIES: dict[
     | type[CellsHistory]
     | type[CollocationHistory]
     | type[PathsHistory]
+    | type[PolynomialHistory]
     | type[FamilyHistory]
     | type[UnsolvedHistory],
 ] = {
@@ -71,6 +74,7 @@ HISTORIES: dict[
     "cells": CellsHistory,
     "collocation": CollocationHistory,
     "paths": PathsHistory,
+    "polynomials": PolynomialHistory,
     "unsolved": UnsolvedHistory,
     "family": FamilyHistory,
 }
@@ -301,6 +305,7 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         "region",
         "polynomial",
         "product",
+        "tensor",
         "initial guess",
         "combined",
     )
@@ -315,6 +320,8 @@ def _function(header: Mapping[str, Any], arrays: Mapping[str, Array], problem: P
         return InitialGuess(problem)
     if kind == "combined":
         return unpack_combined(header, arrays, lambda part, own: _function(part, own, problem))
+    if kind == "tensor":
+        return unpack_tensor(header, arrays)
     if kind == "trefftz":
         return unpack_trefftz(header, arrays)
     if kind == "points":

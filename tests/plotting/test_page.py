@@ -214,6 +214,9 @@ SLIDE = (
   const sticks = (a, b) => a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
   const cut = [...document.querySelectorAll("figure svg")].flatMap(svg => [...svg.querySelectorAll("text, image")]
     .filter(t => sticks(t.getBoundingClientRect(), svg.getBoundingClientRect())).map(t => t.outerHTML.slice(0, 120)));
+  film.scrollIntoView();
+  const bar = film.querySelector(".controls").getBoundingClientRect();
+  const inView = bar.top >= 0 && bar.bottom <= window.innerHeight + 1;
 """
 )
 
@@ -233,12 +236,13 @@ def test_in_a_browser_pages_that_do_not_move_fit_a_phone(tank, tmp_path: Path):
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 1300])
 def test_in_a_browser_the_slider_moves_and_nothing_is_cut_off(burgers, width, tmp_path: Path):
-    result = "{out, size, shown, smallest: Math.min(...letters), cut}"
+    result = "{out, size, shown, smallest: Math.min(...letters), cut, inView}"
     found, said = measured(page(burgers), width, tmp_path, SLIDE, result)
     assert not re.findall(r".*CONSOLE.*", said), said
     assert found["size"]["scroll"] <= found["size"]["client"], "the page scrolls sideways"
     assert found["out"] == []
     assert found["cut"] == [], "letters stick out of a panel"
+    assert found["inView"], "the slider leaves the window where its pictures begin"
     assert found["smallest"] > 9, "letters too small to read"
     first, last = found["shown"]
     assert (first["label"], last["label"]) == ("t = 0", "t = 1")

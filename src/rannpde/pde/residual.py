@@ -18,6 +18,7 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import Side
 from rannpde.domains.norms import relative_errors
 from rannpde.domains.region import Region
+from rannpde.pde.functional_values import Surroundings, functional_values
 from rannpde.pde.functions import State
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
@@ -36,7 +37,8 @@ HELD_OUT = 1000
 class Term:
     """One sum of the loss: the expression vanishes on the region, or at fixed points with fixed data.
 
-    kind : "interior", "initial", "boundary", "slice" or "data"
+    kind : "interior", "initial", "boundary", "slice", "data", or "functional" for a condition on an integral
+    surroundings : what values outside the domain are, for expressions that ask for them
     """
 
     name: str
@@ -46,6 +48,7 @@ class Term:
     points: Array | None = None
     data: Array | None = None
     weight: float = 1.0
+    surroundings: Surroundings | None = None
 
     @property
     def measure(self) -> float:
@@ -92,8 +95,14 @@ def gradient(state: State, points: Array) -> Array:
 
 def term_residual(term: Term, state: State, vocabulary: Vocabulary, points: Array, data: Array | None = None) -> Array:
     """Return the residual (M,) of a loss term for these functions at points of its region."""
-    jets = jets_of(state, vocabulary.fields, points, term.expression.jets)
-    value = term.expression.value(term.known(points, vocabulary, data), jets)
+    expression, known = term.expression, term.known(points, vocabulary, data)
+    jets = jets_of(state, vocabulary.fields, points, [j for j in expression.jets if j.field in vocabulary.fields])
+    if expression.functionals:
+        assert term.surroundings is not None
+        jets |= functional_values(
+            expression.functionals, state, vocabulary.fields, term.surroundings, known, expression.functions
+        )
+    value = expression.value(known, jets)
     return np.broadcast_to(value, (len(points),))
 
 

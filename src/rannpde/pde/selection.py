@@ -17,6 +17,7 @@ from rannpde.pde.flow.method import Flow
 from rannpde.pde.lines.method import Lines
 from rannpde.pde.monitor import Kept, Monitor, Status, status_of
 from rannpde.pde.paths.method import Paths
+from rannpde.pde.polynomials.method import Polynomials
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.solution import Choice, Solution
@@ -24,9 +25,17 @@ from rannpde.pde.trefftz.method import Trefftz
 from rannpde.pde.unsolved import unsolved
 from rannpde.pde.weak.method import WeakCells
 
-Method = Trefftz | Lines | Flow | WeakCells | Cells | Collocation | Paths
+Method = Trefftz | Lines | Flow | WeakCells | Cells | Collocation | Paths | Polynomials
 METHODS: dict[
-    str, type[Trefftz] | type[Lines] | type[Flow] | type[WeakCells] | type[Cells] | type[Collocation] | type[Paths]
+    str,
+    type[Trefftz]
+    | type[Lines]
+    | type[Flow]
+    | type[WeakCells]
+    | type[Cells]
+    | type[Collocation]
+    | type[Paths]
+    | type[Polynomials],
 ] = {
     "trefftz": Trefftz,
     "lines": Lines,
@@ -35,6 +44,7 @@ METHODS: dict[
     "cells": Cells,
     "collocation": Collocation,
     "paths": Paths,
+    "polynomials": Polynomials,
 }
 """Methods in the order in which they are tried."""
 
@@ -140,6 +150,8 @@ def _obstacles(method: Method, problem: Problem) -> tuple[str, ...]:
     """Why a method cannot solve the problem; a vector in R^d has no terms that the others could ask for reasons."""
     if problem.parabolic is not None:
         return method.obstacles(problem) if isinstance(method, Paths) else ("space is all of R^d",)
+    if problem.functionals and not isinstance(method, Polynomials):
+        return (f"it contains {problem.functionals[0]}, which is no value at the point itself",)
     if problem.slits and not isinstance(method, WeakCells):
         return ("the domain has a slit, across which the solution jumps",)
     if problem.inequalities and not isinstance(method, Paths | WeakCells):
@@ -156,7 +168,8 @@ def chosen_method(problem: Problem, method: Method | str | None, without: tuple[
             isinstance(method, Method),
             "method",
             method,
-            "rp.Trefftz(…), rp.Lines(…), rp.Flow(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…) or rp.Paths(…)",
+            "rp.Trefftz(…), rp.Lines(…), rp.Flow(…), rp.WeakCells(…), rp.Cells(…), rp.Collocation(…), rp.Paths(…) or "
+            "rp.Polynomials(…)",
         )
         reasons = _obstacles(method, problem)
         if reasons:
@@ -170,6 +183,12 @@ def chosen_method(problem: Problem, method: Method | str | None, without: tuple[
 
 def _fitting(problem: Problem, without: tuple[str, ...] = ()) -> Iterator[tuple[Method, list[str]]]:
     """The methods that fit, in the order in which they are tried, each with why those before it do not."""
+    if problem.functionals:  # one reason holds for all the others
+        reasons = Polynomials().obstacles(problem)
+        if reasons:
+            raise InputError(f"no method can solve the problem: {'; '.join(reasons)}")
+        yield Polynomials(), []
+        return
     refusals: list[str] = []
     fits = False
     for name, kind in METHODS.items():

@@ -471,8 +471,10 @@ class Solution:
 
     def pack(self, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays of that file."""
-        if isinstance(self.function, RoundedFunction) and isfinite(self.estimate) and not exact:
-            function, arrays = self.function.pack(ROUNDING_SHARE * self.estimate)
+        if isinstance(self.function, RoundedFunction) and not exact:
+            # where nothing is known of the error, single precision is more than the solution is worth
+            single = float(np.finfo(np.float32).eps)
+            function, arrays = self.function.pack(ROUNDING_SHARE * self.estimate if isfinite(self.estimate) else single)
         else:
             function, arrays = self.function.pack()
         header = {

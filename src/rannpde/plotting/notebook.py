@@ -19,12 +19,15 @@ from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import summary
+from rannpde.pde.spectrum.result import shown_eigenvalue
 from rannpde.plotting.svg import greek
 from rannpde.plotting.typeset import symbol, tex, typeset_equations
 
 if TYPE_CHECKING:
     from rannpde.pde.ensembles import Ensemble
     from rannpde.pde.solution import Solution
+    from rannpde.pde.spectrum.continuation.result import Continuation
+    from rannpde.pde.spectrum.result import Spectrum
 
 DOTS_PER_INCH = 100
 """Of pictures in notebooks: sharp on common screens, some tens of kilobytes."""
@@ -33,11 +36,8 @@ DOTS_PER_INCH = 100
 def solution_html(solution: Solution) -> str:
     """The verdict with the estimate, what was identified, the residuals by name, and the picture."""
     known = f"{solution.estimate:.1e}" if isfinite(solution.estimate) else "unknown"
-    colour, verdict = ("#2e7d32", "Converged") if solution.converged else ("#b3261e", "Did not converge")
     parts = [
-        f'<p><b>{escape(solution.title)}</b>: <b style="color: {colour}">{verdict}</b> ({escape(solution.reason)}).<br>'
-        f"Estimated relative L² error <b>{known}</b>, by {escape(solution.method.name)} "
-        f"in {solution.seconds:.2f} s.</p>"
+        _verdict(solution.title, solution.converged, solution.reason, solution.method.name, solution.seconds, known)
     ]
     if isinstance(solution, Identified):
         found = [(greek(name), str(one)) for name, one in solution.parameters.items()]
@@ -47,6 +47,39 @@ def solution_html(solution: Solution) -> str:
     if rows:
         parts.append(html_table(rows, ("term", "relative residual on fresh points")))
     return _framed(parts, solution)
+
+
+def spectrum_html(spectrum: Spectrum) -> str:
+    """The verdict, every eigenvalue with its bound and how many cannot be told apart from it, and the picture."""
+    parts = [_verdict(spectrum.title, spectrum.converged, spectrum.reason, spectrum.method.label, spectrum.seconds)]
+    named = "eigenvalue" if spectrum.problem is None else greek(spectrum.problem.eigenvalue)
+    rows = [
+        (str(k), shown_eigenvalue(value), f"{bound:.1e}", str(many))
+        for k, (value, bound, many) in enumerate(
+            zip(spectrum.values, spectrum.bounds, spectrum.multiplicities, strict=True), start=1
+        )
+    ]
+    parts.append(html_table(rows, ("", named, "bound of the error", "multiplicity")))
+    return _framed(parts, spectrum)
+
+
+def continuation_html(found: Continuation) -> str:
+    """The verdict, folds and branch points with their errors, and the bifurcation diagram."""
+    title = found.problem.name or ", ".join(found.problem.fields)
+    parts = [_verdict(title, found.converged, found.reason, "continuation", found.seconds)]
+    rows = [(one.kind, f"{one.parameter:.12g}", f"{one.bound:.1e}") for one in found.special]
+    if rows:
+        parts.append(html_table(rows, ("", greek(found.parameter), "bound of the error")))
+    return _framed(parts, found)
+
+
+def _verdict(title: str, converged: bool, reason: str, method: str, seconds: float, error: str = "") -> str:
+    colour, verdict = ("#2e7d32", "Converged") if converged else ("#b3261e", "Did not converge")
+    said = f"Estimated relative L² error <b>{error}</b>, by" if error else "By"
+    return (
+        f'<p><b>{escape(title)}</b>: <b style="color: {colour}">{verdict}</b> ({escape(reason)}).<br>'
+        f"{said} {escape(method)} in {seconds:.2f} s.</p>"
+    )
 
 
 def ensemble_html(ensemble: Ensemble) -> str:

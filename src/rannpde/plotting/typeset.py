@@ -199,12 +199,15 @@ def _call(node: Call, words: Vocabulary) -> tuple[str, int]:
             return rf"{_within(one, words, _POWER)} \cdot {_within(other, words, _POWER)}", _PRODUCT
         case "d", (one, *axes):
             return rf"\partial_{{{_directions(axes)}}} {_within(one, words, _ATOM)}", _PRODUCT
+        case "integral", (one, Name(text=variable), lower, upper):
+            ends = rf"_{{{_write(lower, words)[0]}}}^{{{_write(upper, words)[0]}}}"
+            return rf"\int{ends} {_within(one, words, _PRODUCT)}\, d{symbol(variable)}", _PRODUCT
         case "where", (condition, then, other):
             known = [_write(part, words)[0] for part in (then, condition, other)]
             return rf"\left[{known[0]}\ \mathrm{{if}}\ {known[1]},\ \mathrm{{else}}\ {known[2]}\right]", _ATOM
         case _:
             inside = ",\\, ".join(_write(part, words)[0] for part in arguments)
-            name = _FUNCTIONS.get(node.name) or (r"\nabla \cdot " if node.name == "div" else symbol(node.name))
+            name = _FUNCTIONS.get(node.name) or (r"\nabla \cdot " if node.name == "div" else _name(node.name, words))
             return (rf"{name}\left({inside}\right)" if "frac" in inside else f"{name}({inside})"), _ATOM
 
 

@@ -9,10 +9,10 @@ from rannpde.errors import InputError
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import BoxUniform, WholeFrequencies
 from rannpde.pde.collocation.guess import Placement, first_guess, steepness
-from rannpde.pde.collocation.newton import GaussNewton
 from rannpde.pde.collocation.subdomains import PointSampler, Subdomain, SubdomainNetwork, locate, split_box
 from rannpde.pde.collocation.system import assemble
 from rannpde.pde.collocation.tuning import CollocationTuning, PlacementTuning
+from rannpde.pde.gauss_newton import GaussNewton
 from rannpde.pde.zoo import ZOO, zoo
 
 EPS = np.finfo(float).eps

@@ -13,7 +13,7 @@ from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Uniform
 from rannpde.pde.collocation.method import Collocation
-from rannpde.pde.collocation.newton import GaussNewton
+from rannpde.pde.gauss_newton import GaussNewton
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.conditions import Data, On, Periodic
 from rannpde.pde.problem.problem import Problem

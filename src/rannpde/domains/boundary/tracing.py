@@ -127,7 +127,9 @@ def trace(wall: Wall, bounds: Array, label: str = "") -> Traced | None:
     nodes, inverse = np.unique(simplices.reshape(-1, dim), axis=0, return_inverse=True)
     places, values, moved = _warped(wall, lower + nodes * step, float(step.min()))
     if not np.isfinite(values).all():
-        raise InputError("the formula of an implicit shape is not finite near its boundary; mend it or choose within=…")
+        raise InputError(
+            "the formula of an implicit shape is not finite near its boundary; correct it or choose within=…"
+        )
     pieces = _pieces(inverse.reshape(-1, dim + 1), (values < 0) & ~moved)
     if not len(pieces):
         return None

@@ -59,7 +59,7 @@ class Estimate:
 
 
 class Options(TypedDict, total=False):
-    """How to integrate: the keywords of ``integrate`` that every norm iterations on."""
+    """How to integrate: the keywords of ``integrate`` that every norm passes on."""
 
     rule: RuleName
     tolerance: float | None

@@ -21,10 +21,10 @@ from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.pde.collocation.feature_learning import FeatureLearner, LearnedLaw
 from rannpde.pde.collocation.guess import GrowingWindow
 from rannpde.pde.collocation.loop import CollocationLoop, CollocationResult, IterationStep
-from rannpde.pde.collocation.newton import GaussNewton
 from rannpde.pde.collocation.subdomains import BoxFeatures, Scales, Subdomain, SubdomainNetwork, scales_of
 from rannpde.pde.collocation.trial import ScaleSearch, SolverSettings, Trial, first_scales, first_width, solve_trial
 from rannpde.pde.functions import State
+from rannpde.pde.gauss_newton import GaussNewton
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.problem.restrict import restrict_time

@@ -20,9 +20,9 @@ from rannpde.network.laws import WeightLaw
 from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
 from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
 from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
-from rannpde.pde.collocation.newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
+from rannpde.pde.gauss_newton import GaussNewton, GaussNewtonStep
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import loss_integrals

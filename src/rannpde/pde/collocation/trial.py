@@ -15,11 +15,11 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import Factor
-from rannpde.pde.collocation.newton import Descent, GaussNewton, GaussNewtonStep
 from rannpde.pde.collocation.subdomains import BoxFeatures, Density, PointSampler, Scales, Subdomain, SubdomainNetwork
 from rannpde.pde.collocation.system import CollocationSystem, ContinuityRows, Rows, assemble
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.functions import State, Zero
+from rannpde.pde.gauss_newton import Descent, GaussNewton, GaussNewtonStep
 from rannpde.pde.monitor import Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, jets_of

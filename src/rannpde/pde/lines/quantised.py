@@ -29,13 +29,15 @@ def rounding_step(error: float, size: float, count: int) -> float:
 
 
 def quantise(values: Array, step: float) -> Array | None:
-    """Complex values (N,) as compressed bytes; None where they are no multiples that 32 bits hold, or gain nothing."""
+    """Complex values (N,) as compressed bytes; None where they are no multiples that 52 bits hold, or gain nothing."""
     parts = np.ascontiguousarray(values, dtype=complex).view(float)
-    if not step > 0 or not np.abs(parts).max(initial=0.0) / step < 2**30:
+    largest = np.abs(parts).max(initial=0.0)
+    if not step > 0 or not largest / step < 2**52:
         return None
+    width = 4 if largest / step < 2**30 else 8
     whole = np.rint(parts / step).astype(np.int64)
-    unsigned = np.where(whole < 0, -2 * whole - 1, 2 * whole).astype("<u4")  # small numbers of either sign stay small
-    planes = np.ascontiguousarray(unsigned.view(np.uint8).reshape(-1, 4).T)
+    signless = np.where(whole < 0, -2 * whole - 1, 2 * whole)  # small numbers of either sign stay small
+    planes = np.ascontiguousarray(signless.astype(f"<u{width}").view(np.uint8).reshape(-1, width).T)
     data = zlib.compress(planes.tobytes(), 6)
     if 2 * len(data) > values.nbytes or planes.nbytes > MOST_RATIO * len(data):
         return None
@@ -44,17 +46,17 @@ def quantise(values: Array, step: float) -> Array | None:
 
 def dequantise(data: Array, step: float, count: int) -> Array:
     """The inverse of ``quantise`` for ``count`` values; FileError where the bytes are not those of so many."""
-    size = 8 * count
-    if data.dtype != np.uint8 or data.ndim != 1 or not 0 < step < np.inf or size > MOST_RATIO * len(data):
+    if data.dtype != np.uint8 or data.ndim != 1 or not 0 < step < np.inf or 8 * count > MOST_RATIO * len(data):
         raise FileError("the compressed coefficients of the file are damaged")
     unpacker = zlib.decompressobj()
     try:
-        raw = unpacker.decompress(data.tobytes(), size + 1)
+        raw = unpacker.decompress(data.tobytes(), 16 * count + 1)
     except zlib.error:
         raise FileError("the compressed coefficients of the file are damaged") from None
-    if len(raw) != size:
+    width = len(raw) // (2 * count) if count else 0
+    if width not in (4, 8) or len(raw) != 2 * count * width:
         raise FileError("the compressed coefficients of the file are not as many as its modes")
-    unsigned = np.ascontiguousarray(np.frombuffer(raw, dtype=np.uint8).reshape(4, -1).T).view("<u4")[:, 0]
-    whole = unsigned.astype(np.int64)
+    planes = np.frombuffer(raw, dtype=np.uint8).reshape(width, -1)
+    whole = np.ascontiguousarray(planes.T).view(f"<u{width}")[:, 0].astype(np.int64)
     signed = np.where(whole % 2 == 1, -(whole + 1) // 2, whole // 2)
     return (step * signed.astype(float)).view(complex)

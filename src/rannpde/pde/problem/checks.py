@@ -191,7 +191,9 @@ def _require_finite(value: Array, points: Array, part: sympy.Expr, what: str, pr
     if not np.isfinite(value).all():
         row = int(np.flatnonzero(~np.isfinite(np.broadcast_to(value, len(points))))[0])
         where = ", ".join(f"{n}={v:.4g}" for n, v in zip(problem.domain.names, points[row], strict=True))
-        raise InputError(f"{shown(part)} {what} is not finite at {where}; mend the formula, the function or the domain")
+        raise InputError(
+            f"{shown(part)} {what} is not finite at {where}; correct the formula, the function or the domain"
+        )
 
 
 def _check_finite(term: Term, problem: Problem) -> None:

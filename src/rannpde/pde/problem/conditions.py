@@ -181,6 +181,8 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
     with_context = f"condition {name!r}: "
     with naming(f"condition {name!r}"):
         expression = read(condition.equation, vocabulary)
+        if expression.functionals and not expression.source.free_symbols.intersection(vocabulary.symbols):
+            return [Term(name, "functional", expression, None, domain.bounds.mean(axis=1)[None, :])]  # holds anywhere
         regions = places(condition.where, domain, vocabulary.parameters, name)
     if not expression.jets:
         raise InputError(
@@ -247,6 +249,10 @@ def places(where: SideChoice, domain: Domain, parameters: Mapping[str, float], n
 def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:
     if text.strip() in domain.sides:
         return [domain.sides[text.strip()]]
+    beyond = outside(text, domain, parameters)
+    if beyond is not None:
+        axis, _, end = beyond
+        return _place(f"{domain.names[axis]}={end!r}", domain, parameters) if "=" in text else []
     if re.match(r"\s*slit\b", text):
         return list(slit_lips(text, domain, lambda word: number(word, parameters)))
     part = re.match(r"(?P<side>.*\S)\s+where\s+(?P<test>\S.*)$", text, re.DOTALL)
@@ -272,6 +278,26 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
         )
     outward = -1 if abs(at - lower) <= slack else 1 if abs(at - upper) <= slack else 0
     return [FlatSide(f"{coordinate}={at + 0.0:g}", domain, axis, at, outward, _face(domain, axis))]
+
+
+def outside(text: str, domain: Domain, parameters: Mapping[str, float]) -> tuple[int, int, float] | None:
+    """Axis, direction and end of what lies beyond an end of a coordinate, such as ``t <= 0``; None for other places.
+
+    >>> from rannpde.domains import Box
+    >>> outside("t <= 0", Box(t=(0, 5)), {}), outside("t=0", Box(t=(0, 5)), {})
+    ((0, -1, 0.0), None)
+    """
+    parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S.*)", text, re.DOTALL)
+    if parts is None or parts[1] not in domain.names:
+        return None
+    axis, direction = domain.names.index(parts[1]), -1 if "<" in parts[2] else 1
+    at, end = number(parts[3], parameters), float(domain.bounds[axis, max(direction, 0)])
+    if abs(at - end) > SLACK * float(np.abs(domain.bounds[axis]).max()):
+        raise InputError(
+            f"the place {text!r} is not what lies beyond an end of {parts[1]}; write "
+            f"'{parts[1]} {parts[2]} {end:g}' for values outside the domain"
+        )
+    return axis, direction, end
 
 
 def _restricted(text: str, test: str, domain: Domain, parameters: Mapping[str, float]) -> list[Side]:

@@ -16,6 +16,7 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, SpaceTime
 from rannpde.errors import InputError, choose, finite_points, require, suggestion
+from rannpde.pde.functional_values import Exterior, Surroundings
 from rannpde.pde.functions import ExactSolution, Formula, State
 from rannpde.pde.problem.checks import ConditionWarning, check_problem
 from rannpde.pde.problem.components import in_components
@@ -32,6 +33,7 @@ from rannpde.pde.problem.conditions import (
 from rannpde.pde.problem.data import Variation
 from rannpde.pde.problem.eigenvalue import GENERIC_EIGENVALUE, check_eigenvalue, split_parameters
 from rannpde.pde.problem.evolution import Evolution
+from rannpde.pde.problem.exterior import box_extent, exterior_values, with_surroundings
 from rannpde.pde.problem.forms import in_time
 from rannpde.pde.problem.inequalities import Inequality, inequalities, is_inequality
 from rannpde.pde.problem.measurements import Measurement, measurement
@@ -165,7 +167,7 @@ class Problem:
             words = self._words(())
             for name, statement in named.items():
                 with naming(f"equation {name!r}"):
-                    fields = tuple(dict.fromkeys((*fields, *infer_fields([statement], words))))
+                    fields = tuple(dict.fromkeys((*fields, *infer_fields([statement], words, named.values()))))
         if not fields:
             raise InputError(
                 f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
@@ -180,6 +182,14 @@ class Problem:
             self._take_over(self.at_eigenvalue(GENERIC_EIGENVALUE))
             return
         check_problem(self)
+        if self.functionals:
+            self._state_with_functionals()
+            return
+        if self.exterior:
+            raise InputError(
+                f"{self.exterior[0].field!r} is given outside the domain, but no equation has an integral or a value "
+                "there; write t=0 for t <= 0"
+            )
         # statements are compiled here, once
         object.__setattr__(self, "limits", tuple(bound_terms(self.bounds, self.domain, self.vocabulary)))
         obstacles, forms = in_time(self)
@@ -257,6 +267,16 @@ class Problem:
         object.__setattr__(self, "forms", {})
         object.__setattr__(self, "variation", None)
         object.__setattr__(self, "obstacles", ("space is all of R^d",))
+
+    def _state_with_functionals(self) -> None:
+        """Of integrals and values elsewhere there are neither forms in time nor divergence forms."""
+        why = f"it contains {self.functionals[0]}"
+        object.__setattr__(self, "limits", ())
+        object.__setattr__(self, "forms", {})
+        object.__setattr__(self, "variation", None)
+        object.__setattr__(self, "obstacles", (why,))
+        object.__setattr__(self, "elliptic", NoDivergenceForm(why))
+        self._check_outputs()
 
     def _take_over(self, forward: Problem) -> None:
         for key in ("limits", "obstacles", "forms", "variation", "elliptic"):
@@ -339,7 +359,9 @@ class Problem:
         if self.eigenvalue:  # it stays a symbol, and so do complex numbers
             depends |= {self.eigenvalue: ()} | {name: () for name, one in numbers.items() if isinstance(one, complex)}
             numbers = {name: one for name, one in numbers.items() if not isinstance(one, complex)}
-        return Vocabulary(tuple(self.domain.names), time, fields, numbers, self.functions, depends)
+        return Vocabulary(
+            tuple(self.domain.names), time, fields, numbers, self.functions, depends, box_extent(self.domain)
+        )
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -358,7 +380,7 @@ class Problem:
     @cached_property
     def interior(self) -> tuple[Term, ...]:
         """The loss terms J_PDE, one per equation."""
-        return tuple(equation_terms(self.expressions, self.domain))
+        return with_surroundings(equation_terms(self.expressions, self.domain), lambda: self.surroundings)
 
     @cached_property
     def constraints(self) -> tuple[Term, ...]:
@@ -388,7 +410,26 @@ class Problem:
             known = isinstance(condition, Periodic) or (self.unknown and isinstance(condition, Data))
             if not (known or is_inequality(condition)):
                 terms += condition_terms(name, condition, self.domain, self.vocabulary)
-        return tuple(terms)
+        return with_surroundings(terms, lambda: self.surroundings)
+
+    @cached_property
+    def functionals(self) -> tuple[str, ...]:
+        """Integrals and values at other points that equations and conditions contain, as text."""
+        if self.parabolic is not None:
+            return ()
+        return tuple(one.text for term in self.terms for one in term.expression.functionals.values())
+
+    @cached_property
+    def exterior(self) -> tuple[Exterior, ...]:
+        """What fields are outside the domain, where ``{"t <= 0": "u = 1"}`` states it."""
+        return exterior_values(self.conditions, self.domain, self.vocabulary)
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What values outside the domain are, for integrals and delays that ask for them."""
+        names = tuple(self.domain.names)
+        periodic = tuple(names.index(name) for name in self.periodic)
+        return Surroundings(names, np.asarray(self.domain.bounds, dtype=float), self.exterior, periodic)
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -490,6 +531,8 @@ class Problem:
             f"{one.name}: {one.field} {'>=' if one.lower else '<='} {one.bound.formula}" for one in self.inequalities
         ]
         said += [f"{name}: flux {self.expressions[name].flux}" for name in self.jumping]
+        if self.functionals:
+            said += [repr(term.expression.functionals) for term in self.terms] + [repr(one) for one in self.exterior]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
     def residual(self, state: State, points: Array) -> dict[str, Array]:

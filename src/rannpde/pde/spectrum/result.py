@@ -170,6 +170,12 @@ class Spectrum:
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, every eigenvalue with its bound, and the picture."""
+        from rannpde.plotting.notebook import spectrum_html  # loads when a notebook asks for it
+
+        return spectrum_html(self)
+
     def __repr__(self) -> str:
         shown = ", ".join(shown_eigenvalue(value) for value in self.values[:6])
         return f"Spectrum({shown}{', …' if len(self) > 6 else ''})"

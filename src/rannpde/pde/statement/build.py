@@ -8,6 +8,7 @@ statement is kept. No text ever reaches SymPy's parser.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf, isfinite
 
 import numpy as np
@@ -38,12 +39,14 @@ from rannpde.pde.statement.arithmetic import (
     is_short,
     scale,
 )
+from rannpde.pde.statement.expansion import size
 from rannpde.pde.statement.expression import constant, evaluate
 from rannpde.pde.statement.kinks import choose_where
 from rannpde.pde.statement.special import OF_AN_ORDER
 from rannpde.pde.statement.vocabulary import (
     CONSTANTS,
     FUNCTIONS,
+    INTEGRALS,
     OPERATORS,
     Vocabulary,
     coordinate_symbol,
@@ -134,6 +137,8 @@ class _Builder(Arithmetic):
 
     def name(self, node: Name) -> sympy.Expr:
         word, words = node.text, self.words
+        if word in words.variables:
+            return coordinate_symbol(word)
         if word in words.fields:
             return words.field_function(word)
         if word in words.bare:
@@ -159,7 +164,7 @@ class _Builder(Arithmetic):
         if stem in words.jet_names and letters:
             known = ", ".join(words.coordinates)
             fail(self.text, node.column, f"{letters!r} in {word} is no coordinate; the coordinates are {known}")
-        if word in words.functions or word in FUNCTIONS or word in OPERATORS:
+        if word in {*words.functions, *FUNCTIONS, *OPERATORS, *INTEGRALS}:
             fail(self.text, node.column, f"{word} is a function; write {word}(…)")
         return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, words.known())}")
 
@@ -187,17 +192,66 @@ class _Builder(Arithmetic):
                         self.text, below.column, f"{node.name} is your own function, of coordinates only, not of fields"
                     )
             return sympy.Function(node.name, real=True)(*arguments)
-        if node.name in self.words.fields or node.name in self.words.unknown:
-            fail(
-                self.text,
-                node.column,
-                f"{node.name} is a field or unknown; write {node.name} alone",
-            )
+        if node.name in INTEGRALS:
+            return self.integral(node)
+        stem, names = self.words.subscript(node.name) or (node.name, ())
+        if stem in self.words.fields:
+            return self.elsewhere(node, stem, names)
+        if node.name in self.words.unknown:
+            fail(self.text, node.column, f"{node.name} is an unknown; write {node.name} alone")
         return fail(
             self.text,
             node.column,
             f"the function {node.name!r} is unknown; {suggestion(node.name, self.words.known())}",
         )
+
+    def elsewhere(self, node: Call, name: str, names: tuple[str, ...]) -> sympy.Expr:
+        """u(t - 1/2), or u_x(s): a field or a derivative of it at another point."""
+        arguments = tuple(self.scalar(argument) for argument in node.arguments)
+        own = self.words.symbols
+        if len(arguments) != len(own):
+            given = ", ".join(self.words.coordinates)
+            fail(
+                self.text,
+                node.column,
+                f"{name} is a function of {given}; write {name} alone, or {node.name}(…) with {len(own)} argument(s)",
+            )
+        here = self.differentiate(node, self.words.field_function(name), names)
+        if arguments == own:
+            return here
+        if not names:
+            return self.bounded(node, sympy.Function(name, real=True)(*arguments))
+        return self.bounded(node, sympy.Subs(here, own, arguments))
+
+    def integral(self, node: Call) -> sympy.Expr:
+        """integral(k*u(s), s, a, b), and mean of the same; over all of space without the variable and its limits."""
+        if len(node.arguments) not in (1, 4):
+            fail(self.text, node.column, f"write {node.name}(expression, variable, from, to), or {node.name}(u)")
+        integrand, *rest = node.arguments
+        if rest:
+            variable, lower, upper = rest
+            if not isinstance(variable, Name) or variable.text in {*self.words.fields, *self.words.parameters}:
+                fail(self.text, variable.column, "the variable of an integral must be a name that is free, such as s")
+            limits = [(variable.text, self.scalar(lower), self.scalar(upper))]
+        else:
+            known = self.words.extent
+            if not known:
+                fail(
+                    self.text,
+                    node.column,
+                    f"{node.name} needs its variable and limits here, as in {node.name}(u, x, 0, 1)",
+                )
+            limits = [(name, *map(sympy.Float, known[name])) for name in self.words.space]
+        outside = self.words
+        self.words = replace(outside, variables=(*outside.variables, *(name for name, _, _ in limits)))
+        value = self.scalar(integrand)
+        self.words = outside
+        self.work += size(value)
+        for name, lower, upper in limits:
+            value = sympy.Integral(value, (coordinate_symbol(name), lower, upper))
+            if node.name == "mean":
+                value = value / (upper - lower)
+        return value
 
     def function(self, node: Call) -> sympy.Expr:
         several, ordered = node.name in ("max", "min"), node.name in OF_AN_ORDER

@@ -11,6 +11,7 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.grammar import StatementError
 from rannpde.pde.statement.expression import INFINITE, Expression, Jet, differentiate, evaluate, jet_name
+from rannpde.pde.statement.functionals import with_functionals
 from rannpde.pde.statement.kinks import JUMPING, own_kinks, settle, shown
 from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol
 
@@ -24,6 +25,9 @@ VANISHING = 1e-12
 
 def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression:
     """Expand derivatives and name the jets; StatementError where that explodes, or a derivative does not exist."""
+    found = with_functionals(source, vocabulary, compile_expression)
+    if found is not None:
+        return found
     expansion = _Expansion()
     expanded = expansion.statement(own_kinks(source), sympy.Integer(1))
     if expanded.has(*INFINITE):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, reduce
 from operator import mul
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import sympy
@@ -40,6 +40,20 @@ class Jet:
         return sum(self.index)
 
 
+class Functional(Protocol):
+    """A value of fields elsewhere, or an integral of them (``rannpde.pde.statement.functionals``)."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that it takes values of."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What it is, for messages."""
+        ...
+
+
 @dataclass(frozen=True)
 class Expression:
     """A scalar expression of coordinates and jets, with its exact partial derivatives by the jets.
@@ -48,6 +62,7 @@ class Expression:
     formula : the same, expanded, in jet symbols
     jumps : expressions on whose zeros a flux of the statement jumps, so that the formula holds beside them only
     flux : Σ normal_x flux_x, in jets and normals, which is the same on both sides of those; None where nothing jumps
+    functionals : name → integral, or value elsewhere, that a jet of this name stands for
     """
 
     source: sympy.Expr
@@ -56,6 +71,7 @@ class Expression:
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict, repr=False)
     jumps: tuple[sympy.Expr, ...] = ()
     flux: Expression | None = field(default=None, repr=False)
+    functionals: Mapping[str, Functional] = field(default_factory=dict)
 
     @property
     def jets(self) -> tuple[Jet, ...]:
@@ -63,7 +79,8 @@ class Expression:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return tuple(sorted({jet.field for jet in self.jets}))
+        own = {jet.field for jet in self.jets} - set(self.functionals)
+        return tuple(sorted(own.union(*(one.fields for one in self.functionals.values()))))
 
     @cached_property
     def _slopes(self) -> tuple[sympy.Expr, ...]:
@@ -80,7 +97,9 @@ class Expression:
     @cached_property
     def linear(self) -> bool:
         """Whether the expression is affine in the fields, so that one solve suffices."""
-        return not any(slope.free_symbols & set(self.symbols) for slope in self._slopes)
+        own = not any(slope.free_symbols & set(self.symbols) for slope in self._slopes)
+        inner = (getattr(one, "integrand", None) for one in self.functionals.values())
+        return own and all(one is None or one.linear for one in inner)
 
     @property
     def kinked(self) -> bool:
@@ -325,7 +344,7 @@ def constant(expression: sympy.Expr) -> float | None:
     >>> constant(sympy.sqrt(2)), constant(sympy.Symbol("x"))
     (1.4142135623730951, None)
     """
-    if not expression.is_number or expression.has(sympy.Derivative):
+    if not expression.is_number or expression.has(sympy.Derivative, sympy.Integral):
         return None
     if expression.has(*INFINITE, sympy.I):
         return np.nan

@@ -22,14 +22,11 @@ from scipy.optimize import linear_sum_assignment
 from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.grammar import StatementError
-from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.statement.divergence import PROBES, NoDivergenceForm
 from rannpde.pde.statement.expansion import compile_expression, divergence_form
 from rannpde.pde.statement.expression import INFINITE, Expression, Jet, differentiate, evaluate
 from rannpde.pde.statement.kinks import KINKED
 from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol
-
-PAIRING_PROBES = 8
-"""Random points of the bounding box at which coefficients are looked at to pair equations with fields."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,9 +259,9 @@ def _cancels(formula: sympy.Expr, expression: Expression) -> bool:
 def _paired(system: QuasilinearSystem, bounds: Array) -> QuasilinearSystem:
     """Equations in the order of the fields whose second derivatives they hold most of, with positive diffusion."""
     rng = np.random.default_rng(0)
-    points = bounds[:, 0] + np.diff(bounds, axis=1)[:, 0] * rng.random((PAIRING_PROBES, len(bounds)))
+    points = bounds[:, 0] + np.diff(bounds, axis=1)[:, 0] * rng.random((PROBES, len(bounds)))
     count = len(system.fields)
-    diffusion = np.nan_to_num(system.linearised(points, *generic_state(PAIRING_PROBES, count, system.dim)).diffusion)
+    diffusion = np.nan_to_num(system.linearised(points, *generic_state(PROBES, count, system.dim)).diffusion)
     traces = np.trace(diffusion, axis1=3, axis2=4)  # (M, K, F)
     sizes = np.linalg.norm(diffusion, axis=(3, 4)).mean(axis=0)
     share = sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -10,13 +10,21 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from rannpde.errors import InputError, suggestion
-from rannpde.grammar import Call, Name, Node, StatementError, children, fail, names, parse
+from rannpde.grammar import Call, Name, Node, StatementError, children, fail, parse
+from rannpde.grammar import names as tree_names
 from rannpde.pde.statement.arithmetic import MAGNITUDE_LIMIT, WORK_LIMIT
 from rannpde.pde.statement.build import build
 from rannpde.pde.statement.expansion import compile_expression, expand, size
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.kinks import own_kinks
-from rannpde.pde.statement.vocabulary import CONSTANTS, FUNCTIONS, OPERATORS, Vocabulary, coordinate_symbol
+from rannpde.pde.statement.vocabulary import (
+    CONSTANTS,
+    FUNCTIONS,
+    INTEGRALS,
+    OPERATORS,
+    Vocabulary,
+    coordinate_symbol,
+)
 
 Statement: TypeAlias = "str | sympy.Basic"
 
@@ -42,7 +50,7 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
     for node in statement.atoms(AppliedUndef):
         name = node.func.__name__
         if name in vocabulary.fields or name in vocabulary.bare:
-            table[node] = vocabulary.bare.get(name) or vocabulary.field_function(name)
+            table[node] = vocabulary.bare.get(name) or _at_arguments(node, vocabulary)
         elif name not in vocabulary.functions:
             raise StatementError(f"the function {name!r} is unknown; {suggestion(name, vocabulary.known())}")
     for symbol in statement.free_symbols - set(vocabulary.normals):  # those stand in statements of our own making
@@ -57,8 +65,16 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
                 f"the symbol {symbol.name!r} is unknown; {suggestion(symbol.name, vocabulary.known())}"
             )
     symbols = {key: value for key, value in table.items() if key.is_Symbol}
-    functions = {key.xreplace(symbols): value for key, value in table.items() if not key.is_Symbol}
+    functions = {key.xreplace(symbols): value.xreplace(symbols) for key, value in table.items() if not key.is_Symbol}
     return own_kinks(statement.xreplace(symbols).xreplace(functions))
+
+
+def _at_arguments(node: AppliedUndef, vocabulary: Vocabulary) -> sympy.Expr:
+    """A user's u(x) as our field; u(x - 1), or u(s) in an integral, is that field at other arguments."""
+    own = [symbol.name for symbol in node.args if symbol.is_Symbol]
+    here = own == list(vocabulary.coordinates) or len(node.args) != len(vocabulary.coordinates)
+    function = vocabulary.field_function(node.func.__name__)
+    return function if here else function.func(*node.args)
 
 
 def forced(equation: str, exact: Mapping[str, str], vocabulary: Vocabulary) -> sympy.Expr:
@@ -85,44 +101,71 @@ def _check_numbers(statement: sympy.Expr) -> None:
             raise StatementError(f"a SymPy statement holds a number beyond {MAGNITUDE_LIMIT:g}; refused")
 
 
-def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary) -> tuple[str, ...]:
-    """The unknown functions: names that occur with a subscript derivative, or under d, grad, div, laplace.
+def infer_fields(statements: Iterable[Any], vocabulary: Vocabulary, others: Iterable[Any] = ()) -> tuple[str, ...]:
+    """The unknown functions: names that occur with a subscript derivative, or under d, grad, div, laplace, or that are
+    called in an integral, as u(s), or both called and not, as in u = u(x/2), also in ``others``.
 
     >>> infer_fields(["u_t = nu*u_xx"], Vocabulary(("t", "x"), "t", parameters={"nu": 1.0}))
     ('u',)
     """
-    names: list[str] = []
+    found: list[str] = []
+    statements = list(statements)
+    texts = [parse(one) for one in (*statements, *others) if isinstance(one, str)]
+    every = [side for sides in texts for side in sides if side is not None]
+    alone = {_stem(name.text, vocabulary) for side in every for name in tree_names(side)}
     for statement in statements:
         if isinstance(statement, str):
-            for side in parse(statement):
-                if side is not None:
-                    names += _fields_in(side, vocabulary, statement)
+            sides = [side for side in parse(statement) if side is not None]
+            for side in sides:
+                found += _fields_in(side, alone, vocabulary, statement)
         elif isinstance(statement, sympy.Basic):
             applied = sorted(node.func.__name__ for node in statement.atoms(AppliedUndef))
-            names += [name for name in applied if name not in vocabulary.functions and name not in vocabulary.unknown]
-    return tuple(dict.fromkeys(names))
+            found += [name for name in applied if name not in vocabulary.functions and name not in vocabulary.unknown]
+    return tuple(dict.fromkeys(found))
 
 
-def _fields_in(tree: Node, vocabulary: Vocabulary, text: str) -> list[str]:
+def _stem(word: str, vocabulary: Vocabulary) -> str:
+    """u for u_xx."""
+    split = vocabulary.subscript(word)
+    return word if split is None else split[0]
+
+
+def _variables(tree: Node) -> Iterator[Name]:
+    """The variables of the integrals in a tree."""
+    if isinstance(tree, Call) and tree.name in INTEGRALS:
+        yield from (one for one in tree.arguments[1:2] if isinstance(one, Name))
+    for below in children(tree):
+        yield from _variables(below)
+
+
+def _fields_in(tree: Node, alone: set[str], vocabulary: Vocabulary, text: str) -> list[str]:
     taken = {*vocabulary.coordinates, *vocabulary.parameters, *CONSTANTS, *vocabulary.bare}
     positions: list[tuple[int, str]] = []
-    for name in names(tree):
+    for name in tree_names(tree):
         split = vocabulary.subscript(name.text)
         if name.text not in taken and split is not None and split[0] not in vocabulary.bare:
             if split[0] in {*taken, *FUNCTIONS, *OPERATORS, *vocabulary.functions}:
                 fail(text, name.column, f"{name.text} is a derivative of {split[0]}, which is not a field")
             positions.append((name.column, split[0]))
-    stack: list[Node] = [tree]
+    known = [*FUNCTIONS, *OPERATORS, *INTEGRALS, *vocabulary.functions]
+    bound = {name.text for name in _variables(tree)}
+    stack: list[tuple[Node, bool]] = [(tree, False)]
     while stack:
-        node = stack.pop()
-        if isinstance(node, Call) and node.name not in {*FUNCTIONS, *OPERATORS, *vocabulary.functions}:
-            known = [*FUNCTIONS, *OPERATORS, *vocabulary.functions]
-            fail(text, node.column, f"the function {node.name!r} is unknown; {suggestion(node.name, known)}")
+        node, inside = stack.pop()
+        if isinstance(node, Call) and node.name not in known:
+            stem = _stem(node.name, vocabulary)
+            called = inside and len(node.arguments) == len(vocabulary.coordinates)
+            if stem in taken or not (called or stem in alone):
+                fail(text, node.column, f"the function {node.name!r} is unknown; {suggestion(node.name, known)}")
+            positions.append((node.column, stem))
         if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
             inner = node.arguments[:1] if node.name == "d" else node.arguments
-            below = [name for part in inner for name in names(part) if isinstance(name, Name)]
+            below = [name for part in inner for name in tree_names(part) if isinstance(name, Name)]
             positions += [
-                (n.column, n.text) for n in below if n.text not in taken and vocabulary.subscript(n.text) is None
+                (n.column, n.text)
+                for n in below
+                if n.text not in taken | bound and vocabulary.subscript(n.text) is None
             ]
-        stack.extend(children(node))
+        inside = inside or (isinstance(node, Call) and node.name in INTEGRALS)
+        stack.extend((below, inside) for below in children(node))
     return [name for _, name in sorted(positions)]

@@ -20,6 +20,8 @@ FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {name: getattr(sympy, name) fo
 FUNCTIONS |= {"exp": Exponential, "abs": Absolute, "sign": Sign, "max": largest, "min": smallest}
 FUNCTIONS |= SPECIAL_FUNCTIONS
 OPERATORS = ("d", "grad", "div", "laplace", "dot", "dn", "where")
+INTEGRALS = ("integral", "mean")
+"""Words for integrals of fields; in problems that have a function of such a name, that is meant."""
 CONSTANTS = {"pi": sympy.pi}
 WORD_LIMIT = 40
 """Characters of a name: long enough for words, short enough for messages."""
@@ -38,6 +40,8 @@ class Vocabulary:
     functions : name → callable of arrays, the user's own functions of the coordinates; one with an attribute ``of``,
         names of coordinates, is written without its arguments
     unknown : name → the coordinates that an unknown to be identified depends on, none for a number
+    extent : coordinate → its ends, of intervals and boxes, over which ``mean(u)`` is taken
+    variables : names of the variables of the integrals around an expression
     """
 
     coordinates: tuple[str, ...]
@@ -46,6 +50,8 @@ class Vocabulary:
     parameters: Mapping[str, float] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extent: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = dict.fromkeys([*FUNCTIONS, *OPERATORS], "a function of the language")
@@ -103,7 +109,7 @@ class Vocabulary:
     def known(self) -> list[str]:
         """Every name an equation may use, for suggestions."""
         own = [*self.coordinates, *self.fields, *self.parameters, *self.functions, *self.unknown]
-        return sorted([*own, *FUNCTIONS, *OPERATORS, *CONSTANTS])
+        return sorted({*own, *FUNCTIONS, *OPERATORS, *INTEGRALS, *CONSTANTS, *self.variables})
 
     def subscript(self, text: str) -> tuple[str, tuple[str, ...]] | None:
         """("u", ("x", "x")) for "u_xx"; None when the part after the last underscore is not made of coordinates."""

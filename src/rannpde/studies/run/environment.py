@@ -85,7 +85,7 @@ class Check:
     name: str
     value: str
     problem: str = ""
-    """Empty, or what is wrong and how to mend it."""
+    """Empty, or what is wrong and how to put it right."""
 
 
 def examine() -> list[Check]:

@@ -131,6 +131,20 @@ class Continuation:
         lines.append(f"  {self.seconds:.2f} s")
         return Report("\n".join(lines))
 
+    def __repr__(self) -> str:
+        """One line: how many branches, folds and branch points, and how it ended."""
+        title = self.problem.name or ", ".join(self.problem.fields)
+        counts = (
+            f"{len(self.branches)} branch(es), {len(self.folds)} fold(s), {len(self.branch_points)} branch point(s)"
+        )
+        return f"<Continuation of {title} in {self.parameter}: {counts}; {self.reason}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, folds and branch points with their errors, and the diagram."""
+        from rannpde.plotting.notebook import continuation_html  # loads when a notebook asks for it
+
+        return continuation_html(self)
+
     def save(self, path: PathLike) -> Path:
         """One file that ``rp.load`` reads back, from which ``rp.continuation(…, resume=…)`` goes on."""
         header, arrays = self.pack()

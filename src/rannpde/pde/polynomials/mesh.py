@@ -1,0 +1,93 @@
+"""Where solutions of equations with integrals and delays are not smooth, as far as that is known beforehand.
+
+A jump of a derivative at t = b comes back at all t whose delayed argument is b, one order smoother each time: with
+u(t - 1) the solution is smooth between whole numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import sympy
+
+from rannpde.arrays import Array
+from rannpde.domains.boundary.sides import FlatSide
+from rannpde.pde.polynomials.settings import PolynomialSettings
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue
+from rannpde.pde.statement.kinks import kink_places
+
+
+def first_edges(problem: Problem, settings: PolynomialSettings) -> tuple[Array, ...]:
+    """For each coordinate, the ends of the domain and the places between them at which solutions are not smooth.
+
+    >>> from rannpde.domains import Box
+    >>> problem = Problem("u_t = -u(t - 1)", Box(t=(0, 2.5)), {"t <= 0": "u = 1"})
+    >>> first_edges(problem, PolynomialSettings())[0].tolist()
+    [0.0, 1.0, 2.0, 2.5]
+    """
+    found = []
+    for axis, symbol in enumerate(problem.vocabulary.symbols):
+        lower, upper = map(float, problem.domain.bounds[axis])
+        kinks = [place for place in _kinks(problem, symbol, axis) if lower < place < upper]
+        maps = list(dict.fromkeys(_arguments(problem, symbol, axis)))
+        most = settings.most_unknowns // (4 * (settings.degree + 1))
+        found.append(_propagated((lower, upper), kinks, maps, settings.most_degree, most))
+    return tuple(found)
+
+
+def _affine(formula: sympy.Expr, symbol: sympy.Symbol) -> tuple[float, float] | None:
+    """(a, b) of a + b·symbol; None for other formulas."""
+    slope = sympy.diff(formula, symbol)
+    start = formula.xreplace({symbol: sympy.Integer(0)})
+    return (float(start), float(slope)) if slope.is_number and start.is_number and slope != 0 else None
+
+
+def _kinks(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[float]:
+    """Kinks and jumps of coefficients, and slices on which conditions hold."""
+    for term in problem.terms:
+        if isinstance(term.region, FlatSide) and term.region.axis == axis:
+            yield term.region.value
+        for place in kink_places(term.expression.formula):
+            root = _affine(place, symbol)
+            if root is not None:
+                yield -root[0] / root[1]
+
+
+def _arguments(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[tuple[float, float]]:
+    """The affine functions of a coordinate at which fields are evaluated: delayed arguments, limits of integrals."""
+    for term in problem.interior:
+        for one in term.expression.functionals.values():
+            formulas: tuple[sympy.Expr, ...] = ()
+            if isinstance(one, FieldValue):
+                formulas = (one.arguments[axis],)
+            elif isinstance(one, DefiniteIntegral):
+                formulas = (one.lower, one.upper)
+            for formula in formulas:
+                found = _affine(formula, symbol) if formula.has(symbol) else None
+                if found is not None and found != (0.0, 1.0):
+                    yield found
+
+
+def _propagated(
+    ends: tuple[float, float], kinks: list[float], maps: list[tuple[float, float]], generations: int, most: int
+) -> Array:
+    lower, upper = ends
+    near = 1e-9 * (upper - lower)
+    places = [lower, upper]
+
+    def add(candidates: Iterable[float]) -> list[float]:
+        fresh = []
+        for place in candidates:
+            if lower < place < upper and len(places) < most and min(abs(place - known) for known in places) > near:
+                places.append(place)
+                fresh.append(place)
+        return fresh
+
+    latest = [lower, upper, *add(kinks)]
+    for _ in range(generations):
+        latest = add((place - start) / slope for place in latest for start, slope in maps)
+        if not latest:
+            break
+    return np.array(sorted(places))

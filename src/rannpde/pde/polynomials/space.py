@@ -1,0 +1,196 @@
+"""Tensor products of piecewise polynomials on a box: the functions, and the rows that evaluate them.
+
+Along each coordinate the interval is cut into cells, and functions are Legendre series on every cell. Nothing makes
+them continuous: that is asked by rows of the system, as far as the order of the equations wants it, so that solutions
+of integral equations may jump where their data do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.legendre import legder, leggauss, legvander
+from scipy.sparse import csr_array
+
+from rannpde.arrays import Array, ArrayMap, MultiIndex, block_rows, combinations, row_blocks
+from rannpde.network.storage import floats
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialSpace:
+    """Legendre series of a degree along each coordinate on the cells of a tensor grid.
+
+    edges : for each coordinate, the ends (C + 1,) of its cells; degrees : for each coordinate
+    """
+
+    edges: tuple[Array, ...]
+    degrees: tuple[int, ...]
+
+    @property
+    def dim(self) -> int:
+        return len(self.edges)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Functions along each coordinate."""
+        return tuple((len(own) - 1) * (degree + 1) for own, degree in zip(self.edges, self.degrees, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Functions of one field."""
+        return prod(self.shape)
+
+    @property
+    def width(self) -> int:
+        """Functions that do not vanish at a point."""
+        return prod(degree + 1 for degree in self.degrees)
+
+    def rows(self, points: Array, index: MultiIndex, before: int | None = None) -> csr_array:
+        """∂^index of all functions at points (K, n): (K, size), with ``width`` entries in each row.
+
+        before : the coordinate for which points on an edge belong to the cell before it
+        """
+        columns = np.zeros((len(points), 1), dtype=np.int64)
+        values = np.ones((len(points), 1))
+        for axis, (own, degree) in enumerate(zip(self.edges, self.degrees, strict=True)):
+            place = points[:, axis]
+            side = "left" if axis == before else "right"
+            cell = np.clip(np.searchsorted(own, place, side=side) - 1, 0, len(own) - 2)  # type: ignore[call-overload]
+            half = 0.5 * np.diff(own)[cell]
+            scaled = (place - own[cell]) / half - 1
+            local = legvander(scaled, degree) @ _derivative(degree, index[axis]) / half[:, None] ** index[axis]
+            first = cell[:, None] * (degree + 1) + np.arange(degree + 1)
+            columns = (columns[:, :, None] * self.shape[axis] + first[:, None, :]).reshape(len(points), -1)
+            values = (values[:, :, None] * local[:, None, :]).reshape(len(points), -1)
+        starts = np.arange(len(points) + 1) * self.width
+        return csr_array((values.ravel(), columns.ravel(), starts), shape=(len(points), self.size))
+
+    def axis_nodes(self, axis: int, more: int = 0) -> Array:
+        """Gauss nodes of all cells along a coordinate, ``more`` than there are functions."""
+        own = self.edges[axis]
+        nodes = leggauss(self.degrees[axis] + 1 + more)[0]
+        return (own[:-1, None] + np.diff(own)[:, None] * (0.5 * (nodes + 1))).ravel()
+
+    def nodes(self, fixed: Mapping[int, float] | None = None, more: int = 0) -> Array:
+        """Gauss nodes (K, n) of all cells, with some coordinates fixed."""
+        given = fixed or {}
+        return combinations([np.array([given[k]]) if k in given else self.axis_nodes(k, more) for k in range(self.dim)])
+
+    def weights(self, more: int = 0) -> Array:
+        """Gauss weights (K,) of the nodes."""
+        total = np.ones(1)
+        for own, degree in zip(self.edges, self.degrees, strict=True):
+            along = (0.5 * np.diff(own)[:, None] * leggauss(degree + 1 + more)[1]).ravel()
+            total = np.multiply.outer(total, along).ravel()
+        return total
+
+    def constant(self, values: Array) -> Array:
+        """The coefficients (fields, size) of fields with these values (fields,) everywhere."""
+        total = np.ones(1)
+        for own, degree in zip(self.edges, self.degrees, strict=True):
+            first = np.zeros((len(own) - 1, degree + 1))
+            first[:, 0] = 1.0
+            total = np.multiply.outer(total, first.ravel()).ravel()
+        return np.multiply.outer(values, total)
+
+    def tails(self, coefficients: Array) -> list[Array]:
+        """For each coordinate, by cell: the size of the upper third of the degrees of fields (fields, size).
+
+        It is relative to all of the field, the largest over the fields.
+        """
+        found = []
+        table = coefficients.reshape(len(coefficients), *self.shape)
+        scales = self._norms()
+        sizes = np.sqrt(np.square(table * scales).sum(axis=tuple(range(1, table.ndim)), keepdims=True))
+        table = np.square(table * scales / np.maximum(sizes, 1e-300))
+        for axis, degree in enumerate(self.degrees):
+            along = np.moveaxis(table, axis + 1, 1).reshape(len(table), -1, degree + 1, self.size // self.shape[axis])
+            upper = along[:, :, degree - degree // 3 + 1 :].sum(axis=(2, 3))
+            found.append(np.sqrt(upper.max(axis=0)))
+        return found
+
+    def _norms(self) -> Array:
+        """L² norms of the functions, shape ``shape``."""
+        total = np.ones(())
+        for own, degree in zip(self.edges, self.degrees, strict=True):
+            norms = np.sqrt(np.diff(own)[:, None] / (2 * np.arange(degree + 1) + 1)).ravel()
+            total = np.multiply.outer(total, norms)
+        return total
+
+    def interpolate(self, function: ArrayMap) -> Array:
+        """The coefficients (fields, size) of a function, by values at the Gauss nodes."""
+        values = function(self.nodes()).T.reshape(-1, *self.shape)
+        for axis, degree in enumerate(self.degrees):
+            nodes, weights = leggauss(degree + 1)
+            transform = (legvander(nodes, degree) * weights[:, None]).T * (np.arange(degree + 1)[:, None] + 0.5)
+            along = np.moveaxis(values, axis + 1, -1)
+            along = (along.reshape(*along.shape[:-1], -1, degree + 1) @ transform.T).reshape(along.shape)
+            values = np.moveaxis(along, -1, axis + 1)
+        return np.ascontiguousarray(values).reshape(len(values), -1)
+
+    def norm(self, coefficients: Array) -> float:
+        """The L² norm of fields (fields, size), each relative to nothing, all together."""
+        return float(np.linalg.norm(coefficients.reshape(-1, *self.shape) * self._norms()))
+
+
+@lru_cache(maxsize=256)
+def _derivative(degree: int, order: int) -> Array:
+    """(degree + 1, degree + 1): Legendre coefficients of the derivatives of Legendre polynomials, by columns."""
+    found = np.zeros((degree + 1, degree + 1))
+    if order <= degree:
+        found[: degree + 1 - order] = legder(np.eye(degree + 1), m=order, axis=0) if order else np.eye(degree + 1)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseTensor:
+    """Fields (fields, size) in a polynomial space."""
+
+    space: PolynomialSpace
+    coefficients: Array
+
+    @property
+    def dim(self) -> int:
+        return self.space.dim
+
+    @property
+    def edges(self) -> tuple[Array, ...]:
+        """Where cells end, along each coordinate."""
+        return self.space.edges
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Functions of each cell."""
+        return (self.space.width,) * (self.space.size // self.space.width)
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0,) * self.dim)
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """∂^derivative of the fields at points (M, n): (M, fields)."""
+        points = np.asarray(points, dtype=float)
+        values = np.empty((len(points), len(self.coefficients)))
+        for rows in row_blocks(len(points), block_rows(2 * self.space.width)):
+            values[rows] = self.space.rows(points[rows], derivative) @ self.coefficients.T
+        return values
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        arrays = {f"edges{axis}": own for axis, own in enumerate(self.space.edges)}
+        return {"function": "tensor", "degrees": list(self.space.degrees)}, {
+            "coefficients": self.coefficients,
+            **arrays,
+        }
+
+
+def unpack_tensor(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> PiecewiseTensor:
+    """The inverse of ``PiecewiseTensor.pack``."""
+    degrees = tuple(int(degree) for degree in header["degrees"])
+    edges = tuple(floats(arrays, f"edges{axis}", (None,)) for axis in range(len(degrees)))
+    space = PolynomialSpace(edges, degrees)
+    return PiecewiseTensor(space, floats(arrays, "coefficients", (None, space.size)))
