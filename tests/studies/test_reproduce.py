@@ -112,7 +112,7 @@ class Page(HTMLParser):
 
 
 def check_page(text: str, figures: int) -> Page:
-    page, figures = Page(text), figures + 1  # one opens the page
+    page, figures = Page(text), figures + 2  # two open the page
     assert len(page.ids) == len(set(page.ids)), "ids must be unique"
     assert {t[1:] for t in page.targets} <= set(page.ids), "references must lead somewhere"
     assert page.outside == ["data:,"], "the page must stand alone"

@@ -22,6 +22,7 @@ from rannpde.fitting.sobolev import sobolev_samples
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Gaussian, HeavyTailed
 from rannpde.network.network import Network
+from rannpde.studies.run.nested import PooledLosses
 from rannpde.studies.study import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 from rannpde.theory.bounds import theorem_bound
@@ -51,6 +52,8 @@ SETTLED = 1e-10
 """Relative change of the loss at which Gauss–Newton ends."""
 VARIANCE_ACCURACY: dict[str, Any] = {"tolerance": 0.1, "budget": 2**11, "rng": 0}
 """Of the exact variance: beside bounds that are orders of magnitude above it a digit is enough."""
+LOSSES = ("error", "initial", "boundary")
+"""√J_PDE, J_ic and J_bc."""
 DELTA = 0.1
 """δ of the corollaries' bounds and of the quantiles beside them."""
 
@@ -90,7 +93,7 @@ class PinnLoss(MeasurementCell):
     def measure(self) -> dict[str, list[list[float]]]:
         if self.kind == "unbiased":
             return _unbiased(self)
-        rows: dict[str, list[list[float]]] = {"error": [], "initial": [], "boundary": []}
+        rows: dict[str, list[list[float]]] = {name: [] for name in LOSSES}
         for width in self.networks:
             found = [_losses(_trained(self, width, draw), self.solution) for draw in range(self.draws)]
             for name in rows:
@@ -132,23 +135,15 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
         [choice.network(widest, rng=np.random.default_rng([cell.seed, draw, k])) for k, choice in enumerate(choices)]
         for draw in range(cell.draws)
     ]
-    names = (
-        "error",
-        "initial",
-        "boundary",
-        "from_variance",
-        "corrected",
-        "printed",
-        "initial_bound",
-        "boundary_bound",
-    )
-    rows: dict[str, list[list[float]]] = {name: [] for name in names}
-    for width in cell.networks:
-        networks = [_joined([_narrowed(one, width) for one in pool]) for pool in pools]
-        found = [_losses(network, solution) for network in networks]
-        for name in ("error", "initial", "boundary"):
-            rows[name].append([one[name] for one in found])
-        bound = _corollary(choices, networks[-1], solution, {"variance": variance, "theorem": theorem})
+    measured = PooledLosses(solution)
+    found = [measured.of(pool, cell.networks) for pool in pools]
+    rows = {name: [[one[k][name] for one in found] for k in range(len(cell.networks))] for name in LOSSES}
+    for name in ("from_variance", "corrected", "printed", "initial_bound", "boundary_bound"):
+        rows[name] = []
+    for k, width in enumerate(cell.networks):
+        network, last = _joined([_narrowed(one, width) for one in pools[-1]]), found[-1][k]
+        losses = last["error"] ** 2, last["difference"]
+        bound = _corollary(choices, network, solution, {"variance": variance, "theorem": theorem, "losses": losses})
         for name in ("from_variance", "corrected", "printed"):
             rows[name].append([getattr(bound, name)])
         scale = width * DELTA
@@ -172,7 +167,7 @@ def _joined(networks: list[Network]) -> Network:
 
 
 def _corollary(
-    choices: list[Estimator], network: Network, solution: TrueSolution, known: dict[str, float]
+    choices: list[Estimator], network: Network, solution: TrueSolution, known: dict[str, Any]
 ) -> ResidualBound:
     if len(choices) == 1:
         return porous_medium_corollary(choices[0], network, solution.domain, DELTA, **known)
