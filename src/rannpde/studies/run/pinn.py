@@ -28,6 +28,7 @@ from rannpde.studies.true_solutions import TrueSolution
 from rannpde.theory.bounds import theorem_bound
 from rannpde.theory.corollaries import (
     ResidualBound,
+    continuity_corollary,
     navier_stokes_corollary,
     paired_network,
     porous_medium_corollary,
@@ -52,8 +53,6 @@ SETTLED = 1e-10
 """Relative change of the loss at which Gauss–Newton ends."""
 VARIANCE_ACCURACY: dict[str, Any] = {"tolerance": 0.1, "budget": 2**11, "rng": 0}
 """Of the exact variance: beside bounds that are orders of magnitude above it a digit is enough."""
-LOSSES = ("error", "initial", "boundary")
-"""√J_PDE, J_ic and J_bc."""
 DELTA = 0.1
 """δ of the corollaries' bounds and of the quantiles beside them."""
 
@@ -85,6 +84,11 @@ class PinnLoss(MeasurementCell):
         return 2e9 + size * self.draws * 300 * (fields * widest) ** 3
 
     @property
+    def quantities(self) -> tuple[str, ...]:
+        """√J_PDE, the losses of the equations (J¹, J² of a flow), J_ic and J_bc."""
+        return ("error", *(f"equation {k}" for k in range(1, len(self.target.fields) + 1)), "initial", "boundary")
+
+    @property
     def solution(self) -> TrueSolution:
         """The target, which was checked."""
         assert isinstance(self.target, TrueSolution)
@@ -93,7 +97,7 @@ class PinnLoss(MeasurementCell):
     def measure(self) -> dict[str, list[list[float]]]:
         if self.kind == "unbiased":
             return _unbiased(self)
-        rows: dict[str, list[list[float]]] = {name: [] for name in LOSSES}
+        rows: dict[str, list[list[float]]] = {name: [] for name in self.quantities}
         for width in self.networks:
             found = [_losses(_trained(self, width, draw), self.solution) for draw in range(self.draws)]
             for name in rows:
@@ -106,10 +110,12 @@ def _losses(network: Network, solution: TrueSolution) -> dict[str, float]:
     system, domain, exact = solution.system, solution.domain, solution.exact
 
     def density(points: Array) -> Array:
-        return np.asarray(np.square(system.residuals(network, points)).sum(axis=1))
+        return np.square(system.residuals(network, points))
 
+    losses = np.ravel(loss_integral(density, domain).value)
     return {
-        "error": float(loss_integral(density, domain)) ** 0.5,
+        "error": float(losses.sum()) ** 0.5,
+        **{f"equation {k}": float(loss) for k, loss in enumerate(losses, 1)},
         "initial": initial_loss(network, exact, domain),
         "boundary": boundary_loss(network, exact, domain),
     }
@@ -137,8 +143,8 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
     ]
     measured = PooledLosses(solution)
     found = [measured.of(pool, cell.networks) for pool in pools]
-    rows = {name: [[one[k][name] for one in found] for k in range(len(cell.networks))] for name in LOSSES}
-    for name in ("from_variance", "corrected", "printed", "initial_bound", "boundary_bound"):
+    rows = {name: [[one[k][name] for one in found] for k in range(len(cell.networks))] for name in cell.quantities}
+    for name in ("from_variance", "corrected", "printed", "initial_bound", "boundary_bound", "mass_bound"):
         rows[name] = []
     for k, width in enumerate(cell.networks):
         network, last = _joined([_narrowed(one, width) for one in pools[-1]]), found[-1][k]
@@ -146,10 +152,15 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
         bound = _corollary(choices, network, solution, {"variance": variance, "theorem": theorem, "losses": losses})
         for name in ("from_variance", "corrected", "printed"):
             rows[name].append([getattr(bound, name)])
+        if len(choices) == 2:  # the bound of J¹ alone
+            known = {"variance": variance, "theorem": theorem}
+            first = last["equation 1"], last["difference 1"]
+            mass = continuity_corollary(*choices, network, solution.domain, DELTA, losses=first, **known)
+            rows["mass_bound"].append([mass.corrected])
         scale = width * DELTA
         rows["initial_bound"].append([initial_trace(solution.domain) * theorem / scale])
         rows["boundary_bound"].append([boundary_trace(solution.domain) * theorem / scale])
-    return rows
+    return {name: values for name, values in rows.items() if values}
 
 
 def _narrowed(network: Network, width: int) -> Network:
