@@ -30,6 +30,10 @@ class KnownValue(PlainTarget, ABC):
     def bounds(self) -> Array:
         return np.tile([0.0, 1.0], (1 + self.space_dim, 1))
 
+    @abstractmethod
+    def values(self, points: Array) -> Array:
+        """Values (M,) for the protocol of targets: nothing is fitted to them."""
+
     @property
     @abstractmethod
     def problem(self) -> Problem:
@@ -49,7 +53,7 @@ class ControlValue(KnownValue):
     """
 
     def values(self, points: Array) -> Array:
-        """The data at t = 1, for the protocol of targets: nothing is fitted to them."""
+        """The data at t = 1."""
         return np.asarray(np.log((1 + np.sum(points[:, 1:] ** 2, axis=1)) / 2))
 
     @property

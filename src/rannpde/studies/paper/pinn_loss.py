@@ -152,7 +152,8 @@ def _tables(series: Sequence[Series]) -> list[Table]:
                 (one.quantiles(LEVEL, part)[-1], one.mean(f"{part}_bound")[-1]) for part in ("initial", "boundary")
             ]
             # the whole loss of each draw, and the sum of the bounds, which hold in one event
-            whole = [v**2 for v in one.values()[-1]] + sum(one.values(part)[-1] for part in ("initial", "boundary"))
+            conditional = [one.values(part)[-1] for part in ("initial", "boundary")]
+            whole = np.square(one.values()[-1]) + np.sum(conditional, axis=0)
             total = np.quantile(whole, LEVEL, method="inverted_cdf"), bounds[1] + sum(bound for _, bound in parts)
             conditions.append((name, *(f"{value:.2g}" for pair in (*parts, total) for value in pair)))
     head: tuple[str, ...] = ("solution", "network", "widths", "last median J", "slope of J, 95 % interval")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
+from rannpde.domains.region import Region
 from rannpde.network.features import RandomFeatures
 from rannpde.network.network import Network
 from rannpde.studies.true_solutions import TrueSolution
@@ -37,7 +38,10 @@ class PooledLosses:
     def __init__(self, solution: TrueSolution) -> None:
         self._solution = solution
         self._inner = loss_rule(solution.domain)
-        rims = {"initial": [solution.domain.initial], "boundary": list(solution.domain.sides.values())}
+        rims: dict[str, list[Region]] = {
+            "initial": [solution.domain.initial],
+            "boundary": list(solution.domain.sides.values()),
+        }
         self._rims = {
             name: [(*rule, solution.values(rule[0]).reshape(len(rule[0]), -1)) for rule in map(loss_rule, regions)]
             for name, regions in rims.items()

@@ -153,9 +153,9 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
         for name in ("from_variance", "corrected", "printed"):
             rows[name].append([getattr(bound, name)])
         if len(choices) == 2:  # the bound of J¹ alone
-            known = {"variance": variance, "theorem": theorem}
             first = last["equation 1"], last["difference 1"]
-            mass = continuity_corollary(*choices, network, solution.domain, DELTA, losses=first, **known)
+            known: dict[str, Any] = {"variance": variance, "theorem": theorem, "losses": first}
+            mass = continuity_corollary(choices[0], choices[1], network, solution.domain, DELTA, **known)
             rows["mass_bound"].append([mass.corrected])
         scale = width * DELTA
         rows["initial_bound"].append([initial_trace(solution.domain) * theorem / scale])
