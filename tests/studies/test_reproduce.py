@@ -29,7 +29,7 @@ from rannpde.studies.run.runner import Failure
 from rannpde.studies.show.chapter import Chapter
 from rannpde.studies.show.figures import FORMATS
 from rannpde.studies.show.progress import Display, duration
-from rannpde.studies.study import FittedCurve, MeasuredCurve, Study
+from rannpde.studies.study import FittedCurve, MeasuredCurve, PathsCurve, Study
 
 TOML = """
 name = "tiny"
@@ -60,6 +60,10 @@ def shrunk(chapter: Chapter) -> Chapter:
             small = tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
             if len(curves) < 4:  # one solution, each kind of network
                 curves.append(replace(curve, measurement=replace(curve.measurement, networks=small, draws=2)))
+            continue
+        if isinstance(curve, PathsCurve):
+            if curve.target.space_dim <= 10:  # the others are alike, and cost more
+                curves.append(replace(curve, steps=2, training=200, paths=256))
             continue
         widths = None if curve.widths is None else tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
         curve = replace(curve, widths=widths)
@@ -112,7 +116,7 @@ class Page(HTMLParser):
 
 
 def check_page(text: str, figures: int) -> Page:
-    page, figures = Page(text), figures + 1  # one opens the page
+    page, figures = Page(text), figures + 2  # two open the page
     assert len(page.ids) == len(set(page.ids)), "ids must be unique"
     assert {t[1:] for t in page.targets} <= set(page.ids), "references must lead somewhere"
     assert page.outside == ["data:,"], "the page must stand alone"

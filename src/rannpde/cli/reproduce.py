@@ -48,7 +48,7 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Studies to run; all when none is given.", autocompletion=_chapters)
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="All figures in about 5 minutes on 2 cores.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="All figures in about 3 minutes on 2 cores.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Widths up to 8,192: hours.")] = False,
     out: ReproductionFolder = Path("results"),
     workers: Workers = 0,

@@ -83,7 +83,7 @@ def reproduce(
     first = opening(sections, len(failures))
     environments = _environments(found, cells)
     page = report.Page(
-        heading, command, sections, failures, environments, findings(sections), first.sentences, first.figure
+        heading, command, sections, failures, environments, findings(sections), first.sentences, first.figures
     )
     slopes = report.slope_table(sections)
     write_whole(folder / "slopes.csv", _csv(slopes))

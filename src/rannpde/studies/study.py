@@ -23,7 +23,7 @@ from rannpde.network.activations import ACTIVATIONS
 from rannpde.studies.layer import Layer
 from rannpde.studies.target import Target, TheoremTarget
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised whenever the code changes what a cell computes from the same parameters, or their names; part of every key."""
 PENALTY_RULES = ("gcv", "held-out")
 """Words in place of a number: λ is chosen from the data."""

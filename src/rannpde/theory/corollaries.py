@@ -18,13 +18,13 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains import Domain, SpaceTime
-from rannpde.domains.norms import evaluate
 from rannpde.errors import require
 from rannpde.network.features import RandomFeatures
 from rannpde.network.network import Network
 from rannpde.theory.bounds import Constant, printed_coefficient, theorem_bound
 from rannpde.theory.losses import (
     Gas,
+    derivatives_of,
     loss_integral,
     navier_stokes,
     navier_stokes_losses,
@@ -110,14 +110,11 @@ class _Jet:
     @classmethod
     def of(cls, function: Any, points: Array) -> _Jet:
         n = points.shape[1]
-        unit = np.eye(n, dtype=int)
-
-        def at(index: Array) -> Array:
-            return evaluate(function, points, tuple(int(k) for k in index))[:, 0]
-
-        gradient = np.array([at(unit[axis]) for axis in range(1, n)])
-        laplacian = sum((at(2 * unit[axis]) for axis in range(1, n)), np.zeros(len(points)))
-        return cls(at(0 * unit[0]), gradient, laplacian)
+        first, second = ([tuple(times * int(k == axis) for k in range(n)) for axis in range(1, n)] for times in (1, 2))
+        found = derivatives_of(function, points, [(0,) * n, *first, *second])
+        gradient = np.array([found[index][:, 0] for index in first])
+        laplacian = np.sum([found[index][:, 0] for index in second], axis=0)
+        return cls(found[(0,) * n][:, 0], gradient, laplacian)
 
 
 def porous_medium_corollary(
@@ -129,6 +126,7 @@ def porous_medium_corollary(
     exponent: float = 2,
     variance: float | None = None,
     theorem: float | None = None,
+    losses: tuple[float, float] | None = None,
 ) -> ResidualBound:
     """Corollary PME, part 2, for a network of ``choice`` (built with p ≥ 1 and q ≥ 2) and any real m > 1.
 
@@ -141,6 +139,7 @@ def porous_medium_corollary(
     k = d/2 + 1/2. Where m is no whole number u_N and u must be positive.
 
     variance, theorem : N · E‖u - u_N‖² in H^p_t H^q_x and its corrected bound where they are known; else computed
+    losses : loss and difference of the network where they are known
     """
     delta, m = require_probability(delta), require_exponent(exponent)
     _require_orders(choice, 1, 2)
@@ -163,10 +162,11 @@ def porous_medium_corollary(
     printed = 12 * (largest + embedding_constant(k, d) * in_time) * choice.target.squared_norm(2, 3 + k)
     printed = printed * printed_coefficient(choice, domain, 0, 2) if m == 2 else nan
 
-    difference = porous_medium(domain.dim, m).difference(network, choice.target, domain)
-    loss = float(porous_medium_loss(network, domain, exponent=m))
+    if losses is None:
+        difference = porous_medium(domain.dim, m).difference(network, choice.target, domain)
+        losses = float(porous_medium_loss(network, domain, exponent=m)), difference
     width = len(network.coefficients)
-    return _residual_bound(loss, difference, coefficient, [choice], domain, width * delta, printed, variance, theorem)
+    return _residual_bound(losses, coefficient, [choice], domain, width * delta, printed, variance, theorem)
 
 
 def mean_value(one: Array, other: Array, function: Callable[[Array], Array]) -> Array:
@@ -218,7 +218,9 @@ class _Flow:
 
     @classmethod
     def of(cls, pair: Any, points: Array) -> _Flow:
-        jets = [evaluate(pair, points, index).T for index in ((0, 0), (1, 0), (0, 1), (0, 2))]
+        indices = ((0, 0), (1, 0), (0, 1), (0, 2))
+        found = derivatives_of(pair, points, indices)
+        jets = [found[index].T for index in indices]
         return cls(*(jet[0] for jet in jets[:3]), *(jet[1] for jet in jets))
 
     def squares(self) -> tuple[float, float]:
@@ -236,6 +238,7 @@ def continuity_corollary(
     *,
     variance: float | None = None,
     theorem: float | None = None,
+    losses: tuple[float, float] | None = None,
 ) -> ResidualBound:
     """The bound of J¹ alone in the proof of Corollary NS, for both choices built with p ≥ 1 and q ≥ 1.
 
@@ -256,15 +259,15 @@ def continuity_corollary(
     printed = 4 * (big + true.squares()[1]) * printed_coefficient(velocity, domain, 0, 1) * size
 
     system = navier_stokes(Gas())
-    loss = float(navier_stokes_losses(network, domain)[0])
 
     def gap(points: Array) -> Array:
         return np.asarray((system.residuals(network, points) - system.residuals(exact, points))[:, 0] ** 2)
 
-    difference = float(loss_integral(gap, domain))
+    if losses is None:
+        losses = float(navier_stokes_losses(network, domain)[0]), float(loss_integral(gap, domain))
     width = len(network.coefficients) // 2
     both = [density, velocity]
-    return _residual_bound(loss, difference, coefficient, both, domain, width * delta, printed, variance, theorem)
+    return _residual_bound(losses, coefficient, both, domain, width * delta, printed, variance, theorem)
 
 
 def navier_stokes_corollary(
@@ -279,6 +282,7 @@ def navier_stokes_corollary(
     alpha: float = 0.0,
     variance: float | None = None,
     theorem: float | None = None,
+    losses: tuple[float, float] | None = None,
 ) -> ResidualBound:
     """Corollary NS, part 2, for ``paired_network`` of both choices (p ≥ 1; q ≥ 1 and q ≥ 2); p = ρ^γ, μ = viscosity
     · ρ^α.
@@ -308,11 +312,12 @@ def navier_stokes_corollary(
     size = density.target.squared_norm(3, 3) + (2 * viscosity + 1) * velocity.target.squared_norm(3, 4)
     printed = constant * printed_coefficient(velocity, domain, 0, 2) * size if gamma == alpha == 0 else nan
 
-    losses = navier_stokes_losses(network, domain, viscosity=viscosity, gamma=gamma, alpha=alpha)
-    difference = navier_stokes(gas).difference(network, exact, domain)
+    if losses is None:
+        parts = navier_stokes_losses(network, domain, viscosity=viscosity, gamma=gamma, alpha=alpha)
+        losses = sum(float(part) for part in parts), navier_stokes(gas).difference(network, exact, domain)
     width = len(network.coefficients) // 2
-    loss, both = sum(float(part) for part in losses), [density, velocity]
-    return _residual_bound(loss, difference, coefficient, both, domain, width * delta, printed, variance, theorem)
+    both = [density, velocity]
+    return _residual_bound(losses, coefficient, both, domain, width * delta, printed, variance, theorem)
 
 
 def _flow_factors(near: _Flow, true: _Flow, gas: Gas) -> list[tuple[Array | float, Array | float]]:
@@ -348,8 +353,7 @@ class _Pair:
 
 
 def _residual_bound(
-    loss: float,
-    difference: float,
+    losses: tuple[float, float],
     coefficient: float,
     choices: list[Estimator],
     domain: Domain,
@@ -363,7 +367,7 @@ def _residual_bound(
     if theorem is None:
         theorem = sum(theorem_bound(choice, domain).corrected for choice in choices)
     return ResidualBound(
-        loss, difference, coefficient, coefficient * variance / scale, coefficient * theorem / scale, printed / scale
+        *losses, coefficient, coefficient * variance / scale, coefficient * theorem / scale, printed / scale
     )
 
 

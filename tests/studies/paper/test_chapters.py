@@ -30,7 +30,14 @@ def invented(cell: StudyCell) -> Result:
     if isinstance(cell, MeasurementCell):
         rows = tuple((n**-0.5, 1.01 * n**-0.5) for n in cell.widths)
         names = ("error", "initial", "boundary", "from_variance", "corrected", "printed")
-        others = ("initial_bound", "boundary_bound", *(f"band {k}" for k in range(BANDS)))
+        others = (
+            "initial_bound",
+            "boundary_bound",
+            "mass_bound",
+            "equation 1",
+            "equation 2",
+            *(f"band {k}" for k in range(BANDS)),
+        )
         return MeasuredResult(dict.fromkeys((*names, *others), rows), 0.1)
     if isinstance(cell, PathsCell):
         return PathsResult(0.01, 0.02, 0.1)

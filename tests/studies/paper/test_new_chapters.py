@@ -4,15 +4,26 @@ import numpy as np
 import pytest
 
 from rannpde.errors import InputError
+from rannpde.network.features import RandomFeatures
+from rannpde.network.laws import HeavyTailed
+from rannpde.network.network import Network
+from rannpde.studies.known_values import ControlValue, ReactionValue
 from rannpde.studies.paper import literal
 from rannpde.studies.run.cell import result_from, result_text, run_cell
 from rannpde.studies.run.generalisation import SampleError
 from rannpde.studies.run.measured import MeasuredResult
+from rannpde.studies.run.nested import PooledLosses, nested_networks
+from rannpde.studies.run.operator_laws import OPERATOR_LAWS, OperatorLaw, SquareSource, on_the_variety
+from rannpde.studies.run.paths import PathsResult
 from rannpde.studies.run.pinn import PinnLoss
 from rannpde.studies.run.sobolev import SobolevRate
 from rannpde.studies.run.spectral import BANDS, WAVES, BandErrors, PlaneWaves
+from rannpde.studies.study import PathsCell
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, WaveSolution
+from rannpde.theory.corollaries import paired_network
+from rannpde.theory.losses import boundary_loss, initial_loss, navier_stokes_losses
+from rannpde.theory.unbiased import estimator
 
 
 @pytest.mark.parametrize(
@@ -45,8 +56,70 @@ def test_a_flow_of_two_fields_is_minimised_too():
     assert result.last_error < 1e-2
 
 
+def test_networks_of_a_pool_are_those_of_its_first_neurons():
+    """One evaluation of the widest gives every width; the losses are those of the networks one by one."""
+    solution = WaveSolution()
+    law = HeavyTailed(0.75, 0.75)
+    pool = [estimator(u, law, order=9).network(40, rng=k) for k, u in enumerate(solution.functions)]
+    points = solution.domain.sample(30, rng=0)
+    found = nested_networks(pool, (10, 25, 40), points, [(0, 0), (1, 0), (0, 2)])
+    for width, table in zip((10, 25, 40), found, strict=True):
+        for field, one in enumerate(pool):
+            layer = one.features
+            alone = RandomFeatures(layer.weights[:, :width], layer.biases[:width], "tanh", np.zeros(2), np.ones(2))
+            network = Network(alone, one.coefficients[:width] * 40 / width)
+            for index, values in table.table.items():
+                np.testing.assert_allclose(values[:, field], network.derivative(points, index), rtol=1e-10, atol=1e-9)
+    whole = paired_network(*pool)
+    measured = PooledLosses(solution).of(pool, (40,))[0]
+    assert measured["initial"] == pytest.approx(initial_loss(whole, solution.exact, solution.domain), rel=1e-2)
+    assert measured["boundary"] == pytest.approx(boundary_loss(whole, solution.exact, solution.domain), rel=1e-2)
+    parts = [float(part) for part in navier_stokes_losses(whole, solution.domain)]
+    assert [measured["equation 1"], measured["equation 2"]] == pytest.approx(parts, rel=1e-2)
+    assert measured["error"] ** 2 == pytest.approx(sum(parts), rel=1e-2)
+
+
+@pytest.mark.parametrize("wave_number", [0.0, 3.0, 12.5])
+def test_features_on_the_variety_satisfy_the_equation(wave_number):
+    """So that a law which knows the operator needs boundary values alone, and is the most accurate of the four."""
+    problem, rng = SquareSource(wave_number), np.random.default_rng(5)
+    columns, points = on_the_variety(problem, 4 * rng.standard_normal((2, 9))), rng.random((20, 2))
+    laplacian = columns(points, (2, 0)) + columns(points, (0, 2))
+    assert np.abs(laplacian + wave_number**2 * columns(points, (0, 0))).max() < 1e-11 * (1 + np.abs(laplacian).max())
+    errors = {
+        law: float(np.median(run_cell(OperatorLaw("s", "c", problem, 0, (64,), law, 2)).error)) for law in OPERATOR_LAWS
+    }
+    assert errors["trefftz"] < 0.1 * min(error for law, error in errors.items() if law != "trefftz")
+    for bad in (-1.0, float("nan"), "k"):
+        with pytest.raises(InputError, match="wave_number"):
+            SquareSource(bad)
+
+
+@pytest.mark.parametrize("kind", [ControlValue, ReactionValue])
+@pytest.mark.parametrize("d", [1, 4, 30])
+def test_values_along_paths_are_the_known_ones(kind, d):
+    result = run_cell(PathsCell("s", "c", kind(d), 3, 16, 4, 600, 1024))
+    assert isinstance(result, PathsResult)
+    assert result.error < max(3 * result.halfwidth, 1e-3)
+    assert result.error * abs(kind(d).reference) < 0.03  # 1,024 paths: 1/√1024, as the data vary by about 1
+
+
+def test_the_explicit_solution_solves_its_equation():
+    """u_t + Δu/2 = 0 for the wave, so that u = v leaves no reaction; by differences of step h, to h²."""
+    target, h = ReactionValue(3), 1e-3
+    points = np.random.default_rng(2).random((10, 4))
+
+    def shifted(axis, step):
+        return target.values(points + step * np.eye(4)[axis])
+
+    first = (shifted(0, h) - shifted(0, -h)) / (2 * h)
+    second = sum((shifted(k, h) - 2 * target.values(points) + shifted(k, -h)) / h**2 for k in (1, 2, 3))
+    assert np.abs(first + 0.5 * second).max() < 1e-6
+    assert target.values(np.zeros((1, 4)))[0] == target.reference == 1.6
+
+
 def test_unbiased_losses_lie_below_their_bounds():
-    result = run_cell(PinnLoss("s", "c", SmoothBarenblatt(1), 0, (64, 256), "unbiased", 4))
+    result = run_cell(PinnLoss("s", "c", SmoothBarenblatt(1), 0, (64, 256), "unbiased", 3))
     assert isinstance(result, MeasuredResult)
     found = result.quantities
     for losses, low, high in zip(found["error"], found["from_variance"], found["corrected"], strict=True):

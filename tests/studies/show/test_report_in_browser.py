@@ -49,7 +49,7 @@ def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert not re.findall(r".*CONSOLE.*", said), said
     assert found["size"]["scroll"] <= found["size"]["client"], "the page scrolls sideways"
     assert found["out"] == []
-    assert len(found["figures"]) == 7  # the opening and those of the chapters
+    assert len(found["figures"]) == 8  # the two of the opening and those of the chapters
     for figure in found["figures"]:
         assert figure["height"] > 100
         assert len(figure["title"]) > 20

@@ -13,6 +13,7 @@ from rannpde.studies.paper import (
     literal,
     many_dimensions,
     navier_stokes,
+    operator_laws,
     pinn_loss,
     porous_medium,
     scale_penalty,
@@ -41,6 +42,7 @@ CHAPTERS: dict[str, Callable[[Size], Chapter]] = {
     "literal": literal.chapter,
     "generalisation": generalisation.chapter,
     "spectral-bias": spectral_bias.chapter,
+    "operator-laws": operator_laws.chapter,
 }
 
 

@@ -35,7 +35,7 @@ def chapter(size: Size) -> Chapter:
         features=Layer(scale=2.0),
         sampling=Sampling(points_per_width=10, focus=0.0),
         penalty=1e-8,
-        widths=({"quick": 256, "default": 1024, "full": 4096}[size],),
+        widths=({"quick": 256, "default": 512, "full": 4096}[size],),
         seeds=seeds(size),
         curves=tuple(curves),
     )

@@ -42,14 +42,15 @@ HELPS = 0.9
 
 def chapter(size: Size) -> Chapter:
     """Six targets × six variants."""
-    width = {"quick": 512, "default": 1024, "full": 2048}[size]
+    width = {"quick": 256, "default": 1024, "full": 2048}[size]
+    wave_width = {"quick": 120, "default": 250, "full": 250}[size]
     medium, stokes = porous_medium.study(size), navier_stokes.study(size)
     curves: list[FittedCurve] = []
     for d in porous_medium.FIRST_WIDTH:
         smooth = PorousMedium(d, exponent=SMOOTH_EXPONENT)
         curves += _variants(f"d = {d}", PorousMedium(d), smooth, medium, width)
     smooth_wave = NavierStokes(TravellingWave(stiffness=SMOOTH_STIFFNESS))
-    curves += _variants("travelling wave", NavierStokes(), smooth_wave, stokes, stokes.widths[-1])
+    curves += _variants("travelling wave", NavierStokes(), smooth_wave, stokes, wave_width)
     study = Study(
         "limits",
         title="What limits each curve",

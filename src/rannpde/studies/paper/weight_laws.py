@@ -41,7 +41,7 @@ def chapter(size: Size) -> Chapter:
         title="Weight laws and activations",
         target=PorousMedium(2),
         features=Layer(),
-        widths=doubling(16, {"quick": 512, "default": 1024, "full": 4096}[size]),
+        widths=doubling(16, {"quick": 256, "default": 1024, "full": 4096}[size]),
         seeds=seeds(size),
         curves=tuple(curves),
     )

@@ -10,7 +10,7 @@ from rannpde.pde.paths.method import Paths
 from rannpde.pde.paths.solution import PathsSolution
 from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.solve import solve
-from rannpde.studies.control import ControlValue
+from rannpde.studies.known_values import KnownValue
 from rannpde.studies.run.fit import check_measured
 from rannpde.studies.study import PathsCell
 
@@ -36,7 +36,7 @@ class PathsResult:
 def run_paths(cell: PathsCell) -> PathsResult:
     """Solve the cell's problem with the same number of steps, neurons and paths in every dimension."""
     target = cell.target
-    assert isinstance(target, ControlValue)  # its curve was made for it
+    assert isinstance(target, KnownValue)  # its curve was made for it
     method = Paths(steps=cell.steps, width=cell.width, training=cell.training, paths=cell.paths)
     started = time.perf_counter()
     with warnings.catch_warnings():

@@ -22,11 +22,13 @@ from rannpde.fitting.sobolev import sobolev_samples
 from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import Gaussian, HeavyTailed
 from rannpde.network.network import Network
+from rannpde.studies.run.nested import PooledLosses
 from rannpde.studies.study import MeasurementCell
 from rannpde.studies.true_solutions import TrueSolution
 from rannpde.theory.bounds import theorem_bound
 from rannpde.theory.corollaries import (
     ResidualBound,
+    continuity_corollary,
     navier_stokes_corollary,
     paired_network,
     porous_medium_corollary,
@@ -82,6 +84,11 @@ class PinnLoss(MeasurementCell):
         return 2e9 + size * self.draws * 300 * (fields * widest) ** 3
 
     @property
+    def quantities(self) -> tuple[str, ...]:
+        """√J_PDE, the losses of the equations (J¹, J² of a flow), J_ic and J_bc."""
+        return ("error", *(f"equation {k}" for k in range(1, len(self.target.fields) + 1)), "initial", "boundary")
+
+    @property
     def solution(self) -> TrueSolution:
         """The target, which was checked."""
         assert isinstance(self.target, TrueSolution)
@@ -90,7 +97,7 @@ class PinnLoss(MeasurementCell):
     def measure(self) -> dict[str, list[list[float]]]:
         if self.kind == "unbiased":
             return _unbiased(self)
-        rows: dict[str, list[list[float]]] = {"error": [], "initial": [], "boundary": []}
+        rows: dict[str, list[list[float]]] = {name: [] for name in self.quantities}
         for width in self.networks:
             found = [_losses(_trained(self, width, draw), self.solution) for draw in range(self.draws)]
             for name in rows:
@@ -103,10 +110,12 @@ def _losses(network: Network, solution: TrueSolution) -> dict[str, float]:
     system, domain, exact = solution.system, solution.domain, solution.exact
 
     def density(points: Array) -> Array:
-        return np.asarray(np.square(system.residuals(network, points)).sum(axis=1))
+        return np.square(system.residuals(network, points))
 
+    losses = np.ravel(loss_integral(density, domain).value)
     return {
-        "error": float(loss_integral(density, domain)) ** 0.5,
+        "error": float(losses.sum()) ** 0.5,
+        **{f"equation {k}": float(loss) for k, loss in enumerate(losses, 1)},
         "initial": initial_loss(network, exact, domain),
         "boundary": boundary_loss(network, exact, domain),
     }
@@ -132,29 +141,26 @@ def _unbiased(cell: PinnLoss) -> dict[str, list[list[float]]]:
         [choice.network(widest, rng=np.random.default_rng([cell.seed, draw, k])) for k, choice in enumerate(choices)]
         for draw in range(cell.draws)
     ]
-    names = (
-        "error",
-        "initial",
-        "boundary",
-        "from_variance",
-        "corrected",
-        "printed",
-        "initial_bound",
-        "boundary_bound",
-    )
-    rows: dict[str, list[list[float]]] = {name: [] for name in names}
-    for width in cell.networks:
-        networks = [_joined([_narrowed(one, width) for one in pool]) for pool in pools]
-        found = [_losses(network, solution) for network in networks]
-        for name in ("error", "initial", "boundary"):
-            rows[name].append([one[name] for one in found])
-        bound = _corollary(choices, networks[-1], solution, {"variance": variance, "theorem": theorem})
+    measured = PooledLosses(solution)
+    found = [measured.of(pool, cell.networks) for pool in pools]
+    rows = {name: [[one[k][name] for one in found] for k in range(len(cell.networks))] for name in cell.quantities}
+    for name in ("from_variance", "corrected", "printed", "initial_bound", "boundary_bound", "mass_bound"):
+        rows[name] = []
+    for k, width in enumerate(cell.networks):
+        network, last = _joined([_narrowed(one, width) for one in pools[-1]]), found[-1][k]
+        losses = last["error"] ** 2, last["difference"]
+        bound = _corollary(choices, network, solution, {"variance": variance, "theorem": theorem, "losses": losses})
         for name in ("from_variance", "corrected", "printed"):
             rows[name].append([getattr(bound, name)])
+        if len(choices) == 2:  # the bound of J¹ alone
+            first = last["equation 1"], last["difference 1"]
+            known: dict[str, Any] = {"variance": variance, "theorem": theorem, "losses": first}
+            mass = continuity_corollary(choices[0], choices[1], network, solution.domain, DELTA, **known)
+            rows["mass_bound"].append([mass.corrected])
         scale = width * DELTA
         rows["initial_bound"].append([initial_trace(solution.domain) * theorem / scale])
         rows["boundary_bound"].append([boundary_trace(solution.domain) * theorem / scale])
-    return rows
+    return {name: values for name, values in rows.items() if values}
 
 
 def _narrowed(network: Network, width: int) -> Network:
@@ -172,7 +178,7 @@ def _joined(networks: list[Network]) -> Network:
 
 
 def _corollary(
-    choices: list[Estimator], network: Network, solution: TrueSolution, known: dict[str, float]
+    choices: list[Estimator], network: Network, solution: TrueSolution, known: dict[str, Any]
 ) -> ResidualBound:
     if len(choices) == 1:
         return porous_medium_corollary(choices[0], network, solution.domain, DELTA, **known)

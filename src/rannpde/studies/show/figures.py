@@ -218,8 +218,11 @@ def write_figure(name: str, rendered: dict[str, bytes], folder: Path) -> list[Pa
     return [write_whole(folder / f"{name}.{kind}", content) for kind, content in rendered.items()]
 
 
-def inline_svg(drawing: Drawing, svg: bytes) -> str:
-    """An <svg> element with ids of its own, a title and a description for those who cannot see it."""
+def inline_svg(drawing: Drawing, svg: bytes, narrowest: str) -> str:
+    """An <svg> element with ids of its own, a title and a description for those who cannot see it.
+
+    narrowest : the width in CSS below which it scrolls rather than shrinks
+    """
     text = svg.decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
@@ -234,7 +237,7 @@ def inline_svg(drawing: Drawing, svg: bytes) -> str:
     body = body.replace("xlink:href=", "href=")
     pixels = float(width.group(1)) * 96 / 72 if width else 600.0
     # never larger than drawn; on narrow screens wide figures scroll rather than shrink until they cannot be read
-    size = f' style="width: {pixels:.0f}px; min-width: min({pixels:.0f}px, 40rem)"'
+    size = f' style="width: {pixels:.0f}px; min-width: min({pixels:.0f}px, {narrowest})"'
     labels = f'aria-labelledby="{prefix}title" aria-describedby="{prefix}description"'
     words = (
         f'<title id="{prefix}title">{escape(drawing.caption)}</title>'

@@ -9,32 +9,44 @@ from typing import Any
 
 from rannpde.plotting.style import COLOURS, MARKERS, style
 from rannpde.studies.show.analysis import CRUDE, Series
-from rannpde.studies.show.figures import Drawing, error_curve, log_axes, panels, render_figure
+from rannpde.studies.show.figures import (
+    ERROR_LABEL,
+    WIDTH_LABEL,
+    Drawing,
+    error_curve,
+    log_axes,
+    panels,
+    reference_line,
+    render_figure,
+    spoken,
+)
 from rannpde.studies.show.report import RATE, Section, reading
 
 OVERVIEW_CURVES = 7
 """Curves of the figure: as many as there are colours."""
 _KINDS = (("covers", "cover it"), ("steeper", "fall faster"), ("flatter", "fall more slowly"), ("flat:", "are flat"))
+_OPENING_INCHES = 4.8
+"""Width of each figure: a phone shows it at three quarters of that."""
 _OPEN = "cannot be told"
 _OUTSIDE = "outside"
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Sentences, and a figure as a drawing with its SVG; no figure where no curve has two widths."""
+    """Sentences, and figures as drawings with their SVG; none where no curve has two widths."""
 
     sentences: tuple[str, ...]
-    figure: tuple[Drawing, bytes] | None
+    figures: tuple[tuple[Drawing, bytes], ...]
 
 
 def opening(sections: Sequence[Section], failures: int) -> Opening:
     """Read from the finished curves; empty where there are none."""
     curves = [(section, one) for section in sections for one in section.series]
     if not curves:
-        return Opening((), None)
+        return Opening((), ())
     sloped = [(s, one) for s, one in curves if s.chapter.with_slopes and one.slope is not None]
     told = (_work(sections, curves, failures), _best(curves), *(_rates(sloped) if sloped else ()))
-    return Opening(told, _figure(sloped[:OVERVIEW_CURVES]) if sloped else None)
+    return Opening(told, _figures(sloped[:OVERVIEW_CURVES]) if sloped else ())
 
 
 def _work(sections: Sequence[Section], curves: Sequence[tuple[Section, Series]], failures: int) -> str:
@@ -84,27 +96,38 @@ def _kind(one: Series) -> str:
     return next((word for start, word in _KINDS if told.startswith(start)), _OPEN)
 
 
-def _figure(sloped: Sequence[tuple[Section, Series]]) -> tuple[Drawing, bytes]:
-    """Errors against width on the left; on the right each slope with its interval, and the theorem's rate."""
+def _figures(sloped: Sequence[tuple[Section, Series]]) -> tuple[tuple[Drawing, bytes], ...]:
+    """Errors against width, and each slope with its interval: side by side, one below the other on phones."""
+    names = [f"{section.chapter.name}: {one.label}" for section, one in sloped]
     with style():
-        figure, (left, right) = panels(2, height=3.4)
-        figure.set_figwidth(9.5)
+        errors, (left,) = panels(1)
+        errors.set_size_inches(_OPENING_INCHES, 4.1)
+        slopes, (right,) = panels(1)
+        slopes.set_size_inches(_OPENING_INCHES, 3.4)
         for number, (_, one) in enumerate(sloped):
-            error_curve(left, one, number, band=False)
+            error_curve(left, one, number, label=names[number])
             assert one.slope is not None
             low, high, value = one.slope.low, one.slope.high, one.slope.value
             look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
             right.errorbar(value, -number, xerr=[[value - low], [high - value]], capsize=2, **look)
+        reference_line(left, sloped[0][1])
         log_axes(left)
-        left.set(xlabel="width N", ylabel="relative L² error")
+        left.set(xlabel=WIDTH_LABEL, ylabel=ERROR_LABEL)
+        errors.legend(loc="outside lower center", ncols=2)
         right.axvline(RATE, color="black", linestyle="--", linewidth=1)
         right.set(xlabel="slope with its 95 % interval; dashed: -1/2", ylim=(-len(sloped) + 0.5, 0.5))
-        right.set_yticks([-k for k in range(len(sloped))], [f"{s.chapter.name}: {one.label}" for s, one in sloped])
+        right.set_yticks([-k for k in range(len(sloped))], names)
         right.grid(visible=False, axis="y")
-    words = " ".join(f"{s.chapter.name}, {one.label}: slope {one.slope.value:.2f}." for s, one in sloped if one.slope)
-    caption = "Error against width, and the slope of each curve with its 95 % interval beside the theorem's -1/2."
-    drawing = Drawing("opening", caption, words, figure)
-    return drawing, render_figure(drawing, ["svg"])["svg"]
+    words = [(s, one, one.slope) for s, one in sloped if one.slope]
+    told = " ".join(f"{s.chapter.name}, {one.label}: slope {slope.value:.2f}." for s, one, slope in words)
+    caption = "Error against width with bands of one standard deviation; dashed: C/√N through the first curve."
+    drawings = (
+        Drawing("opening", caption, spoken([one for _, one in sloped]), errors),
+        Drawing(
+            "opening-slopes", "The slope of each curve with its 95 % interval beside the theorem's -1/2.", told, slopes
+        ),
+    )
+    return tuple((drawing, render_figure(drawing, ["svg"])["svg"]) for drawing in drawings)
 
 
 def _many(count: int, noun: str) -> str:

@@ -21,6 +21,9 @@ FLAT_SLOPE = -0.1
 WIDE_INTERVAL = 1.0
 """Intervals wider than this leave all of -1 to 0 open."""
 
+READABLE, PHONE = "40rem", "20rem"
+"""Widths to which figures shrink: those of several panels, which scroll on phones, and those that phones show whole."""
+
 _METHOD = (
     "Slopes are least-squares lines through the mean logarithmic errors of the widths. The 95 % interval is Student's "
     "with K - 2 degrees of freedom (K widths) from the scatter of these means about the line: it holds both the spread "
@@ -46,7 +49,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """All that the report shows; it opens with the sentences and the figure (``show.opening``)."""
+    """All that the report shows; it opens with the sentences and figures of ``show.opening``."""
 
     title: str
     command: str
@@ -55,7 +58,7 @@ class Page:
     environments: Sequence[Mapping[str, Any]]
     findings: Sequence[str] = ()
     sentences: Sequence[str] = ()
-    figure: tuple[Drawing, bytes] | None = None
+    opening: Sequence[tuple[Drawing, bytes]] = ()
 
 
 def slope_table(sections: Sequence[Section]) -> Table:
@@ -148,14 +151,15 @@ def _head(page: Page) -> str:
 def _opening(page: Page) -> str:
     if not page.sentences:
         return ""
-    figure = "" if page.figure is None else _shown(*page.figure)
-    return f'<section><h2 id="found">What was found</h2><p>{escape(" ".join(page.sentences))}</p>{figure}</section>'
+    figures = "".join(_shown(*one, narrowest=PHONE) for one in page.opening)
+    words = f'<h2 id="found">What was found</h2><p>{escape(" ".join(page.sentences))}</p>'
+    return f'<section>{words}<div class="pair">{figures}</div></section>'
 
 
-def _shown(drawing: Drawing, svg: bytes) -> str:
+def _shown(drawing: Drawing, svg: bytes, narrowest: str = READABLE) -> str:
     return (
         f'<figure><div class="wide" tabindex="0" role="group" aria-label="{escape(drawing.name)}">'
-        f"{inline_svg(drawing, svg)}</div><figcaption>{escape(drawing.caption)}</figcaption></figure>"
+        f"{inline_svg(drawing, svg, narrowest)}</div><figcaption>{escape(drawing.caption)}</figcaption></figure>"
     )
 
 
