@@ -220,7 +220,8 @@ def _outside(problem: Problem) -> list[str]:
     """What the method does not know at all."""
     found = []
     if isinstance(problem.domain, SpaceTime):
-        return ["fields have bounds"] if problem.bounds else []
+        found += ["fields have bounds"] if problem.bounds else []
+        return found if problem.linear else [*found, "it is not linear"]
     if problem.domain.dim not in (2, 3):
         found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
     if problem.bounds:

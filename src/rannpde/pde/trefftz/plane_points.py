@@ -25,7 +25,8 @@ def plane_places(
     """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
     found, total = [], law.boundary.length
     outer = sum(piece.length for piece in law.boundary.pieces if piece.loop == 0)
-    tuning = law.tuning
+    # the two roots across a layer are alike along its side, and take half as many rows again to be told apart
+    rows = law.tuning.oversampling * (1.5 if law.layered else 1.0)
     points_of_corners = np.array([corner.point for corner in law.boundary.corners]).reshape(-1, 2)
     for number, piece in enumerate(law.boundary.pieces):
         if piece.image is not None:  # its conditions hold by symmetry
@@ -33,14 +34,14 @@ def plane_places(
         loop = piece.loop
         around = outer if loop == 0 else sum(p.length for p in law.boundary.pieces if p.loop == loop)
         degree = resolution.regular if loop == 0 else max(resolution.holes[loop - 1], resolution.regular // 4)
-        wanted = tuning.oversampling * ((2 * degree + 1) * piece.length / around + resolution.sources[number]) + 8
+        wanted = rows * ((2 * degree + 1) * piece.length / around + resolution.sources[number]) + 8
         if law.layered and piece.straight:
-            wanted += tuning.oversampling * resolution.sources[number]
+            wanted += rows * resolution.sources[number]
         if law.form.kappa > 0:
             wanted = max(wanted, law.form.wave_number * piece.length)  # two points for π
         crowds = [resolution.corners[c] if c >= 0 else 0 for c in piece.corners]
         layered = law.layered and max(piece.corners) >= 0
-        levels = max(tuning.oversampling * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
+        levels = max(rows * max(crowds) + 6 if max(crowds) else 0, 40 if layered else 0)
         ends = (crowds[0] > 0 or layered, crowds[1] > 0 or layered)
         width = 1 / law.form.wave_number if layered else 0.0
         units = clustered(ceil(factor * wanted), ceil(factor * levels), ends, piece, shift, width)
