@@ -11,6 +11,7 @@ import os
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 import rannpde as rp
 
@@ -52,5 +53,5 @@ for panel, shown, title in zip(panels, (speed, pressure), ("speed and streamline
     panel.add_patch(plt.Circle((0.2, 0.2), 0.05, facecolor="#dddddd", edgecolor="black"))
     panel.set(title=title, ylabel="$y$", aspect="equal", xlim=(0, 2.2), ylim=(0, 0.41))
     panel.grid(False)
-    figure.colorbar(shown, ax=panel).outline.set_visible(False)
+    figure.colorbar(shown, ax=panel, shrink=0.8, ticks=MaxNLocator(5)).outline.set_visible(False)
 panels[1].set_xlabel("$x$")

@@ -57,7 +57,8 @@ def solve_file(
     method: Annotated[
         str | None,
         typer.Option(
-            help="trefftz, lines, weak, cells, collocation or paths, in place of the file's.", autocompletion=_methods
+            help="trefftz, lines, flow, weak, cells, collocation or paths, in place of the file's.",
+            autocompletion=_methods,
         ),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="Time allowed; the best found by then is written.")] = None,
