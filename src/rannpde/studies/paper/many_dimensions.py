@@ -37,7 +37,7 @@ COSTS: dict[Size, PathsCost] = {
     "default": PathsCost(8, 32, 2000, 8192),
     "full": PathsCost(8, 32, 2000, 8192),
 }
-EQUATIONS: dict[str, type[KnownValue]] = {
+PATHS_EQUATIONS: dict[str, type[KnownValue]] = {
     "u_t + Δu = |∇u|²": ControlValue,
     "u_t + Δu/2 + min(1, (u - v)²) = 0": ReactionValue,
 }
@@ -56,7 +56,7 @@ def chapter(size: Size) -> Chapter:
     cost = COSTS[size]
     curves = [
         PathsCurve(f"{name}, d = {d}", kind(d), cost.steps, cost.training, cost.paths)
-        for name, kind in EQUATIONS.items()
+        for name, kind in PATHS_EQUATIONS.items()
         for d in DIMENSIONS[size]
     ]
     study = Study(

@@ -19,7 +19,7 @@ _LAWS = {
     "Trefftz": "trefftz",
 }
 _LAST: dict[Size, int] = {"quick": 256, "default": 512, "full": 1024}
-DRAWS: dict[Size, int] = {"quick": 3, "default": 5, "full": 10}
+LAW_DRAWS: dict[Size, int] = {"quick": 3, "default": 5, "full": 10}
 DEVIATIONS = (
     "Not in the paper, whose law π does not know the equation. Δu = 0 and Δu + 400 u = 0 on the unit square with the "
     "boundary values of a source outside, log r and Y₀(20 r). N is the number of output weights, found by one linear "
@@ -35,7 +35,7 @@ def chapter(size: Size) -> Chapter:
     """Four laws on two equations."""
     curves = [
         MeasuredCurve(
-            f"{name}, {label}", OperatorLaw("", "", problem, 0, doubling(16, _LAST[size], 2), law, DRAWS[size])
+            f"{name}, {label}", OperatorLaw("", "", problem, 0, doubling(16, _LAST[size], 2), law, LAW_DRAWS[size])
         )
         for name, problem in _PROBLEMS.items()
         for label, law in _LAWS.items()

@@ -27,6 +27,8 @@ OVERVIEW_CURVES = 7
 _KINDS = (("covers", "cover it"), ("steeper", "fall faster"), ("flatter", "fall more slowly"), ("flat:", "are flat"))
 _OPENING_INCHES = 4.8
 """Width of each figure: a phone shows it at three quarters of that."""
+_SHORT_LABEL = 28
+"""Letters of a label of which two fit side by side below the figure."""
 _OPEN = "cannot be told"
 _OUTSIDE = "outside"
 
@@ -101,7 +103,8 @@ def _figures(sloped: Sequence[tuple[Section, Series]]) -> tuple[tuple[Drawing, b
     names = [f"{section.chapter.name}: {one.label}" for section, one in sloped]
     with style():
         errors, (left,) = panels(1)
-        errors.set_size_inches(_OPENING_INCHES, 4.1)
+        columns = 2 if max(map(len, names)) <= _SHORT_LABEL else 1
+        errors.set_size_inches(_OPENING_INCHES, 3.4 + 0.18 * (len(names) + 1) / columns)
         slopes, (right,) = panels(1)
         slopes.set_size_inches(_OPENING_INCHES, 3.4)
         for number, (_, one) in enumerate(sloped):
@@ -113,9 +116,9 @@ def _figures(sloped: Sequence[tuple[Section, Series]]) -> tuple[tuple[Drawing, b
         reference_line(left, sloped[0][1])
         log_axes(left)
         left.set(xlabel=WIDTH_LABEL, ylabel=ERROR_LABEL)
-        errors.legend(loc="outside lower center", ncols=2)
+        errors.legend(loc="outside lower center", ncols=columns)
         right.axvline(RATE, color="black", linestyle="--", linewidth=1)
-        right.set(xlabel="slope with its 95 % interval; dashed: -1/2", ylim=(-len(sloped) + 0.5, 0.5))
+        right.set(xlabel="slope (dashed: -1/2)", ylim=(-len(sloped) + 0.5, 0.5))
         right.set_yticks([-k for k in range(len(sloped))], names)
         right.grid(visible=False, axis="y")
     words = [(s, one, one.slope) for s, one in sloped if one.slope]
