@@ -67,7 +67,7 @@ BELOW_IN_PDE = {
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
     "adaptivity": set(),
-    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
+    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "time"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},
