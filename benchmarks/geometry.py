@@ -482,7 +482,7 @@ ROWS: Mapping[str, Row] = {
     "beam": Row(beam, 1e-10, 5, elements(beam_elements)),
     "forty-holes": Row(holes, 1e-5, 120, elements(holes_elements)),
     "heat": Row(
-        heat, 1e-4, 60, lambda: heat_elements(1.5, 5, 4), lambda: heat_elements(1.0, 7, 12),
+        heat, 1e-4, 8, lambda: heat_elements(1.5, 5, 4), lambda: heat_elements(1.0, 7, 12),
         times=tuple(END / 2**k for k in range(HALVINGS // 2)),
     ),
     "step": Row(

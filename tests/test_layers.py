@@ -70,7 +70,7 @@ BELOW_IN_PDE = {
     "lines": STATED | {"adaptivity", "monitor", "solution", "time", "forward_model"},
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
-    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model"},
+    "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "time", "forward_model"},
     "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},

@@ -40,7 +40,7 @@ figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.6), layout="constrained")
 for axes, time in zip(panels, (0.1, 0.5, 3.0), strict=True):
     values = np.full(len(points), np.nan)
     values[inside] = solution(np.column_stack([np.full(inside.sum(), time), points[inside]]))
-    image = axes.contourf(x, y, values.reshape(x.shape), levels=np.linspace(0, 4, 21), cmap="inferno", extend="max")
+    image = axes.contourf(x, y, values.reshape(x.shape), levels=np.linspace(0, 4, 21), cmap="inferno", extend="both")
     axes.grid(False)
     axes.set(aspect="equal", title=f"t = {time}")
 figure.colorbar(image, ax=panels, label="$u$")

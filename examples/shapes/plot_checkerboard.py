@@ -48,4 +48,6 @@ for lower, upper in solution.function.boxes.transpose(0, 2, 1):
     axes.add_patch(plt.Rectangle(lower, *(upper - lower), fill=False, edgecolor="0.3", linewidth=0.4, alpha=0.6))
 figure.colorbar(image, ax=axes, label="$u$")
 axes.grid(False)
-axes.set(aspect="equal", xlabel="$x$", ylabel="$y$", title="u in a checkerboard, and the cells")
+axes.set(
+    aspect="equal", xticks=np.linspace(-1, 1, 5), xlabel="$x$", ylabel="$y$", title="u in a checkerboard, and the cells"
+)

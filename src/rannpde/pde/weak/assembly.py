@@ -26,7 +26,7 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.kernel import FreeMotions
 from rannpde.pde.weak.local import CellBatch, DistinctMatrices, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
-from rannpde.pde.weak.self_similar import CondensedCells, continuation, self_similar_rings
+from rannpde.pde.weak.self_similar import CondensedCells, continued_response, self_similar_rings
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class HybridSystem:
         for point in crossings:
             rings = self_similar_rings(self.mesh, point)
             if rings is not None:
-                rim, change = continuation(rings, parts, block)
+                rim, change = continued_response(rings, parts, block)
                 rows.append(np.repeat(rim, len(rim)))
                 columns.append(np.tile(rim, len(rim)))
                 entries.append(change.ravel())

@@ -27,11 +27,11 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES, WeakForm, weak_formulation
 
-SHIFTS = ("shift_of_rate", "shift_of_acceleration")
+SHIFT_NAMES = ("shift_of_rate", "shift_of_acceleration")
 """Names of the numbers in the place of ∂_t and ∂_t²."""
 MOMENT = "moment_of_data"
 """Name of the function that returns the time."""
-RATES = ("rate_of_", "acceleration_of_")
+RATE_NAMES = ("rate_of_", "acceleration_of_")
 """Names, before that of a field, of the functions that return ∂_t and ∂_t² of a known solution."""
 
 
@@ -100,7 +100,7 @@ def weak_evolution(problem: Problem) -> WeakEvolution:
     if any(isinstance(one, On) is False for one in problem.conditions.values()):
         raise NoDivergenceForm("fields are periodic or measured")
     moment = Held(problem.domain.time[0])
-    rates = tuple(tuple(Held() for _ in problem.fields) for _ in RATES)
+    rates = tuple(tuple(Held() for _ in problem.fields) for _ in RATE_NAMES)
     states = _SpatialStatements(problem, moment, (rates[0], rates[1]))
     size = float(np.diff(np.asarray(problem.domain.space.bounds, dtype=float), axis=1).max())
     still = weak_formulation(states.at((0.0, 0.0)))
@@ -164,9 +164,9 @@ class _SpatialStatements:
                 continue
             name = self.words.fields[fields[inner]]
             rest = list(count)
-            whole = sympy.Symbol(SHIFTS[order - 1]) * plain[inner]
+            whole = sympy.Symbol(SHIFT_NAMES[order - 1]) * plain[inner]
             if interior and not rest:
-                whole = whole + sympy.Function(RATES[order - 1] + name)(*space)
+                whole = whole + sympy.Function(RATE_NAMES[order - 1] + name)(*space)
             elif rest:
                 raise NoDivergenceForm("derivatives in time and space are mixed")
             table[node] = whole
@@ -176,11 +176,11 @@ class _SpatialStatements:
     def at(self, shifts: tuple[float, float]) -> Problem:
         """The problem in space with these numbers in the place of ∂_t and ∂_t²."""
         functions: dict[str, Callable[..., Any]] = {MOMENT: self.moment}
-        for kind, row in zip(RATES, self.rates, strict=True):
+        for kind, row in zip(RATE_NAMES, self.rates, strict=True):
             functions |= {kind + name: held for name, held in zip(self.words.fields, row, strict=True)}
         used = {node.func.__name__ for source in self._every() for node in source.atoms(AppliedUndef)}
         numbers = {symbol.name for source in self._every() for symbol in source.free_symbols}
-        own = {name: value for name, value in zip(SHIFTS, shifts, strict=True) if name in numbers}
+        own = {name: value for name, value in zip(SHIFT_NAMES, shifts, strict=True) if name in numbers}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConditionWarning)
             return replace(

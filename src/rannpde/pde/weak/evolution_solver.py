@@ -16,6 +16,7 @@ from rannpde.arrays import Array
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
+from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
@@ -28,14 +29,8 @@ from rannpde.pde.weak.semidiscrete import SemiDiscreteForm
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS, WeakDiscretisation, WeakResolution, WeakState
 
-TIME_SHARE, TIGHTER = 0.2, 4.0
-"""Share of the tolerance that errors of steps in time have in a first iteration, and by what it is divided in each."""
 LOOKS = 3
 """Times, each a quarter of the one after it, at which indicators are looked at."""
-FEW_STAGES, FIVE_STAGES = 3, 5
-"""Stages of Radau IIA at moderate and at small tolerances."""
-SMALL_TOLERANCE = 1e-5
-"""Of a step, below which five stages take fewer steps than it costs to have more of them."""
 
 
 class EvolutionDiscretisation:
@@ -96,8 +91,9 @@ class EvolutionDiscretisation:
         rate = np.zeros_like(begin)
         if max(self.evolution.orders) > 1:
             rate = system.projected(lambda points: starts.values(points, 1))[0]
-        tol = TIME_SHARE * self.tol / TIGHTER**self.iterations
-        tableau = radau_tableau(FEW_STAGES if tol > SMALL_TOLERANCE else FIVE_STAGES)
+        tuning = CellsTuning()
+        tol = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.iterations
+        tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
         segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
         path = WeakIntegrator(system, tableau, tol, segments, self.stop).run(begin, rate, np.zeros(system.fields))
         self.iterations += 1

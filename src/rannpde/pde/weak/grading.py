@@ -36,8 +36,6 @@ RINGS = 6
 """Rings of cells round a point that must be alike to be continued to infinity, where cells of quadrants differ."""
 FIRST = 0.8
 """Share of these halvings that a first mesh has: the estimate tells whether more are needed."""
-EVEN = 1.5
-"""Largest over smallest of the first leaves round a singular point: halving goes below the ratio 2."""
 WIDEST = 2.0
 """Longest over shortest side of a first cell."""
 
@@ -231,7 +229,7 @@ def graded_tree(
 def _even_round(tree: CellNode, point: Array, slack: Array) -> CellNode:
     """The tree with leaves round a point that are about as large as the smallest of them."""
     around = [float(leaf.lengths.max()) for leaf in tree.leaves if touches(leaf, point, slack)]
-    longest = EVEN * min(around, default=np.inf)
+    longest = 2**0.5 * min(around, default=np.inf)  # halving rounds ratios to the nearest power of two
     return until_none(
         tree, lambda leaf: np.full(len(point), touches(leaf, point, slack) and leaf.lengths.max() > longest)
     )

@@ -13,20 +13,13 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
+from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.time.control import DyadicController, FactorCache, TrialStep
 from rannpde.pde.time.tableau import LEAST_RATIO, RadauTableau, truncation_estimate
 from rannpde.pde.weak.semidiscrete import FactorisedStage, SemiDiscreteForm
 
-FIRST_LEVEL = 6
-"""The first step is 2 to the minus this of the whole time; it is halved as far as its error asks."""
-STEPS_PER_FACTOR = 4
-"""Steps that cost as much as a factorisation: so many are left where a longer step pays."""
-KEPT_FACTORS = 3
-"""Lengths of steps whose factors are held."""
 FIRST_RATIO = 0.25
 """Of coefficients in a first step, where a field may be like √t: their decay is not believed below."""
-FUTILE = 0.7
-"""A step half as long whose error is above this share has not helped: cells in space cannot follow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +45,19 @@ class WeakIntegrator:
     tol: float
     segments: int = 1
     stop: Callable[[], bool] = lambda: False
-    factors: FactorCache[list[FactorisedStage]] = field(default_factory=lambda: FactorCache(KEPT_FACTORS), repr=False)
+    tuning: CellsTuning = field(default_factory=CellsTuning)
+    factors: FactorCache[list[FactorisedStage]] = field(
+        default_factory=lambda: FactorCache(CellsTuning().max_cached_factors), repr=False
+    )
 
     def run(self, state: Array, rate: Array, sizes: Array) -> WeakTrajectory:
         """From a state and, where the fields are of second order in time, a rate (C, n); sizes (F,) : of the fields."""
         tableau, system = self.tableau, self.system
         start, end = system.evolution.interval
-        level = FIRST_LEVEL - (self.segments > 1)
+        level, wait = self.tuning.first_step_level - (self.segments > 1), self.tuning.steps_per_factor
         control = DyadicController[tuple[Array, Array]](
-            end - start, self.segments, level, self.tol, len(tableau) + 1, wait=STEPS_PER_FACTOR, futile=FUTILE,
-            patience=STEPS_PER_FACTOR,
+            end - start, self.segments, level, self.tol, len(tableau) + 1, wait=wait,
+            futile=self.tuning.spatial_error_ratio, patience=wait,
         )  # fmt: skip
         times, vectors, rates, traces = [start], [state[None]], [], []
         largest = np.maximum(sizes, system.norms(state[None])[0])

@@ -184,8 +184,9 @@ class WeakCells:
         ended: Status | None = None,
     ) -> Solution:
         state = outcome.state
-        steady = isinstance(state, WeakState) and problem is form.problem
-        bound = energy_bound(state.local, state.solution) if steady else None
+        bound = None
+        if isinstance(state, WeakState) and problem is form.problem:
+            bound = energy_bound(state.local, state.solution)
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.function

@@ -36,11 +36,8 @@ from rannpde.pde.weak.solver import CHECK_POINTS, WeakResolution
 
 FIRST_DEGREE, DEGREE_STEP = 6, 2
 """Degree of the first solve, and by how much it rises: third derivatives must be resolved."""
-CORNER_LEVELS = 1
-"""Halvings towards the corners from one iteration to the next."""
-SIDES = 4
-"""Of a cell, whose energy each of the penalties on them may use a part of."""
-INDICES: tuple[MultiIndex, ...] = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3))
+INDICES: tuple[MultiIndex, ...] = tuple((a, order - a) for order in range(4) for a in range(order, -1, -1))
+"""Derivatives up to the third."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +122,7 @@ class PlateDiscretisation:
     def refine(self, resolution: WeakResolution, now: PlateState, marked: Array) -> WeakResolution | None:
         """A higher degree and smaller cells at the corners; at the highest degree, smaller cells where marked."""
         most = self.settings.most_degree[1]
-        tree = towards_points(resolution.tree, [(one.point, CORNER_LEVELS) for one in self._corners])
+        tree = towards_points(resolution.tree, [(one.point, 1) for one in self._corners])
         if resolution.degree >= most:
             leaves = resolution.tree.leaves
             cut = {leaves[now.mesh.leaves[cell]]: (0, 1) for cell in np.flatnonzero(marked)}
@@ -252,7 +249,7 @@ class PlateSystem:
 
     def _faces(self, add: Callable[[int, int, Array], None]) -> None:
         points, weights = self.mesh.face_points(self.layer.nodes)
-        factor = self.layer.settings.coercivity * SIDES
+        factor = self.layer.settings.coercivity * 2 * self.layer.dim
         self.face_terms: list[tuple[int, int, tuple[Array, ...], tuple[Array, ...], Array, float, float]] = []
         for face, (lower, upper) in enumerate(self.mesh.beside):
             axis, w = int(self.mesh.axis[face]), weights[face][:, None]
@@ -271,7 +268,7 @@ class PlateSystem:
                 self.pause()
 
     def _patches(self, add: Callable[[int, int, Array], None], load: Array) -> None:
-        patches, factor = self.mesh.patches, self.layer.settings.coercivity * SIDES
+        patches, factor = self.mesh.patches, self.layer.settings.coercivity * 2 * self.layer.dim
         nodes = leggauss(self.layer.nodes)[0]
         for patch in range(len(patches)):
             cell, points, normals = int(patches.cell[patch]), patches.points[patch], patches.normals[patch]

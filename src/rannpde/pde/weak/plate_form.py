@@ -11,6 +11,7 @@ q, are natural for one ν, which all sides on which w is not prescribed have to 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 
@@ -20,12 +21,10 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.weak.form import AGREE, COEFFICIENT_SAMPLES
 
-SAMPLES = 9
-"""Points of the domain and of each side at which coefficients are looked at."""
-AGREE = 1e-9
-"""Relative difference of coefficients that is rounding."""
-BIHARMONIC: dict[MultiIndex, float] = {(4, 0): 1.0, (2, 2): 2.0, (0, 4): 1.0}
+BIHARMONIC: dict[MultiIndex, float] = {(4 - 2 * k, 2 * k): float(comb(2, k)) for k in range(3)}
+"""Coefficients of laplace(laplace(u))."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ def plate_form(problem: Problem) -> PlateForm:
     expression = problem.interior[0].expression
     if max(jet.order for jet in expression.jets) != 4:
         raise NoDivergenceForm("the equation is not of fourth order")
-    points = problem.domain.sample(SAMPLES, rng=0)
+    points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
     _, partials = _coefficients(problem, expression, points)
     lead = partials.get((4, 0), np.zeros(1))
     size = float(np.abs(lead).max())
@@ -121,7 +120,7 @@ def plate_form(problem: Problem) -> PlateForm:
         if found is not None and str(term.region) in held and abs(found - ratio) > AGREE:
             place = held[str(term.region)]
             assert isinstance(place.region, Side)
-            points = place.region.sample(SAMPLES, rng=0)
+            points = place.region.sample(COEFFICIENT_SAMPLES, rng=0)
             if np.ptp(_coefficients(problem, place.expression, points, place.region.normals(points))[0]) > 0:
                 raise NoDivergenceForm(f"condition {term.name!r} has another Poisson's ratio than free sides")
     if (0, 0) not in partials and _free_motions(problem):
@@ -138,7 +137,7 @@ def _free_motions(problem: Problem) -> bool:
     rows = [np.zeros((1, 3))]
     for term in problem.constraints:
         if _order(term) < 2 and isinstance(term.region, Side):
-            points = term.region.sample(SAMPLES, rng=0)
+            points = term.region.sample(COEFFICIENT_SAMPLES, rng=0)
             if _order(term) == 0:
                 middle = np.asarray(problem.domain.bounds, dtype=float).mean(axis=1)
                 size = np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1)[:, 0]
@@ -157,7 +156,7 @@ def _ratio(problem: Problem, term: Term) -> float | None:
         raise NoDivergenceForm(f"condition {term.name!r} is no condition on the boundary")
     if not isinstance(region, FlatSide):
         raise NoDivergenceForm(f"condition {term.name!r} holds on sides that are not along an axis")
-    points = region.sample(SAMPLES, rng=0)
+    points = region.sample(COEFFICIENT_SAMPLES, rng=0)
     normals = region.normals(points)
     order = max(jet.order for jet in term.expression.jets)
     _, partials = _coefficients(problem, term.expression, points, normals)

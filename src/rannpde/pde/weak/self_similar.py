@@ -8,7 +8,7 @@ everything inside the next: the fixed point of
 
     S  =  d - c (a + S)⁻¹ b ,        [[a, b], [c, d]]  the ring on its inner and its outer rim.
 
-Doubling finds it: two rings are one of the same form, four, eight, … In twelve steps the mesh ends at 2⁻⁴⁰⁹⁶.
+Doubling finds it: two rings are one of the same form, four, eight, … After twelve steps the mesh ends at 2⁻⁴⁰⁹⁶.
 """
 
 from __future__ import annotations
@@ -20,15 +20,6 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.weak.mesh import WeakMesh
-
-DOUBLINGS = 12
-"""Of rings: 2^-(2^12) is below every r^λ with λ above 0.013 to twelve digits."""
-PLACES = 5
-"""Digits to which the rims of two rings agree that are alike: coordinates within the last cells are rounded."""
-
-
-DEEPEST = 4
-"""Levels by which cells beside each other differ at most: beyond, quadrants are too different to be worth it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +56,15 @@ def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRin
     lengths = np.empty((4, 2))
     lengths[quadrant[at]] = (high - low)[at]
     far = np.maximum(np.abs(low), np.abs(high)) / lengths[quadrant]
-    level = np.ceil(np.log2(np.maximum(far.max(axis=1), 1.0)) - 10.0**-PLACES).astype(int)
+    rounding = float(np.cbrt(np.finfo(float).eps))  # coordinates within the last cells have few digits
+    level = np.ceil(np.log2(np.maximum(far.max(axis=1), 1.0)) - rounding).astype(int)
     # cells beside each other may differ by several levels, where quadrants have cells of different sizes
     beside = np.sort(level[mesh.beside], axis=1)
-    deep = beside[:, 0] <= DEEPEST
-    spread = max(int((beside[deep, 1] - beside[deep, 0]).max(initial=1)), 1)
+    spread = max(int(beside[beside[:, 0] == 0, 1].max(initial=1)), 1)
     last = 3 * spread
     counts = np.bincount(level, minlength=last + 1)[: last + 1]
-    if spread > DEEPEST or (counts != [4] + [12] * last).any():
+    deep = beside[:, 0] <= 2 * spread
+    if (counts != [4] + [12] * last).any() or (beside[deep, 1] - beside[deep, 0] > spread).any():
         return None
     if np.isin(mesh.patches.cell, np.flatnonzero(level <= last)).any():
         return None
@@ -80,17 +72,17 @@ def self_similar_rings(mesh: WeakMesh, point: Sequence[float]) -> SelfSimilarRin
     for k in (spread, 2 * spread):
         rim = np.flatnonzero((beside[:, 0] <= k) & (beside[:, 1] > k))
         spans = (mesh.spans[rim] - place[:, None]) / (2.0**k * lengths.max())
-        key = np.concatenate([mesh.axis[rim][:, None], spans.reshape(len(rim), -1)], axis=1).round(PLACES) + 0.0
+        key = np.concatenate([mesh.axis[rim][:, None], np.round(spans.reshape(len(rim), -1) / rounding)], axis=1)
         order = np.lexsort(key.T)
         rims.append(rim[order])
         keys.append(key[order])
-    if keys[0].shape != keys[1].shape or np.abs(keys[0] - keys[1]).max() > 2 * 10.0**-PLACES:
+    if keys[0].shape != keys[1].shape or np.abs(keys[0] - keys[1]).max() > 2:
         return None
     ring = np.flatnonzero((level > spread) & (level <= 2 * spread))
     return SelfSimilarRings(np.flatnonzero(level <= spread), ring, rims[0], rims[1])
 
 
-def continuation(rings: SelfSimilarRings, parts: Sequence[CondensedCells], block: int) -> tuple[Array, Array]:
+def continued_response(rings: SelfSimilarRings, parts: Sequence[CondensedCells], block: int) -> tuple[Array, Array]:
     """Unknowns (T,) of the inner rim, and what to add there (T, T) so that the mesh inside has infinitely many rings.
 
     parts : the matrices of all cells; block : unknowns of a face
@@ -100,10 +92,13 @@ def continuation(rings: SelfSimilarRings, parts: Sequence[CondensedCells], block
     finite = _response(rings.inside, parts, inner)
     ring = _response(rings.ring, parts, np.concatenate([inner, outer]))
     a, b, c, d = ring[:count, :count], ring[:count, count:], ring[count:, :count], ring[count:, count:]
-    for _ in range(DOUBLINGS):
+    scale = float(np.abs(d).max())
+    for _ in range(np.finfo(float).nmant):  # beyond, 2^-(2^steps) is the point itself for every exponent of doubles
         left = np.linalg.solve(d + a, np.concatenate([c, b], axis=1))
         to_inner, to_outer = left[:, :count], left[:, count:]
         a, b, c, d = a - b @ to_inner, -b @ to_outer, -c @ to_inner, d - c @ to_outer
+        if np.abs(b).max() <= np.finfo(float).eps * scale:  # what is inside has no influence any more
+            break
     endless = d - c @ np.linalg.solve(a + finite, b)
     return inner, endless - finite
 

@@ -22,7 +22,7 @@ from rannpde.pde.weak.mesh import WeakMesh
 
 
 @dataclass(frozen=True, eq=False)
-class CellGroup:
+class EvolutionCells:
     """Cells of a batch: their kinds (B,), and of the kinds the matrices: A in four blocks, M₁ and M₂ (U, n, n)."""
 
     batch: CellBatch
@@ -48,7 +48,7 @@ class SemiDiscreteForm:
         self.groups = [self._group(batch, others) for batch in self.local.batches()]
         self._steady = self._loads() if not evolution.moving else None
 
-    def _group(self, batch: CellBatch, others: list[LocalMatrices | None]) -> CellGroup:
+    def _group(self, batch: CellBatch, others: list[LocalMatrices | None]) -> EvolutionCells:
         every = np.stack([one.kinds(batch)[1] for one in others if one is not None], axis=1)
         _, first, same = np.unique(every, axis=0, return_index=True, return_inverse=True)  # masses tell more apart
         some = CellBatch(batch.cells[first], batch.pairs[first], batch.faces)
@@ -57,7 +57,7 @@ class SemiDiscreteForm:
                   for one, scale in zip(others, self.evolution.scales, strict=True)]  # fmt: skip
         self.pause()
         places = self.local.places(batch)
-        return CellGroup(batch, same.ravel(), square, upper, lower, corner, (masses[0], masses[1]), places)
+        return EvolutionCells(batch, same.ravel(), square, upper, lower, corner, (masses[0], masses[1]), places)
 
     # ------------------------------------------------------------------------------------------------------- vectors
 
