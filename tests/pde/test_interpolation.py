@@ -72,3 +72,16 @@ def test_xarray_is_read_by_its_names():
 def test_bad_data_are_refused(call, told):
     with pytest.raises(InputError, match=told):
         call()
+
+
+def test_netcdf_through_xarray(tmp_path):
+    """A file of the classic format, whose axes have names: a source by its name."""
+    xarray = pytest.importorskip("xarray")
+    x = np.linspace(0, 1, 40)
+    xarray.Dataset({"f": ("x", np.pi**2 * np.sin(np.pi * x))}, {"x": x}).to_netcdf(
+        tmp_path / "load.nc", engine="scipy", format="NETCDF3_64BIT"
+    )
+    with xarray.open_dataset(tmp_path / "load.nc", engine="scipy") as found:
+        load = rp.GridData.from_xarray(found["f"].load(), order=5)
+    problem = rp.Problem("-u_xx = f", rp.Interval(0, 1), {"boundary": "u = 0"}, functions={"f": load})
+    assert abs(rp.solve(problem, tol=1e-5)(0.5) - 1) < 1e-4
