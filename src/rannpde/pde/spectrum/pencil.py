@@ -26,7 +26,7 @@ from rannpde.pde.statement.expression import Expression, Jet, differentiate, eva
 
 HIGHEST_POWER = 4
 """Of the eigenvalue, and of a complex parameter, in a statement: vibration with damping has 2."""
-COEFFICIENT_SAMPLES = 64
+PENCIL_SAMPLES = 64
 """Points at which the sizes of coefficients are compared, or at which it is looked whether they vanish or vary."""
 
 Coefficient = tuple[tuple[complex, sympy.Expr], ...]
@@ -147,7 +147,7 @@ def _require_homogeneous(
         return
     region = term.region
     assert region is not None
-    points = region.sample(COEFFICIENT_SAMPLES, rng=0)
+    points = region.sample(PENCIL_SAMPLES, rng=0)
     values = evaluate([left], term.known(points, problem.vocabulary), term.expression.functions)[0]
     if np.abs(values).max() > 0:
         raise InputError(

@@ -24,7 +24,7 @@ from rannpde.pde.problem.conditions import Data, On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import jets_of
 from rannpde.pde.spectrum.eigen import eigen
-from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES
+from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES
 from rannpde.pde.spectrum.result import Spectrum
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
 
@@ -129,7 +129,7 @@ def rates_of_change(problem: Problem, state: State) -> tuple[Array, Array]:
 
 def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, tuple[str, float]]:
     """Equation → the field whose rate of change it gives, and the sign for which the evolution is well posed."""
-    points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
+    points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
     names, fields = list(problem.expressions), problem.fields
     sizes, factors = np.zeros((len(names), len(fields))), {}

@@ -19,7 +19,7 @@ from rannpde.domains.boundary.sides import FlatSide
 from rannpde.domains.domain import is_box
 from rannpde.pde.spectrum.boxes.axes import BoxAxis, EndCondition, FourierAxis, LegendreAxis
 from rannpde.pde.spectrum.boxes.function import ProductFunction
-from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES, LinearTerm, Pencil
+from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, LinearTerm, Pencil
 from rannpde.pde.statement.expression import Jet
 
 
@@ -103,7 +103,7 @@ class BoxForm:
 
     def _constants(self, one: LinearTerm) -> dict[Jet, builtins.complex]:
         assert one.term.region is not None
-        points = one.term.region.sample(COEFFICIENT_SAMPLES, rng=0)
+        points = one.term.region.sample(PENCIL_SAMPLES, rng=0)
         known = one.term.known(points, self.pencil.problem.vocabulary)
         found = {}
         for jet, own in one.at(known, len(points)).items():
@@ -119,7 +119,7 @@ class BoxForm:
     @cached_property
     def scale(self) -> float:
         """A typical eigenvalue: the ratio of both sides for the longest wave that fits in."""
-        points = self.pencil.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
+        points = self.pencil.problem.domain.sample(PENCIL_SAMPLES, rng=0)
         known = dict(zip(self.pencil.problem.vocabulary.symbols, points.T, strict=True))
         wave, highest = np.pi / float(np.ptp(self.bounds, axis=1).max()), self.pencil.degree
         sums = np.zeros(highest + 1)

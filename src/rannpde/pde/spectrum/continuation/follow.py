@@ -23,6 +23,8 @@ CORRECTED = 1e-11
 """Relative change at which Newton's method has converged; rounding of the derivatives is about this."""
 ALL_RATES = 900
 """Unknowns up to which all rates of growth are computed; beyond, stability is not known."""
+LOCATED = 1e-10
+"""Share of a step to which a special point is located: nearer to it, factorisations are singular."""
 LEAST_STEP = 1e-7
 """Of the arclength, in units of the scaled branch."""
 
@@ -143,7 +145,7 @@ class Follower:
                 known[share] = self.step(state, share)[0]
             return measure(known[share])
 
-        root = float(brentq(at, 0.0, length, xtol=1e-9 * length, rtol=1e-12, maxiter=60))
+        root = float(brentq(at, 0.0, length, xtol=LOCATED * length, rtol=1e-12, maxiter=60))
         at(root)
         return known[root]
 

@@ -18,6 +18,7 @@ from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.spectrum.continuation.collocation import StationarySystem, guessed, with_parameter
 from rannpde.pde.spectrum.continuation.follow import (
     LEAST_STEP,
+    LOCATED,
     BranchState,
     Follower,
     NoConvergence,
@@ -270,7 +271,8 @@ class _Run:
             parameter, best, follower = found.parameter, found, finer
         function = follower.system.function(best.values)
         frequency = abs(self._pair(follower, best).imag) if kind == "Hopf point" else 0.0
-        return SpecialPoint(kind, parameter, float(bound), extreme_of(function), function, frequency), where
+        told = float(bound) + LOCATED * length * abs(float(before.tangent[-1]))
+        return SpecialPoint(kind, parameter, told, extreme_of(function), function, frequency), where
 
     def _locate(self, follower: Follower, kind: str, before: BranchState, length: float) -> BranchState:
         """The state within a step at which the measure of its kind changes sign; a ValueError where it does not."""

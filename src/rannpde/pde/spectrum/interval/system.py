@@ -15,7 +15,7 @@ from rannpde.errors import InputError
 from rannpde.pde.cells.interfaces.detection import interfaces_of
 from rannpde.pde.spectrum.algebra import MatrixPencil
 from rannpde.pde.spectrum.interval.basis import IntegratedLegendre, PiecewisePolynomial
-from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES, LinearTerm, Pencil
+from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, LinearTerm, Pencil
 from rannpde.pde.statement.expression import Jet, evaluate
 
 BESIDE_JUMP = 1e-13
@@ -94,7 +94,7 @@ class IntervalForm:
     def scale(self) -> float:
         """A typical eigenvalue: the ratio of the symbols of both sides for the longest wave that fits in."""
         lower, upper = self.ends
-        points = lower + (upper - lower) * (np.arange(COEFFICIENT_SAMPLES) + 0.5) / COEFFICIENT_SAMPLES
+        points = lower + (upper - lower) * (np.arange(PENCIL_SAMPLES) + 0.5) / PENCIL_SAMPLES
         wave = np.pi / (upper - lower)
         symbol = self.pencil.problem.vocabulary.symbols[0]
         highest = self.pencil.degree

@@ -38,7 +38,7 @@ from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SIGN_POINTS, NORM_POINTS = 256, 4096
 """Points inside that tell modes from zero, and as many as give norms to two digits, where no identity gives them."""
-NEAR_SHARE, NEIGHBOURS = 0.1, 9
+NEWTON_REACH, NEIGHBOURS = 0.1, 9
 """Relative distance at which corrections find an eigenvalue, being of second order; functions that are looked at."""
 
 
@@ -206,17 +206,17 @@ class ParticularSolutions:
         unit = (np.pi, 4 * np.pi / 3)[dim - 2]
         radius = (self.problem.domain.measure * scale**dim / unit) ** (1 / dim)
         zero = (jn_zeros(0, 1)[0], np.pi)[dim - 2]
-        here = (zero / radius) ** 2 * (1 - NEAR_SHARE)
+        here = (zero / radius) ** 2 * (1 - NEWTON_REACH)
         found: list[float] = []
         while not self.monitor.exhausted:
             known = sorted(found)
-            if len(known) > count and here * (1 - NEAR_SHARE) > known[count]:
+            if len(known) > count and here * (1 - NEWTON_REACH) > known[count]:
                 break
             cluster = _Cluster(self, np.array([here]), here, inside)
-            for near in cluster.neighbours(NEAR_SHARE):
+            for near in cluster.neighbours(NEWTON_REACH):
                 if all(abs(near - one) > 1e-4 * near for one in found):
                     found += [near] * cluster.multiplicity(near)
-            here *= 1 + NEAR_SHARE
+            here *= 1 + NEWTON_REACH
         return (np.sort(found)[:count] - self.start) / self.slope
 
 

@@ -14,7 +14,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.solution import SolvedFunction
 from rannpde.pde.spectrum.algebra import clusters
-from rannpde.pde.spectrum.pencil import COEFFICIENT_SAMPLES, Pencil
+from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.result import SpectrumIteration
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.hybrid import FAR_EIGENVALUE, HybridPencil
@@ -115,7 +115,7 @@ class ShapeSolver:
     def _scale(self, form: WeakForm) -> float:
         """A typical eigenvalue: diffusion over mass, times the square of the wave number of the longest wave."""
         problem = self.pencil.problem
-        points = problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)
+        points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
         diffusion = float(np.median(np.abs(form.at(points).diffusion).max(axis=(1, 2, 3, 4))))
         wave = np.pi / float(np.diff(np.asarray(problem.domain.bounds, dtype=float), axis=1).max())
         known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
@@ -356,7 +356,7 @@ class ShapeSolver:
 
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
         kept = min(self.count, len(modes.values))
-        points = self.pencil.problem.domain.sample(COEFFICIENT_SAMPLES * 16, rng=3)
+        points = self.pencil.problem.domain.sample(PENCIL_SAMPLES * 16, rng=3)
         networks: list[tuple[SolvedFunction, SolvedFunction | None]] = []
         real = not np.iscomplexobj(modes.values) or bool((np.abs(np.imag(modes.values[:kept])) <= errors[:kept]).all())
         for k in range(kept):
