@@ -1,5 +1,6 @@
 """Values with intervals: exact laws of processes, martingale increments, references, coverage, failure, files."""
 
+import time
 import warnings
 
 import numpy as np
@@ -421,11 +422,13 @@ def test_paths_that_do_not_suffice_are_counted():
     assert found.estimate > 1e-7
 
 
-def test_the_time_allowed_is_kept_and_something_comes_back():
+def test_the_time_allowed_is_kept_and_something_comes_back(monkeypatch):
+    # seconds of the processor, so that a busy machine does not decide
+    monkeypatch.setattr("rannpde.pde.budget.perf_counter", time.process_time)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rp.ConvergenceWarning)
-        found = rp.solve(hjb(30), at=0.0, tol=1e-9, seconds=0.3)
-    assert not found.converged
+        found = rp.solve(hjb(30), at=0.0, tol=1e-9, seconds=0.6)
+    assert found.status is rp.Status.BUDGET
     assert contains(found, hjb_at_origin(30), 1.0)
 
 

@@ -361,7 +361,9 @@ class PointSearch:
             return Status.BLOW_UP, "the simulated values are not finite"
         if found.half_width <= self.tol * scale:
             return Status.CONVERGED, f"the {100 * self.confidence:g} % interval is within the tolerance"
-        status = self.monitor.ending if self.monitor.exhausted else Status.STALLED
+        # with a limit of time, finer models were left out for want of it
+        limited = self.monitor.budget.seconds is not None and found.paths < self.most_paths
+        status = self.monitor.ending if limited or self.monitor.exhausted else Status.STALLED
         parts = {"time": found.in_time, "regression": found.regression, "sampling": found.sampling}
         largest = max(parts, key=lambda name: parts[name])
         unbiased = ceil(found.paths * (found.sampling / (self.tol * scale)) ** 2) if scale > 0 else self.most_paths

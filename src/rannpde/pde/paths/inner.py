@@ -24,9 +24,9 @@ from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS, REDUCTIONS, Operation, evaluate_vector, value_and_gradients
 
 SQUARE_KIND, QUADRATIC, LINEAR, EXTREME, GENERAL = "square", "quadratic", "linear", "extreme", "general"
-RIDGES = "ridges"
+MULTI_RIDGE = "multi-ridge"
 """A smooth function of several linear ones: its Hessian has their rank."""
-DIFFERENCE = np.finfo(float).eps ** 0.25
+CURVATURE_STEP = np.finfo(float).eps ** 0.25
 """Relative step of second differences: both of their errors, of rounding and of the step, are its square."""
 
 
@@ -59,7 +59,7 @@ def inner_coordinates(form: Parabolic, softness: tuple[float, ...]) -> tuple[Inn
     listed = list(found.values())
     linear = [one for one in listed if one.kind == LINEAR]
     if len(linear) > 1 and _smooth_in(form.data, linear):  # of one, neurons hold every function
-        listed.append(InnerCoordinate(RIDGES, form.data))
+        listed.append(InnerCoordinate(MULTI_RIDGE, form.data))
     if not any(one.kind == SQUARE_KIND for one in listed):
         listed.insert(0, InnerCoordinate(SQUARE_KIND))
     return tuple(listed)
@@ -222,7 +222,7 @@ class InnerMap:
                 scale = self.standard[1] if one.formula is None else np.ones(process.dim)
                 own = noise / scale
                 increments[:, k] += np.einsum("ij,ij->i", own, own) - float((variance / scale**2).sum())
-            if one.kind == RIDGES and _same_space(process) and one.formula is not None:
+            if one.kind == MULTI_RIDGE and _same_space(process) and one.formula is not None:
                 increments[:, k] += self._curved(one.formula, state, variance, noise)
             if one.kind == QUADRATIC and _same_space(process) and one.formula is not None:
                 increments[:, k] += _quadratic(one.formula, process, variance, noise)
@@ -254,8 +254,8 @@ class InnerMap:
         values, vectors = np.linalg.eigh(turned @ self._ridges.T)
         kept = values > np.finfo(float).eps * values[-1] * self.process.dim
         columns = (vectors[:, kept] / np.sqrt(values[kept])).T @ turned
-        expected = sum(_second_difference(formula, state, DIFFERENCE * row) for row in columns)
-        found: Array = (_second_difference(formula, state, DIFFERENCE * noise) - expected) / (2 * DIFFERENCE**2)
+        expected = sum(_second_difference(formula, state, CURVATURE_STEP * row) for row in columns)
+        found: Array = (_second_difference(formula, state, CURVATURE_STEP * noise) - expected) / (2 * CURVATURE_STEP**2)
         return found
 
 
