@@ -15,6 +15,7 @@ from rannpde.pde.initial import Integrated, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 
+
 class IntegrationCheck:
     """Two integrations of a problem with different tolerances, made when they are first asked for."""
 
