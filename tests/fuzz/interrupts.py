@@ -86,7 +86,7 @@ def interrupted(folder: Path, problem: str, delay: float) -> tuple[str, str]:
         return "kept", text
     code = os.waitstatus_to_exitcode(status)
     silent = text.replace("^C", "").strip() == "" or ("Traceback" in text and "rannpde/pde/" not in text)
-    early = code == 130 and silent  # while Python was still loading modules
+    early = code in (130, -2) and silent  # while Python was still loading modules
     return ("nothing yet" if early or "nothing was written" in text else "LOST"), f"exit code {code}: {text[-800:]}"
 
 

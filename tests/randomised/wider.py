@@ -113,7 +113,7 @@ def nonlinear(rng: Generator, seed: int) -> UserProblem:
     rate = float(f"{decimal(rng, 0.5, 5.0) / frame.unit**2:.3g}")
     operator = pick(
         rng,
-        f"-laplace(u) + {rate * size!r}*exp(u/{size!r})",
+        f"-laplace(u) + {rate * size!r}*(exp(u/{size!r}) - 1)",
         f"-laplace(u) + {rate / size**2!r}*u**3",
         f"-div((1 + (u/{size!r})**2)*grad(u))",
     )

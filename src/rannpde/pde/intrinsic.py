@@ -22,12 +22,11 @@ WAVE_DAMPING = 0.5
 decays faster is a layer, which shows in residuals."""
 
 
-TURNING_SAMPLES = (1001, 41, 11)
-"""Points along each axis at which the rates of modes are integrated, by the number of dimensions."""
-BOUNDARY_SAMPLES = 64
-"""Points of a condition that tell at which ends of an axis it stands."""
-LARGEST_EXPONENT = 700.0
-"""The largest number whose exponential is finite."""
+TURNING_SAMPLES = 1681
+"""Points of an interval or a box at which the rates of modes are integrated, and of a condition that tell where it
+stands."""
+LARGEST_EXPONENT = float(np.log(np.finfo(float).max))
+"""Of a finite exponential."""
 
 
 def symbol_roots(problem: Problem, state: State, points: Array) -> list[Array]:
@@ -129,7 +128,7 @@ def turning_amplification(problem: Problem, state: State) -> float:
     determined = [_determined_ends(problem, axis, bounds[axis]) for axis in range(dim)]
     if (dim == 1 and not all(determined[0])) or not any(map(any, determined)):
         return 1.0
-    axes = [np.linspace(lower, upper, TURNING_SAMPLES[dim - 1]) for lower, upper in bounds]
+    axes = [np.linspace(lower, upper, round(TURNING_SAMPLES ** (1 / dim))) for lower, upper in bounds]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     barriers = np.full(grid.shape[:-1], np.inf)
     for axis, roots in enumerate(symbol_roots(problem, state, grid.reshape(-1, dim))):
@@ -148,7 +147,7 @@ def _determined_ends(problem: Problem, axis: int, ends: Array) -> tuple[bool, bo
     conditions = [term for term in problem.terms if term.kind in ("boundary", "initial") and term.region is not None]
     if problem.domain.dim > 1:
         conditions = [term for term in conditions if any(jet.order == 0 for jet in term.expression.jets)]
-    points = [np.asarray(term.region.sample(BOUNDARY_SAMPLES, rng=0))[:, axis] for term in conditions]  # type: ignore[union-attr]
+    points = [np.asarray(term.region.sample(TURNING_SAMPLES, rng=0))[:, axis] for term in conditions]  # type: ignore[union-attr]
     places = np.concatenate([np.zeros(0), *points])
     near = np.abs(places[:, None] - ends) <= 1e-9 * (ends[1] - ends[0])
     return bool(near[:, 0].any()), bool(near[:, 1].any())

@@ -169,7 +169,8 @@ def blows_up(times: Sequence[float], sizes: Sequence[float], limit: float) -> bo
     """Whether a solution has grown beyond a limit, relative to its scale, and faster than exponentially.
 
     The growth from 1 to S takes twice the time of that from √S to S where it is exponential, however large S is; a
-    solution that becomes infinite at a finite time takes ever less time for the same factor.
+    solution that becomes infinite at a finite time takes ever less time for the same factor. Growth beyond the tenth
+    power of the limit, of whatever kind, soon leaves the range of floating-point numbers.
 
     >>> from math import exp
     >>> moments = [0.1 * k for k in range(200)]
@@ -180,6 +181,8 @@ def blows_up(times: Sequence[float], sizes: Sequence[float], limit: float) -> bo
     largest = sizes[-1]
     if not largest > limit:
         return False
+    if not largest < limit**10:
+        return True
     first, middle = (max(k for k, size in enumerate(sizes) if size <= level or k == 0) for level in (1.0, largest**0.5))
     return times[-1] - times[middle] < 0.5 * (times[middle] - times[first])
 

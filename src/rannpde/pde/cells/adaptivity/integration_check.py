@@ -15,14 +15,6 @@ from rannpde.pde.initial import Integrated, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 
-STEP_TOLERANCES = (1e-1, 1e-2)
-"""Relative errors of the steps of the two integrations, relative to the wanted error."""
-SMALLEST_STEP_TOLERANCE = 1e-12
-"""Below this, rounding decides which steps an ODE solver takes."""
-JUDGING_RATIO = 3.0
-"""An integration judges a solution where the gap between both is this multiple of the gap of two integrations: it is
-then within a third of the error."""
-
 
 class IntegrationCheck:
     """Two integrations of a problem with different tolerances, made when they are first asked for."""
@@ -37,13 +29,14 @@ class IntegrationCheck:
         points (M, 1), roots (M, 1) : a quadrature rule, with the square roots of its weights
         """
         if self._paths is None:
-            tolerances = [max(share * self.tol, SMALLEST_STEP_TOLERANCE / share) for share in STEP_TOLERANCES]
-            found = [integrated(self.problem, tolerance) for tolerance in tolerances]
+            rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
+            coarse = max(self.tol, 100 * rounding) / 10
+            found = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
             self._paths = [one for one in found if one is not None]
-        if len(self._paths) < len(STEP_TOLERANCES):
+        if len(self._paths) < 2:
             return 0.0
         values = [roots * one.derivative(points, (0,)) for one in (*self._paths, state)]
         with np.errstate(invalid="ignore", over="ignore"):
             gap = relative_difference(values[1], values[2])
             own = relative_difference(values[0], values[1])
-        return gap if gap > JUDGING_RATIO * own else 0.0
+        return gap if gap > 2 * own else 0.0  # the finer integration is closer than half of the gap

@@ -118,9 +118,10 @@ class CellsLoop:
         self.integration = None if self.origin is None or problem.linear else IntegrationCheck(problem, tol)
         self.turning = 1.0
         self.system: CellsSystem | None = None
-        # the second derivatives of one field alone, as in Poisson's equation, are coercive whatever the domain
+        # the second derivatives of one field alone, as in Poisson's equation, are coercive whatever the domain, unless
+        # conditions are missing, as with Cauchy data
         orders = {jet.order for term in problem.interior for jet in term.expression.jets}
-        self.may_be_ill_conditioned = orders != {2} or len(problem.fields) > 1
+        self.may_be_ill_conditioned = orders != {2} or len(problem.fields) > 1 or problem.incomplete
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
@@ -230,6 +231,9 @@ class CellsLoop:
         agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
         if agree and self._ill_conditioned(solution):
             return Status.UNDETERMINED
+        if agree and self.problem.incomplete:  # without all conditions, what is left in the equations grows unchecked
+            estimate = max(estimate, self.stability * max(whole, self._rounding))
+            self.best, agree = (solution, estimate), estimate <= self.tol
         if agree and self.dim == 1 and self._several_slopes(solution):
             return Status.UNDETERMINED
         defect = max(self._defect_error(solution), self._integration_error(solution)) if agree else 0.0
