@@ -18,7 +18,18 @@ def place(path: Path, level: int) -> str:
     return path.relative_to(ROOT).parts[level].removesuffix(".py")
 
 
-FOUNDATION = {"arrays", "checkpoints", "cluster", "display", "errors", "grammar", "io", "progress", "threads"}
+FOUNDATION = {
+    "arrays",
+    "checkpoints",
+    "cluster",
+    "display",
+    "errors",
+    "grammar",
+    "io",
+    "progress",
+    "rounding",
+    "threads",
+}
 """What every package may import."""
 BELOW = {
     "arrays": set(),
@@ -27,6 +38,7 @@ BELOW = {
     "grammar": {"errors"},
     "io": {"arrays", "errors"},
     "threads": set(),
+    "rounding": set(),
     "display": set(),
     "progress": {"display", "errors"},
     "cluster": {"arrays", "errors", "threads"},

@@ -22,13 +22,12 @@ from rannpde.pde.functional_values import Surroundings, functional_values
 from rannpde.pde.functions import State
 from rannpde.pde.statement.expression import Expression, Jet, evaluate
 from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.rounding import COMPUTED
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 DATA_SYMBOL = sympy.Symbol("measured value", real=True)
-ZERO_FIELD_RATIO = 1e-9
-"""A field smaller than this fraction of the largest is zero up to rounding, and its size is no scale for errors."""
 HELD_OUT = 1000
 """Held-out points per term."""
 
@@ -219,7 +218,7 @@ def field_sizes(sizes: Array) -> Array:
     array([2.e+00, 2.e+00, 1.e-03])
     """
     largest = max(float(sizes.max()), 1e-300)
-    return np.where(sizes > ZERO_FIELD_RATIO * largest, sizes, largest)
+    return np.where(sizes > COMPUTED * largest, sizes, largest)
 
 
 def relative_difference(before: Array, after: Array) -> float:

@@ -16,7 +16,7 @@ from rannpde.pde.flow.form import FlowForm, flow_formulation, traction_weights
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression
-from rannpde.pde.weak.form import AGREE
+from rannpde.rounding import COMPUTED
 
 Forces = Mapping[str, tuple[float, float, float, float]]
 """Side → two components, and a bound of the error of each."""
@@ -63,7 +63,7 @@ def as_force(
     weights: Array | None = None
     for _, points, normals in sides:
         here = _weights(form, expression, points, normals)
-        if here is None or (weights is not None and np.abs(here - weights).max() > AGREE * np.abs(weights).max()):
+        if here is None or (weights is not None and np.abs(here - weights).max() > COMPUTED * np.abs(weights).max()):
             return None
         weights = here
     if weights is None:
@@ -79,5 +79,5 @@ def _weights(form: FlowForm, expression: Expression, points: Array, normals: Arr
     if np.abs(value).max() > 0 or np.abs(plain).max() > 0 or not slopes.any():
         return None
     found, left = traction_weights(form.viscosity, form.transposed, slopes, pressure, normals)
-    even = np.abs(found - found.mean(axis=0)).max() <= AGREE * np.abs(found).max()
-    return -found.mean(axis=0) if left <= AGREE and even else None
+    even = np.abs(found - found.mean(axis=0)).max() <= COMPUTED * np.abs(found).max()
+    return -found.mean(axis=0) if left <= COMPUTED and even else None

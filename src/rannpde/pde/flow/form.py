@@ -24,7 +24,8 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet
-from rannpde.pde.weak.form import AGREE, COEFFICIENT_SAMPLES
+from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
+from rannpde.rounding import COMPUTED
 
 AXES = tuple((1 - axis, axis) for axis in range(2))
 
@@ -174,7 +175,7 @@ class FlowForm:
         if not slopes.any() and not pressure.any():
             return value, plain, None
         traction, left = traction_weights(self.viscosity, self.transposed, slopes, pressure, normals)
-        if left > AGREE and slopes.any():
+        if left > COMPUTED and slopes.any():
             raise NoFlow(f"condition {term.name!r} is no traction, nu*dn(u) - p*n or that of the symmetric gradient")
         return value, plain, traction
 
@@ -258,7 +259,7 @@ def flow_formulation(problem: Problem) -> FlowForm:
             raise NoFlow(f"equations {names[component]!r} and {name!r} have the same derivative of the pressure")
         names[component], factors[component] = name, factor
         viscosities[component], rest[component] = _momentum(name, expression, component, factor, velocity, pressure)
-    if abs(viscosities[0] - viscosities[1]) > AGREE * max(map(abs, viscosities)):
+    if abs(viscosities[0] - viscosities[1]) > COMPUTED * max(map(abs, viscosities)):
         # one equation may be stated with another factor: pressures then differ, which no factor mends
         raise NoFlow("the equations have different viscosities over the factor of the pressure")
     if not viscosities[0] > 0:
@@ -287,7 +288,7 @@ def _mass(problem: Problem) -> tuple[str, tuple[str, str]]:
             continue
         by_axis = {jet.index: jet.field for jet in slopes}
         one, other = (float(p) for p in slopes.values())
-        if set(by_axis) != set(AXES) or abs(one - other) > AGREE * abs(one) or len(set(by_axis.values())) < 2:
+        if set(by_axis) != set(AXES) or abs(one - other) > COMPUTED * abs(one) or len(set(by_axis.values())) < 2:
             continue
         if expression.formula.xreplace(dict.fromkeys(expression.symbols, sympy.Integer(0))) != 0:
             raise NoFlow(f"equation {name!r} has a source of mass")
@@ -319,7 +320,7 @@ def _momentum(
     viscosity = -second.pop(Jet(own, across), 0.0)
     bulk = -second.pop(Jet(own, along), 0.0) - viscosity
     mixed = -second.pop(Jet(other, (1, 1)), 0.0)
-    if second or abs(bulk - mixed) > AGREE * abs(viscosity):
+    if second or abs(bulk - mixed) > COMPUTED * abs(viscosity):
         raise NoFlow(f"the second derivatives of equation {name!r} are no multiple of the Laplacian of {own!r}")
     gone = {s: sympy.Integer(0) for s, jet in expression.symbols.items() if jet.order == 2 or jet.field == pressure}
     symbols = {s: jet for s, jet in expression.symbols.items() if s not in gone}
@@ -366,7 +367,7 @@ def _check_advection(form: FlowForm) -> None:
         found.append([replace(expression, formula=one).value(values, jets) for one in pair])
     for one, other in zip(*found, strict=True):
         size = max(float(np.abs(one).max()), float(np.abs(other).max()), 1e-300)
-        if not np.abs(one - other).max() <= AGREE * size:
+        if not np.abs(one - other).max() <= COMPUTED * size:
             raise NoFlow("the two components of the velocity are carried by different velocities")
 
 

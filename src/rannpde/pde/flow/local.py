@@ -14,10 +14,10 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.weak.basis import HiddenLayer, legendre_products
-from rannpde.pde.weak.form import AGREE
 from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
 from rannpde.pde.weak.local import MEMORY, CellBatch
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.rounding import COMPUTED
 
 STREAM_DERIVATIVES = tuple((order - j, j) for order in range(3) for j in range(order + 1))
 
@@ -93,7 +93,7 @@ class FlowCells:
             found = self.form.rows(numbers, patches.points[mine].reshape(-1, 2), normals)
             held = [np.einsum("mi,mij,mj->m", v, found.essential, v) for v in (normals, tangents)]
             mixed = np.einsum("mi,mij,mj->m", normals, found.essential, tangents)
-            if np.abs(mixed).max() > AGREE or any(np.abs(h * (1 - h)).max() > AGREE for h in held):
+            if np.abs(mixed).max() > COMPUTED or any(np.abs(h * (1 - h)).max() > COMPUTED for h in held):
                 names = ", ".join(dict.fromkeys(self.form.terms[number].name for number in numbers))
                 raise NoFlow(f"{names} prescribes a velocity that is neither along the normal nor the tangent")
             normal[mine] = held[0].reshape(len(mine), nodes).mean(axis=1) > 0.5

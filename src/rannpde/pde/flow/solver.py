@@ -28,11 +28,11 @@ from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indi
 from rannpde.pde.residual import Term, relative_difference
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import decay
-from rannpde.pde.weak.form import AGREE
 from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS
+from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class FlowDiscretisation:
         local, boundary = system.local, system.local.boundary
         flux = (local.normals[local.interior :] * boundary.values).sum(axis=2) * local.weights[local.interior :]
         size = float(np.abs(flux).sum())
-        if abs(float(flux.sum())) > AGREE * size:
+        if abs(float(flux.sum())) > COMPUTED * size:
             raise InputError(
                 f"the velocity is prescribed on the whole boundary, and {abs(float(flux.sum())) / size:.1e} of what "
                 "crosses it is left over: an incompressible flow has none; let some side be an outflow, or balance them"

@@ -24,9 +24,8 @@ from rannpde.arrays import Array
 from rannpde.pde.inverse.regularisation import ConstrainedWeights, RegularisationPath
 from rannpde.pde.inverse.rows import DataRows, Noise
 from rannpde.pde.inverse.unknowns import Unknowns
+from rannpde.rounding import ROUNDED
 
-RANK_SHARE = 1e-12
-"""Share of the largest singular value below which a direction is undetermined, up to rounding."""
 MOST_HYPER_ITERATIONS, NOISE_TOLERANCE = 20, 1e-3
 """Most alternations between noise and priors, and the relative change of the noise that ends them."""
 GRID_SIZE = 81
@@ -48,7 +47,7 @@ def posterior(matrix: Array, moving: Array) -> tuple[Array, Array]:
         matrix = np.concatenate([matrix, np.zeros((matrix.shape[1] - len(matrix), matrix.shape[1]))])
     scale, chosen = typical(matrix), np.flatnonzero(moving)
     _, singular, right = np.linalg.svd(matrix[:, chosen] * scale[chosen], full_matrices=False)
-    known = singular > RANK_SHARE * singular.max(initial=0.0)
+    known = singular > ROUNDED * singular.max(initial=0.0)
     spread = right[known].T / singular[known]
     covariance = np.zeros((len(scale), len(scale)))
     covariance[np.ix_(chosen, chosen)] = spread @ spread.T * np.outer(scale[chosen], scale[chosen])

@@ -14,11 +14,10 @@ from rannpde.pde.paths.processes import GaussianProcess, LognormalProcess
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS, Operation, combine, evaluate_vector, scalar_constant
 from rannpde.pde.statement.vector_reading import DiffusionFactors
+from rannpde.rounding import COMPUTED
 
 COEFFICIENT_PROBES = 4
 """Random points at which the form of analytic coefficients is recognised; one would do with probability one."""
-PROBE_ACCURACY = 1e-10
-"""Relative agreement that counts as equal: rounding of a formula of some dozen operations."""
 
 
 def process_of(form: Parabolic, substeps: int = 1) -> GaussianProcess | LognormalProcess | EulerProcess:
@@ -120,7 +119,7 @@ def _proportional(form: Parabolic, node: Operation, power: int = 1) -> Array | N
 def _same(found: list[Array]) -> Array | None:
     scale = max(float(np.abs(one).max()) for one in found)
     spread = max(float(np.abs(one - found[0]).max()) for one in found)
-    return np.array(found[0]) if np.isfinite(scale) and spread <= PROBE_ACCURACY * scale else None
+    return np.array(found[0]) if np.isfinite(scale) and spread <= COMPUTED * scale else None
 
 
 def _drift_at(form: Parabolic, s: float, x: Array) -> Array:

@@ -8,9 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from rannpde.arrays import Array
-
-CONSTANT_COLUMN = 1e-9
-"""Standard deviation of a column, whose size is of order one, at which it counts as constant: far above rounding."""
+from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,7 @@ class RidgeRegression:
             return None
         centred = design - mean
         size = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(design))
-        size[size <= CONSTANT_COLUMN] = 0.0
+        size[size <= COMPUTED] = 0.0
         scale = np.where(size > 0, size, 1.0)
         centred /= scale
         centred[:, size == 0] = 0.0

@@ -28,9 +28,7 @@ from rannpde.pde.paths.ridge import fit_columns
 from rannpde.pde.paths.statistics import SampleMoments, pairs
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import evaluate_vector
-
-LINEARITY = 1e-9
-"""Relative difference at which a source counts as linear in u: rounding of a formula."""
+from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ def check_stopping(form: Parabolic) -> None:
     curved = max(
         np.abs(values[2] - 2 * values[1] + values[0]).max(), np.abs(values[3] - 4 * values[0] + 3 * values[1]).max()
     )
-    if curved > LINEARITY * max(np.abs(values).max(), 1e-300):
+    if curved > COMPUTED * max(np.abs(values).max(), 1e-300):
         reject("the equation with an obstacle", "nonlinear in u", "linear in u", "write u_t + L u + c*u + k = 0")
 
 

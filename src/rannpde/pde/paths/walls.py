@@ -21,9 +21,7 @@ from rannpde.errors import InputError, reject
 from rannpde.pde.paths.processes import GaussianProcess, LognormalProcess, PathProcess
 from rannpde.pde.problem.parabolic import KillingWall, Parabolic
 from rannpde.pde.statement.vector import evaluate_vector, value_and_gradients
-
-PARALLEL = 1e-9
-"""Cosine of an angle, or difference from one, that counts as zero: rounding of a formula."""
+from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +89,10 @@ def walls_of(form: Parabolic, process: PathProcess, start: Array) -> PathWalls:
         normal, level = normal / size, level / size
         for group in groups:
             angle = float(group[0][0] @ _times(covariance, normal))
-            if abs(abs(angle) - 1) <= PARALLEL:
+            if abs(abs(angle) - 1) <= COMPUTED:
                 group.append((normal, level))
                 break
-            if abs(angle) > PARALLEL:
+            if abs(angle) > COMPUTED:
                 reject("walls", [wall.text for wall in form.walls], "parallel to each other, or with independent noise",
                        "other angles have no closed form between the nodes")  # fmt: skip
         else:
@@ -121,13 +119,13 @@ def _plane(wall: KillingWall, form: Parabolic, process: PathProcess, state: Arra
     value, slope = value_and_gradients(wall.level, {"point": probes}, ("point",))
     gradient = np.broadcast_to(slope["point"], probes.shape)
     scale = float(np.abs(gradient).max())
-    if scale == 0 or np.ptp(gradient, axis=0).max() > PARALLEL * scale:
+    if scale == 0 or np.ptp(gradient, axis=0).max() > COMPUTED * scale:
         reject("a wall", wall.text, "a hyperplane such as x[1]=0 or sum(x)=1", "other boundaries are not simulated")
     normal = gradient[0]
     level = float(probes[0] @ normal - value[0, 0])
     if isinstance(process, GaussianProcess) and not process.decay.any():
         return sign * normal, sign * level
-    if isinstance(process, LognormalProcess) and np.count_nonzero(np.abs(normal) > PARALLEL * scale) == 1:
+    if isinstance(process, LognormalProcess) and np.count_nonzero(np.abs(normal) > COMPUTED * scale) == 1:
         k = int(np.argmax(np.abs(normal)))
         place = level / normal[k]
         if place <= 0:

@@ -29,9 +29,7 @@ from rannpde.pde.statement.expansion import compile_expression
 from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.reading import read
 from rannpde.pde.statement.vocabulary import Vocabulary
-
-SLACK = 1e-12
-"""Distance, relative to the coordinates, within which a position is an end of the domain: rounding of ``pi/2``."""
+from rannpde.rounding import ROUNDED
 
 
 @dataclass(frozen=True)
@@ -268,7 +266,7 @@ def _place(text: str, domain: Domain, parameters: Mapping[str, float]) -> list[S
         raise InputError(f"the side {text!r} does not exist; {suggestion(compact, known)}")
     axis, at = domain.names.index(coordinate), number(value, parameters)
     lower, upper = domain.bounds[axis]
-    slack = SLACK * max(abs(lower), abs(upper))
+    slack = ROUNDED * max(abs(lower), abs(upper))
     space = domain.space if isinstance(domain, SpaceTime) else domain
     if not isinstance(space, Box) and not (isinstance(domain, SpaceTime) and axis == 0):
         return [_flat_piece(text, domain, coordinate, at, slack)]
@@ -292,7 +290,7 @@ def outside(text: str, domain: Domain, parameters: Mapping[str, float]) -> tuple
         return None
     axis, direction = domain.names.index(parts[1]), -1 if "<" in parts[2] else 1
     at, end = number(parts[3], parameters), float(domain.bounds[axis, max(direction, 0)])
-    if abs(at - end) > SLACK * float(np.abs(domain.bounds[axis]).max()):
+    if abs(at - end) > ROUNDED * float(np.abs(domain.bounds[axis]).max()):
         raise InputError(
             f"the place {text!r} is not what lies beyond an end of {parts[1]}; write "
             f"'{parts[1]} {parts[2]} {end:g}' for values outside the domain"

@@ -16,14 +16,13 @@ from rannpde.domains.region import Region
 from rannpde.errors import InputError, finite_array, is_real, require
 from rannpde.pde.problem.conditions import places
 from rannpde.pde.problem.output_expression import OutputExpression
+from rannpde.rounding import COMPUTED
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
 
 PLACE_SAMPLES = 257
 """Points of a shape or line that are looked at before it is said to lie within the domain."""
-INSIDE_SLACK = 1e-9
-"""Distance beyond the boundary, relative to the size of the domain, that is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +144,7 @@ def _inside(region: OutputRegion, problem: Problem) -> OutputRegion:
     else:
         points = region.timed(np.concatenate([one.sample(PLACE_SAMPLES, rng=11) for one in region.regions]))
     size = float(np.diff(domain.bounds, axis=1).max())
-    outside = domain.level(points) > INSIDE_SLACK * size
+    outside = domain.level(points) > COMPUTED * size
     if outside.any():
         raise InputError(
             f"on is {region.name}, which reaches outside of the domain, at {points[outside][0].tolist()}; "
@@ -164,7 +163,7 @@ def _is_line(on: Any) -> bool:
 def check_points_inside(points: Array, domain: Domain, what: str) -> None:
     """Refuse points (M, n) outside of a domain, up to rounding."""
     size = float(np.diff(domain.bounds, axis=1).max())
-    outside = domain.level(points) > INSIDE_SLACK * size
+    outside = domain.level(points) > COMPUTED * size
     if outside.any():
         raise InputError(f"{what} {points[outside][0].tolist()} lies outside of the domain {domain!r}; move it inside")
 

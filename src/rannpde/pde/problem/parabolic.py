@@ -20,7 +20,7 @@ from rannpde.domains.domain import SpaceTime
 from rannpde.domains.shapes.euclidean import Euclidean
 from rannpde.errors import InputError, reject, require
 from rannpde.grammar import StatementError, names, parse, parse_inequality
-from rannpde.pde.problem.conditions import SLACK, On, naming
+from rannpde.pde.problem.conditions import On, naming
 from rannpde.pde.statement.build import number as constant_number
 from rannpde.pde.statement.vector import Operation, combine, evaluate_vector, scalar_constant
 from rannpde.pde.statement.vector_reading import (
@@ -30,6 +30,7 @@ from rannpde.pde.statement.vector_reading import (
     read_sides,
     read_vector,
 )
+from rannpde.rounding import ROUNDED
 
 if TYPE_CHECKING:
     from rannpde.pde.problem.problem import Problem
@@ -220,7 +221,7 @@ def _data(equation: str, place: str, words: VectorVocabulary, domain: SpaceTime)
     sides = read_sides(equation, left, right, words)
     value = _alone(sides, words.field, equation)
     when, ends = _time(place, words, domain), domain.time
-    near = [abs(when - end) <= SLACK * (ends[1] - ends[0]) for end in ends]
+    near = [abs(when - end) <= ROUNDED * (ends[1] - ends[0]) for end in ends]
     require(any(near), "its place", place, f"t={ends[0]:g} or t={ends[1]:g}, an end of the interval of time")
     return value, near[1]
 
@@ -237,7 +238,7 @@ def _obstacle(text: str, places: tuple[str, ...], words: VectorVocabulary, domai
         return Obstacle(below, ())
     times = tuple(sorted(_time(place, words, domain) for place in places))
     lower, upper = domain.time
-    inside = all(lower - SLACK <= one <= upper + SLACK for one in times)
+    inside = all(lower - ROUNDED <= one <= upper + ROUNDED for one in times)
     require(inside, "its dates", times, f"between {lower:g} and {upper:g}")
     return Obstacle(below, times)
 

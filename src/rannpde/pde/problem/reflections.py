@@ -19,11 +19,10 @@ from rannpde.arrays import Array
 from rannpde.domains.domain import Box
 from rannpde.pde.problem.evolution import Evolution, Parity, wall_rows
 from rannpde.pde.statement.expression import Jet
+from rannpde.rounding import COMPUTED
 
 SYMMETRY_POINTS = 40
 """Random points and states at which signs are compared; formulas that agree there, also outside the box, are equal."""
-ROUNDING_TOLERANCE = 1e-10
-"""Rounding of the values of a formula, relative to the largest of them."""
 MAX_FREE_AXES = 6
 """Limit on the axes of fields without conditions, for which both parities are tried."""
 
@@ -152,4 +151,4 @@ def _same(one: Array, other: Array) -> bool:
     finite = np.isfinite(one)
     if not np.array_equal(finite, np.isfinite(other)) or finite.sum() < SYMMETRY_POINTS // 4:
         return False
-    return bool(np.abs(one[finite] - other[finite]).max() <= ROUNDING_TOLERANCE * np.abs(one[finite]).max())
+    return bool(np.abs(one[finite] - other[finite]).max() <= COMPUTED * np.abs(one[finite]).max())

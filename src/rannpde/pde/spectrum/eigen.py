@@ -40,7 +40,7 @@ from rannpde.threads import one_thread
 
 TIGHTEST = 1e-13
 """The smallest relative error that may be asked for: beyond, float64 has no digits."""
-MOST = 200
+MOST_EIGENVALUES = 200
 """Eigenvalues at most."""
 WITHIN_BOUNDS = "every bound is below the tolerance"
 
@@ -80,7 +80,7 @@ def eigen(
     require(isinstance(problem, Problem), "problem", problem, "a Problem")
     require(bool(problem.eigenvalue), "problem.eigenvalue", problem.eigenvalue, "the name of the eigenvalue",
             'state the problem with eigenvalue="lam"')  # fmt: skip
-    require(positive_integer("count", count) <= MOST, "count", count, f"at most {MOST}")
+    require(positive_integer("count", count) <= MOST_EIGENVALUES, "count", count, f"at most {MOST_EIGENVALUES}")
     tol = max(positive_number("tol", tol), TIGHTEST)
     require(tol < 1, "tol", tol, "below 1")
     require(progress is None or callable(progress), "progress", progress, "a function of a Progress, or None")

@@ -9,6 +9,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import choose, reject, require
+from rannpde.rounding import COMPUTED
 
 SPECTRUM_ENDS = {
     "lowest": "the smallest real parts",
@@ -18,8 +19,6 @@ SPECTRUM_ENDS = {
     "smallest": "the smallest absolute values",
 }
 """What ``which`` may be."""
-TIE = 1e-9
-"""Relative difference of sizes below which eigenvalues are sorted by their imaginary part: conjugate pairs."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Wanted:
         rank = np.zeros(len(values))
         level, last = 0, None
         for k in first:
-            if last is None or abs(keys[k] - last) > TIE * max(abs(values[k]), 1e-300):
+            if last is None or abs(keys[k] - last) > COMPUTED * max(abs(values[k]), 1e-300):
                 level, last = level + 1, keys[k]
             rank[k] = level
         return np.lexsort((values.imag, rank))

@@ -14,13 +14,12 @@ from rannpde.pde.statement.expression import INFINITE, Expression, Jet, differen
 from rannpde.pde.statement.functionals import with_functionals
 from rannpde.pde.statement.kinks import JUMPING, own_kinks, settle, shown
 from rannpde.pde.statement.vocabulary import Vocabulary, coordinate_symbol, normal_symbol
+from rannpde.rounding import ROUNDED
 
 SIZE_LIMIT = 2000
 """Nodes that one differentiation may produce: a page of formula; more is a mistake or an attack."""
 EXPANSION_LIMIT = 10_000
 """Nodes that all differentiations of one statement may produce, about half a second of SymPy's time."""
-VANISHING = 1e-12
-"""A pivot below this, at a random point and relative to its row, is zero: far above rounding, far below chance."""
 
 
 def compile_expression(source: sympy.Expr, vocabulary: Vocabulary) -> Expression:
@@ -260,4 +259,4 @@ def _vanishes(entry: sympy.Expr) -> bool:
     values = {symbol: rng.uniform(0.5, 1.5, 2) for symbol in sorted(plain.free_symbols, key=str)}
     terms = [np.abs(part) for part in evaluate(sympy.Add.make_args(plain), values)]
     total = np.abs(evaluate([plain], values)[0])
-    return bool(np.all(total <= VANISHING * np.sum(np.broadcast_arrays(*terms), axis=0)))
+    return bool(np.all(total <= ROUNDED * np.sum(np.broadcast_arrays(*terms), axis=0)))

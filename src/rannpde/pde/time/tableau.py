@@ -19,9 +19,8 @@ from numpy.polynomial import legendre, polynomial
 from scipy.special import roots_jacobi
 
 from rannpde.arrays import Array
+from rannpde.rounding import COMPUTED
 
-REAL = 1e-9
-"""Eigenvalues of D are of size 1 to s²; an imaginary part below this is rounding."""
 TINY = 1e-300
 """Keeps quotients of coefficients finite where all of them vanish."""
 LEAST_RATIO = 0.02
@@ -86,7 +85,7 @@ def radau_tableau(stages: int) -> RadauTableau:
     integrals = np.column_stack([_integral(degree, nodes) for degree in range(stages)])
     derivative = powers @ np.linalg.inv(integrals)
     values, vectors = np.linalg.eig(derivative)
-    values = np.where(np.abs(values.imag) < REAL, values.real, values).astype(complex)
+    values = np.where(np.abs(values.imag) < COMPUTED, values.real, values).astype(complex)
     order = np.argsort(values.imag < 0, kind="stable")
     dual = np.linalg.inv(vectors)
     series = legendre_transform(np.append(0.0, nodes))

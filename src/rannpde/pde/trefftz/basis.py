@@ -30,12 +30,10 @@ from rannpde.pde.trefftz.refinement import plane_refined
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.symmetry import MirrorGroup, SymmetricFamily
 from rannpde.pde.trefftz.tuning import TrefftzTuning
+from rannpde.rounding import ROUNDED
 
 ROUND_HOLE = 0.6
 """Inner over outer radius of a hole above which multipoles about its centre converge fast enough."""
-
-SAME_VALUE = 1e-12
-"""Relative difference of two values of the boundary data that is rounding."""
 
 
 def _given(term: Term, place: Array, words: Vocabulary) -> dict[str, float]:
@@ -172,7 +170,7 @@ class PlaneLaw:
             both = set.intersection(*map(set, sides)) if len(sides) > 1 else set()
             size = max((abs(value) for side in sides for value in side.values()), default=0.0)
             spread = [max(side[field] for side in sides) - min(side[field] for side in sides) for field in both]
-            found.append(not max(spread, default=0.0) <= SAME_VALUE * size)
+            found.append(not max(spread, default=0.0) <= ROUNDED * size)
         return tuple(found)
 
     # -------------------------------------------------------------------------------------------------- families

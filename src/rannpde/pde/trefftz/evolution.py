@@ -18,7 +18,7 @@ from rannpde.pde.trefftz.modes import AxisModes, BoxModes, DiscModes, SpatialMod
 from rannpde.pde.trefftz.particular import ParticularPart
 from rannpde.pde.trefftz.walls import ModalStatement, ModalSymbols, Walls, modal_statement
 
-MOST = {1: 2048, 2: 40_000, 3: 400_000}
+MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}
 """Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
 FIRST_COUNT, FIRST_RADIUS = 12, 16.0
 """Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
@@ -97,7 +97,7 @@ class ModalProblem:
     def modes(self, tol: float, rng: np.random.Generator) -> Iterator[SpatialModes]:
         """Eigenfunctions, more and more of them, beginning with as many as single lines need."""
         space = self.domain.space
-        most = MOST[space.dim]
+        most = MOST_EIGENFUNCTIONS[space.dim]
         if self.walls.circle is not None:
             reach = self._reach(tol)
             while reach <= self._farthest:
@@ -116,7 +116,7 @@ class ModalProblem:
         if self.walls.circle is not None:
             return self._reach(tol) < self._farthest
         counts = [self._count(axis, tol, rng) for axis in range(self.domain.space.dim)]
-        return bool(np.prod(counts) <= MOST[self.domain.space.dim])
+        return bool(np.prod(counts) <= MOST_EIGENFUNCTIONS[self.domain.space.dim])
 
     def _axis(self, axis: int, count: int) -> AxisModes:
         low, high = self.domain.space.bounds[axis].tolist()
@@ -148,7 +148,7 @@ class ModalProblem:
     @property
     def _farthest(self) -> float:
         """α radius of the last eigenfunction of a disc, by Weyl's law of their number."""
-        return 2 * float(np.sqrt(MOST[2] / 8))  # radial functions cost more than cosines
+        return 2 * float(np.sqrt(MOST_EIGENFUNCTIONS[2] / 8))  # radial functions cost more than cosines
 
     def _disc(self, reach: float) -> DiscModes:
         space, end = self.domain.space, self.walls.circle
@@ -181,7 +181,7 @@ class ModalProblem:
             largest = np.maximum(every.max(axis=(1, 2), keepdims=True), 1e-300)
             above = (every > 0.01 * tol * largest).any(axis=0)
             needed = np.where(above.any(axis=1), count - np.argmax(above[:, ::-1], axis=1), 0)
-            if needed.max() <= 0.8 * count or count > MOST[dim] ** (1 / dim):
+            if needed.max() <= 0.8 * count or count > MOST_EIGENFUNCTIONS[dim] ** (1 / dim):
                 return needed
             count *= 2
 

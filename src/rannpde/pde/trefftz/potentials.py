@@ -35,9 +35,7 @@ from rannpde.pde.trefftz.families import (
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, biharmonic, laplacian
 from rannpde.pde.trefftz.solid import SolidFamily
 from rannpde.pde.trefftz.spherical import SphericalFamily
-
-SAME = 1e-12
-"""Relative difference up to which two coefficients are the same."""
+from rannpde.rounding import ROUNDED
 
 
 @dataclass(frozen=True)
@@ -216,7 +214,7 @@ def potential_model(equations: tuple[LinearEquation, ...], fields: tuple[str, ..
 
 
 def _close(*values: float) -> bool:
-    return max(values) - min(values) <= SAME * max(map(abs, values))
+    return max(values) - min(values) <= ROUNDED * max(map(abs, values))
 
 
 def _elastic(equations: tuple[LinearEquation, ...], fields: tuple[str, ...]) -> PotentialModel | None:

@@ -29,13 +29,12 @@ from rannpde.pde.trefftz.families import FeatureFamily, MultipoleFamily
 from rannpde.pde.trefftz.geometry import JOINED_ENDS, AxisImage, BoundaryPiece, PlaneBoundary, assembled_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.potentials import PotentialModel, unpack_trefftz_family
+from rannpde.rounding import ROUNDED
 
 CENTRED = (PolynomialFamily, LaurentFamily, MultipoleFamily)
 """Families of functions about one centre."""
 END_STEP = 1e-3
 """Share of a side between the points near its end at which the continuation of its data is looked at."""
-ROUNDED = 1e-12
-"""Relative size of a coefficient that is rounding."""
 MIRROR_SAMPLES = np.array([0.13, 0.5, 0.81])
 """Parameters of the points of a side at which the coefficients of its conditions are looked at."""
 

@@ -26,11 +26,10 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
 from rannpde.pde.weak.quasilinear_form import NominalSystem, QuasilinearForm, nominal_system, quasilinear_form
+from rannpde.rounding import COMPUTED
 
 COEFFICIENT_SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
-AGREE = 1e-9
-"""Relative difference at which two computed coefficients are the same: rounding of formulas, below digits stated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,13 +170,13 @@ def weak_formulation(problem: Problem) -> WeakForm:
     twist = _twist(plain, coefficients.diffusion)
     diffusion = coefficients.diffusion + twist
     least = np.linalg.eigvalsh(_across(diffusion)).min(axis=-1)
-    if not (least > AGREE * np.abs(diffusion).max()).all():
+    if not (least > COMPUTED * np.abs(diffusion).max()).all():
         raise NoDivergenceForm("the equations are not elliptic")
     scale = np.abs(diffusion).max()
-    mirrored = np.abs(diffusion - diffusion.transpose(0, 2, 1, 4, 3)).max() <= AGREE * scale
-    still = np.abs(coefficients.advection).max() <= AGREE * scale / np.diff(bounds, axis=1).max()
+    mirrored = np.abs(diffusion - diffusion.transpose(0, 2, 1, 4, 3)).max() <= COMPUTED * scale
+    still = np.abs(coefficients.advection).max() <= COMPUTED * scale / np.diff(bounds, axis=1).max()
     swapped = coefficients.reaction - coefficients.reaction.transpose(0, 2, 1)
-    even = np.abs(swapped).max() <= AGREE * max(float(np.abs(coefficients.reaction).max()), 1e-300)
+    even = np.abs(swapped).max() <= COMPUTED * max(float(np.abs(coefficients.reaction).max()), 1e-300)
     symmetric = bool(mirrored and still and even)
     if isinstance(system, DivergenceSystem):
         return WeakForm(problem, system, twist, symmetric)
@@ -221,7 +220,7 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
     if len(matrix):
         found = np.linalg.lstsq(matrix, wanted, rcond=1e-10)[0]
         left = np.abs(matrix @ found - wanted)
-        if left.max() > AGREE * scale:
+        if left.max() > COMPUTED * scale:
             worst = names[int(left.argmax())]
             raise NoDivergenceForm(f"condition {worst!r} is no combination of the normal fluxes of the equations")
         free = null_space(np.linalg.qr(matrix, mode="r"), rcond=1e-10)
@@ -233,7 +232,7 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
     if free.shape[1]:
         found = found + free @ _most_positive(diffusion[0], found, free, directions)
     twist = np.tensordot(found, directions, axes=1)
-    return np.where(np.abs(twist) > AGREE * scale, twist, 0.0)
+    return np.where(np.abs(twist) > COMPUTED * scale, twist, 0.0)
 
 
 def _uneven(diffusion: Array) -> Array:
@@ -259,7 +258,7 @@ def _natural_equations(form: WeakForm, directions: Array) -> tuple[Array, Array,
         diffusion = form.at(points).diffusion
         combination = natural_combination(diffusion, slopes[:, None], normals)[:, 0]  # (M, K)
         size = np.linalg.norm(combination, axis=1)
-        if not (size > AGREE).all() or not np.isfinite(size).all():
+        if not (size > COMPUTED).all() or not np.isfinite(size).all():
             raise NoDivergenceForm(f"condition {term.name!r} has no derivative along the normal")
         now = np.einsum("mk,mi,mkfij->mfj", combination, normals, diffusion)
         change = np.einsum("mk,mi,skfij->mfjs", combination, normals, directions)

@@ -14,9 +14,8 @@ from scipy.linalg import null_space
 from rannpde.arrays import Array
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import BoundaryPatches, WeakMesh
+from rannpde.rounding import COMPUTED
 
-FREE = 1e-9
-"""Forces on a motion, relative to the largest of any affine motion, that are rounding."""
 UNBALANCED = 1e-6
 """Work of the data on a free motion, over the sum of its absolute parts, that is no rounding of quadrature."""
 MOTION_SAMPLES = 40
@@ -79,7 +78,7 @@ def free_motions(form: WeakForm, mesh: WeakMesh) -> FreeMotions:
         rows.append(np.einsum("mkf,nmf->nmk", found.projection, there).reshape(len(basis), -1))
         rows.append(np.einsum("mkf,nmf->nmk", found.robin, there).reshape(len(basis), -1) / scale)
     stacked = np.concatenate(rows, axis=1).T
-    free = null_space(np.linalg.qr(stacked, mode="r"), rcond=FREE)
+    free = null_space(np.linalg.qr(stacked, mode="r"), rcond=COMPUTED)
     return FreeMotions(free.T.reshape(-1, fields, 1 + dim), middle, size)
 
 

@@ -21,7 +21,8 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.statement.expression import Expression
-from rannpde.pde.weak.form import AGREE, COEFFICIENT_SAMPLES
+from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
+from rannpde.rounding import COMPUTED
 
 BIHARMONIC: dict[MultiIndex, float] = {(4 - 2 * k, 2 * k): float(comb(2, k)) for k in range(3)}
 """Coefficients of laplace(laplace(u))."""
@@ -102,7 +103,7 @@ def plate_form(problem: Problem) -> PlateForm:
     lead = partials.get((4, 0), np.zeros(1))
     size = float(np.abs(lead).max())
     fits = size > 0 and set(partials) <= {*BIHARMONIC, (0, 0)} and set(BIHARMONIC) <= set(partials)
-    fits = fits and all(np.abs(partials[index] - factor * lead[0]).max() <= AGREE * size
+    fits = fits and all(np.abs(partials[index] - factor * lead[0]).max() <= COMPUTED * size
                         for index, factor in BIHARMONIC.items())  # fmt: skip
     if not fits:
         raise NoDivergenceForm("the equation is no constant times laplace(laplace(u)), and a foundation")
@@ -112,12 +113,12 @@ def plate_form(problem: Problem) -> PlateForm:
     told = list(ratios.values()) or [found for _, found in every if found is not None]
     ratio = next(iter(told), 0.0)
     for name, other in ratios.items():
-        if abs(other - ratio) > AGREE:
+        if abs(other - ratio) > COMPUTED:
             raise NoDivergenceForm(f"condition {name!r} has Poisson's ratio {other:.4g}, another one {ratio:.4g}")
     if not -1 < ratio < 1:
         raise NoDivergenceForm(f"Poisson's ratio of the conditions is {ratio:.4g}, not between -1 and 1")
     for term, found in every:  # on a held side w_tt is known, and a moment of any ratio is natural where it is zero
-        if found is not None and str(term.region) in held and abs(found - ratio) > AGREE:
+        if found is not None and str(term.region) in held and abs(found - ratio) > COMPUTED:
             place = held[str(term.region)]
             assert isinstance(place.region, Side)
             points = place.region.sample(COEFFICIENT_SAMPLES, rng=0)
@@ -162,11 +163,11 @@ def _ratio(problem: Problem, term: Term) -> float | None:
     _, partials = _coefficients(problem, term.expression, points, normals)
     axis = region.axis
     lead = tuple(order if a == axis else 0 for a in range(2))
-    if order > 3 or lead not in partials or np.ptp(partials[lead]) > AGREE * np.abs(partials[lead]).max():
+    if order > 3 or lead not in partials or np.ptp(partials[lead]) > COMPUTED * np.abs(partials[lead]).max():
         raise refusal
     size = float(partials[lead][0])
     rest = {index: partial / size for index, partial in partials.items() if index != lead}
-    rest = {index: partial for index, partial in rest.items() if np.abs(partial).max() > AGREE}
+    rest = {index: partial for index, partial in rest.items() if np.abs(partial).max() > COMPUTED}
     if order < 2:
         if rest:
             raise refusal
@@ -176,6 +177,6 @@ def _ratio(problem: Problem, term: Term) -> float | None:
     if set(rest) - {across}:
         raise refusal
     given = rest.get(across, np.zeros(1))
-    if np.ptp(given) > AGREE:
+    if np.ptp(given) > COMPUTED:
         raise refusal
     return float(given[0]) if order == 2 else 2.0 - float(given[0])

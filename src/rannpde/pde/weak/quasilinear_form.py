@@ -22,11 +22,10 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import EllipticCoefficients, NoDivergenceForm
 from rannpde.pde.statement.expression import Expression, Jet
 from rannpde.pde.statement.quasilinear import Linearisation, QuasilinearSystem, generic_state, jet_values
+from rannpde.rounding import COMPUTED
 
 STATES = 3
 """States at which it is checked that conditions are natural and that the form is symmetric."""
-STATES_AGREE = 1e-8
-"""Relative difference at which two computed coefficients are the same."""
 DEGENERATE = 1e-6
 """Diffusion at rest, over that at the nominal state, below which an iteration cannot begin at rest."""
 FLUX_DIFFERENCE = 1e-5
@@ -308,11 +307,11 @@ def quasilinear_form(problem: Problem, system: QuasilinearSystem, twist: Array) 
             factors.append(combination)
             made = np.einsum("mk,mi,mkfij->mfj", combination, normals, diffusion)
             size = np.abs(inclined).max()
-            if not np.abs(made - inclined).max() <= STATES_AGREE * size:
+            if not np.abs(made - inclined).max() <= COMPUTED * size:
                 raise NoDivergenceForm(
                     f"condition {term.name!r} is no combination of the normal fluxes of the equations"
                 )
-        if max(np.abs(one - factors[0]).max() for one in factors) > STATES_AGREE * np.abs(factors[0]).max():
+        if max(np.abs(one - factors[0]).max() for one in factors) > COMPUTED * np.abs(factors[0]).max():
             varying.add(number)
     return QuasilinearForm(problem, system, twist, _variational(form), frozenset(varying))
 
@@ -324,6 +323,6 @@ def _variational(form: QuasilinearForm) -> bool:
         values, slopes = generic_state(len(points), form.fields, form.system.dim, seed + 2)
         tangent = form.linearised(points, values, slopes).tangent
         gap = np.abs(tangent - tangent.transpose(0, 2, 1, 4, 3)).max()
-        if not gap <= STATES_AGREE * np.abs(tangent).max():
+        if not gap <= COMPUTED * np.abs(tangent).max():
             return False
     return True

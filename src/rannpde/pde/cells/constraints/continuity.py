@@ -25,13 +25,10 @@ from rannpde.pde.cells.condensation.blocks import (
     triangular_factor,
 )
 from rannpde.pde.cells.mesh.mesh import Face, Mesh
+from rannpde.rounding import COMPUTED
 
 Traces = Sequence[tuple[int, int]]
 """The traces on a face: (number of a field, order k of its normal derivative)."""
-
-
-NORMAL_THRESHOLD = 1e-9
-"""A component of a unit normal below this is zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +95,7 @@ class ContinuityConstraints:
             return self.flux_traces
         if face.normals is None:
             return self.traces[face.axis]
-        steep = np.flatnonzero(np.abs(face.normals).max(axis=0) > NORMAL_THRESHOLD)
+        steep = np.flatnonzero(np.abs(face.normals).max(axis=0) > COMPUTED)
         return list(dict.fromkeys(trace for axis in steep.tolist() for trace in self.traces[axis]))
 
     def face_bases_of(self, j: int) -> tuple[Array, Array, Array]:

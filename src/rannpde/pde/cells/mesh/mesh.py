@@ -20,11 +20,10 @@ from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.clipping import CellClipper, InterfaceSides
 from rannpde.pde.cells.mesh.tree import BoxFace, CellNode, box_faces, touching
+from rannpde.rounding import COMPUTED
 
 MIN_POINTS = 3
 """A leaf that contains fewer points of the domain has no cell of its own."""
-FLAT_FRACTION = 1e-9
-"""A set thinner than this fraction of the box that contains it is flat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +202,7 @@ class MeshBuilder:
             return []
         points, weights = points[inside], weights[inside] / weights[inside].sum()
         box = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
-        flat = box[:, 1] - box[:, 0] < FLAT_FRACTION * (bounds[:, 1] - bounds[:, 0])
+        flat = box[:, 1] - box[:, 0] < COMPUTED * (bounds[:, 1] - bounds[:, 0])
         box[flat, 1] = box[flat, 0]
         columns = self._trace_basis(points, weights, box)
         normals = interface.normals(points)

@@ -27,11 +27,10 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import evaluate
 from rannpde.pde.time.tableau import RadauTableau, radau_tableau
 from rannpde.pde.time.trajectory import StageTrajectory
+from rannpde.rounding import COMPUTED
 
 MIN_TIMES = 4
 """A position must be measured at this many times for time integration to use the data."""
-TIME_SLACK = 1e-9
-"""Fraction of the time interval by which measurements may begin late or end early."""
 MIN_FIELD_SIZE = 1e-8
 """A field smaller than this fraction of the largest one is zero."""
 
@@ -105,7 +104,7 @@ def integration_obstacles(problem: Problem) -> tuple[str, ...]:
 
 
 def _covers(interval: tuple[float, float], series: list[Array]) -> bool:
-    slack = TIME_SLACK * (interval[1] - interval[0])
+    slack = COMPUTED * (interval[1] - interval[0])
     ends = (interval[0] + slack, interval[1] - slack)
     return all(
         len(times) >= MIN_TIMES and times[0] <= ends[0] and times[-1] >= ends[1] and (np.diff(times) > 0).all()

@@ -12,11 +12,12 @@ from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.adaptive import IterationSettings, RunningAmplitude, first_scales
 from rannpde.pde.lines.comparison import check_points
-from rannpde.pde.lines.features.galerkin import DEPENDENT, FeatureBasis, Galerkin, affordable_width, build_basis
+from rannpde.pde.lines.features.galerkin import FeatureBasis, Galerkin, affordable_width, build_basis
 from rannpde.pde.lines.features.resolution import Resolution, extent, from_data, from_nodes
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.rounding import ROUNDED
 
 TOUCHING_SHARE = 1e-2
 """A field that comes within this share of its range of a declared bound touches it; half and twice as much do the
@@ -75,7 +76,7 @@ class FeatureDiscretisation:
             width=width, dim=dim, law=resolution.law(), activation="tanh", rng=self.rng, constant=True
         )
         cutoff = max(tuning.weak_cutoff, 1e-5 * tol) if form.weak else max(tuning.strong_cutoff, 1e-3 * tol)
-        boundary = DEPENDENT if dim == 1 else max(DEPENDENT, 1e-3 * tol)
+        boundary = ROUNDED if dim == 1 else max(ROUNDED, 1e-3 * tol)
         points = tuning.boundary_points
         bases = {
             name: build_basis(

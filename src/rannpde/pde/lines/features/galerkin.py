@@ -42,9 +42,7 @@ from rannpde.pde.problem.evolution import Component, Constraint, Evolution, cons
 from rannpde.pde.statement.expression import Jet
 from rannpde.pde.time.dynamics import DenseJacobian
 from rannpde.pde.time.trajectory import Trajectory
-
-DEPENDENT = 1e-12
-"""Boundary rows closer than this to a combination of the others are redundant: some thousand roundings."""
+from rannpde.rounding import ROUNDED
 
 BASIS_ARRAYS = ("weights", "lifting", "lifted", "left", "singular_values")
 RULE_ARRAYS = ("points", "weights", "boundary", "outward")
@@ -174,7 +172,7 @@ def build_basis(
     name: str,
     *,
     cutoff: float,
-    boundary_cutoff: float = DEPENDENT,
+    boundary_cutoff: float = ROUNDED,
     boundary_points: int,
 ) -> FeatureBasis:
     """The basis of a field: null space, lifting and singular vectors, steps 1 to 3 of the module."""

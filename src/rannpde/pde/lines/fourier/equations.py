@@ -32,12 +32,10 @@ from rannpde.pde.lines.fourier.symbol import FourierSymbol
 from rannpde.pde.problem.evolution import Component, Evolution, Parity
 from rannpde.pde.residual import DATA_SYMBOL
 from rannpde.pde.statement.expression import Expression, Jet, constant, differentiate
+from rannpde.rounding import COMPUTED
 
 EXPANDABLE = 200
 """Most operations of a summand that is expanded to find its linear part."""
-RANK_CUTOFF = 1e-9
-"""Singular values below this share of the largest one of a wave vector count as zero: entries are powers of wave
-numbers."""
 
 
 @dataclass(frozen=True)
@@ -181,13 +179,13 @@ def eliminate(
     }
     stated = FourierSymbol(fields, number + fields, entries).dense(modes.count)
     C, D = stated[:, :, :number], stated[:, :, number:]
-    projection = np.eye(fields) - D @ np.linalg.pinv(D, rcond=RANK_CUTOFF)
+    projection = np.eye(fields) - D @ np.linalg.pinv(D, rcond=COMPUTED)
     hidden = projection @ C
     S = np.concatenate([D, hidden @ B], axis=1)
-    inverse = np.linalg.pinv(S, rcond=RANK_CUTOFF)
+    inverse = np.linalg.pinv(S, rcond=COMPUTED)
     upper, lower = inverse[:, :, :fields], inverse[:, :, fields:]
     parts = {"u": -(upper @ C + lower @ hidden @ L), "N": -(lower @ hidden), "Q": -upper, "dot": -(lower @ projection)}
-    nearest = np.linalg.pinv(hidden, rcond=RANK_CUTOFF)
+    nearest = np.linalg.pinv(hidden, rcond=COMPUTED)
     missing = np.eye(fields) - inverse @ S
 
     def symbol(matrices: Array) -> FourierSymbol:
@@ -215,14 +213,14 @@ def _reasons(
 ) -> list[str]:
     names = [component.field for component in evolution.algebraic]
     reasons = []
-    visible = np.abs(B @ missing).max(axis=1) > RANK_CUTOFF * (1.0 + np.abs(B).max())
+    visible = np.abs(B @ missing).max(axis=1) > COMPUTED * (1.0 + np.abs(B).max())
     for k, name in enumerate(names):
-        lost = np.abs(missing[:, k]).max(axis=1) > RANK_CUTOFF
+        lost = np.abs(missing[:, k]).max(axis=1) > COMPUTED
         if lost[1:].any() or visible[:, k].any():
             reasons.append(f"the equations do not determine the field {name!r}, which has no time derivative")
     equations = list(evolution.constraints)
     for k, part in enumerate(constraints):
-        if part.symbols and np.abs(projection[1:, :, k]).max(initial=0.0) > RANK_CUTOFF:
+        if part.symbols and np.abs(projection[1:, :, k]).max(initial=0.0) > COMPUTED:
             reasons.append(f"the constraint {equations[k]!r} is not linear, and holds no field that it determines")
     return reasons
 

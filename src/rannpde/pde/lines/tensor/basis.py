@@ -23,8 +23,8 @@ from rannpde.arrays import Array, combinations
 from rannpde.errors import InputError
 from rannpde.fitting.orthogonal import null_and_lifting
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.features.galerkin import DEPENDENT
 from rannpde.pde.problem.evolution import Constraint, EndRow, Evolution, WallRow
+from rannpde.rounding import ROUNDED
 
 FEW_COLUMNS = 16
 """Columns up to which ``along`` multiplies them one by one: 5 times faster for 2 of them, no slower for 16
@@ -137,7 +137,7 @@ def random_axis(
     null, lifting = np.eye(features.columns), np.zeros((features.columns, 0))
     if rows:
         matrix = np.concatenate([_row(features, row) for row in rows])
-        null, lifting = null_and_lifting(matrix, DEPENDENT)
+        null, lifting = null_and_lifting(matrix, ROUNDED)
     if null.shape[1] == 0:
         raise InputError(f"{features.columns} features are too few for the boundary conditions; give a larger width")
     roots = np.sqrt(weights)[:, None]

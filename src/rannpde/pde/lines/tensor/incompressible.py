@@ -28,9 +28,7 @@ from rannpde.pde.problem.evolution import Component, Evolution, Rate
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, constant
-
-EQUAL_RATIOS = 1e-12
-"""Relative difference below which two ratios of constants count as equal."""
+from rannpde.rounding import ROUNDED
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +109,7 @@ def _recognised(problem: Problem) -> IncompressibleFlow:
     rates, pressure_terms = _rates(problem, expressions, moving, pressure)
     ratios = [pressure_terms.get((name, axes[name]), 0.0) / divergence[name] for name in moving]
     _need(
-        ratios[0] != 0
-        and max(abs(r / ratios[0] - 1) for r in ratios) < EQUAL_RATIOS
-        and len(pressure_terms) == len(moving)
+        ratios[0] != 0 and max(abs(r / ratios[0] - 1) for r in ratios) < ROUNDED and len(pressure_terms) == len(moving)
     )
     _need(all(_begins(problem, name) for name in moving))
     zero = Expression(sympy.Integer(0), sympy.Integer(0), {})
@@ -277,7 +273,7 @@ def _combined(wanted: Mapping[Jet, float], rows: list[ConditionRow]) -> sympy.Ex
     matrix = np.array([[row.get(jet, 0.0) for row, _ in rows] for jet in jets])
     right = np.array([wanted.get(jet, 0.0) for jet in jets])
     factors = np.linalg.lstsq(matrix, right, rcond=None)[0]
-    _need(np.abs(matrix @ factors - right).max() <= EQUAL_RATIOS * max(1.0, float(np.abs(right).max())))
+    _need(np.abs(matrix @ factors - right).max() <= ROUNDED * max(1.0, float(np.abs(right).max())))
     return sum(
         (sympy.Float(factor) * value for factor, (_, value) in zip(factors, rows, strict=True)), sympy.Integer(0)
     )

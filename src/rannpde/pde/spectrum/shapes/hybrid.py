@@ -22,11 +22,10 @@ from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.mesh import WeakMesh
+from rannpde.rounding import COMPUTED
 
 FAR_EIGENVALUE = 2.0**17
 """A second value of the eigenvalue, over a typical one, at which matrices are computed: the difference is the mass."""
-LESS = 1e-10
-"""Negative eigenvalues of a mass matrix, over the largest, that are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +89,9 @@ class HybridPencil:
         """1 where the mass is non-negative, -1 where it is non-positive, 0 where it is neither."""
         values = np.concatenate([np.linalg.eigvalsh(one.mass).ravel() for one in self.groups])
         low, high = float(values.min()), float(values.max())
-        if low >= -LESS * max(high, 0.0) and high > 0:
+        if low >= -COMPUTED * max(high, 0.0) and high > 0:
             return 1
-        return -1 if high <= LESS * max(-low, 0.0) and low < 0 else 0
+        return -1 if high <= COMPUTED * max(-low, 0.0) and low < 0 else 0
 
     @cached_property
     def roots(self) -> list[Array]:

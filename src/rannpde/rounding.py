@@ -1,0 +1,12 @@
+"""Levels of rounding in float64, as multiples of the unit roundoff, instead of a threshold in every module."""
+
+from __future__ import annotations
+
+import numpy as np
+
+EPS = float(np.finfo(np.float64).eps)
+"""The distance from 1 to the next number."""
+ROUNDED = 2**12 * EPS
+"""9e-13: numbers that went through some thousand operations without cancellation agree to this relative difference."""
+COMPUTED = 2**22 * EPS
+"""9e-10: formulas with differences, roots or quotients, which lose digits by cancellation, agree to this."""
