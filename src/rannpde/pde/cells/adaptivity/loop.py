@@ -180,9 +180,10 @@ class CellsLoop:
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
         tree, self.phase = self._resolve_waves(tree, state)
-        if self.may_be_ill_conditioned:
+        if self.dim == 1 or self.may_be_ill_conditioned:
             self.turning = turning_amplification(self.problem, state)
-            self.threshold = min(self.threshold, self.tol / self.turning)
+            if self.dim == 1 or self.turning > 1:
+                self.threshold = min(self.threshold, self.tol / self.turning)
         return tree
 
     def result(self, status: Status, detail: str = "") -> CellsResult:
