@@ -67,7 +67,8 @@ def _degrees(law: PlaneLaw, weights: Sequence[tuple[FeatureFamily, Array]], targ
     found = {}
     for family, own in weights:
         if isinstance(family, SymmetricFamily):
-            family, own = family.base, family.spread(own)
+            own = family.spread(own)
+            family = family.base
         if isinstance(family, GoursatFamily):
             family = family.base
         if isinstance(family, LaurentFamily):
