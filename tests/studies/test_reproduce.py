@@ -63,7 +63,7 @@ def shrunk(chapter: Chapter) -> Chapter:
             continue
         if isinstance(curve, PathsCurve):
             if curve.target.space_dim <= 10:  # the others are alike, and cost more
-                curves.append(replace(curve, steps=2, training=200, paths=256))
+                curves.append(replace(curve, steps=4, training=200, paths=256))
             continue
         widths = None if curve.widths is None else tuple(8 * 2**k for k in range(min(3, len(curve.widths))))
         curve = replace(curve, widths=widths)
@@ -163,7 +163,7 @@ def test_every_chapter_runs_and_draws_at_tiny_size(tmp_path: Path) -> None:
     assert product.failures == ()
     drawn = {path.stem for path in product.figures}
     more = {"porous-medium-log", "navier-stokes-log", "navier-stokes-profile"}
-    more |= {"porous-medium-run-time", "navier-stokes-run-time"}
+    more |= {"porous-medium-run-time", "navier-stokes-run-time", "unknowns-together"}
     assert drawn == more | set(CHAPTERS)  # every chapter has a figure of its name
     text = product.page.read_text()
     check_page(text, figures=len(drawn))

@@ -9,8 +9,8 @@ import rannpde
 
 ROOT = Path(rannpde.__file__).parent / "studies"
 BELOW = {"layer": set(), "target": set(), "study": {"layer", "target"}}
-BELOW |= {"control": {"target"}, "true_solutions": {"target"}}
-BELOW["run"] = {"study", "control", "true_solutions", *BELOW["study"]}
+BELOW |= {"known_values": {"target"}, "true_solutions": {"target"}}
+BELOW["run"] = {"study", "known_values", "true_solutions", *BELOW["study"]}
 BELOW["show"] = {"run", *BELOW["run"]}
 BELOW["paper"] = {"show", *BELOW["show"]}
 BELOW["toml"] = BELOW["reproduce"] = {"paper", *BELOW["paper"]}

@@ -156,6 +156,18 @@ def test_a_preset_with_unbiased_networks_takes_other_widths(tmp_path: Path) -> N
     assert {cell.widths for cell in study.cells} == {(8,), (16,), (8, 16)}
 
 
+@pytest.mark.parametrize("name", ["pinn-loss", "sobolev-rates", "generalisation", "spectral-bias", "operator-laws"])
+def test_a_preset_of_measurements_takes_other_widths_and_nothing_that_it_would_ignore(tmp_path: Path, name) -> None:
+    study = read(tmp_path, f'preset = "{name}"\nwidths = [12, 24]\n')
+    assert {cell.widths for cell in study.cells} == {(12, 24)}
+    assert len(study.curves) == len(CHAPTERS[name]("default").study.curves)
+    with pytest.raises(InputError, match="an entry of widths"):
+        read(tmp_path, f'preset = "{name}"\nwidths = [12, 0]\n')
+    for line in ("features.scale = 2.0", "penalty = 1e-3", "sampling.focus = 0.1"):
+        with pytest.raises(InputError, match=f"left out with the preset {name}"):
+            read(tmp_path, f'preset = "{name}"\n{line}\n')
+
+
 NUMBERS = st.integers() | st.floats() | st.sampled_from([0, 1, -1, 2**53, 10**30, 10**400, 1e308])
 WORDS = st.text(max_size=8) | st.sampled_from(
     [*CHAPTERS, *TARGETS, "fourier", "tanh", "heavy-tailed", "gcv", "sin(t)", "t**x1", "1/x1", "max(t)", "log(sin(4))"]

@@ -136,6 +136,28 @@ def test_first_part_of_both_corollaries_is_the_theorem(medium, flow):
         navier_stokes_approximation(flow[0], other, GAS)
 
 
+@pytest.mark.parametrize(("p", "q"), [(0, 0), (1, 0), (1, 1)])
+def test_the_theorem_with_its_extension_bounds_that_of_the_continued_function(p, q):
+    """C_Ω and the norm of u, against the norm of ũ itself; with one derivative too few the operator refuses."""
+    domain, reflection = SpaceTime(t=(0, 1), x=(-1, 1)), Reflection(2, 1.0)
+    u = GaussianMixture.gaussian(2)
+    order = order_of_finite_bound("tanh", LAW, 2, p, q)
+    setting = {"time_order": p, "space_order": q, "order": order}
+    continued = box_target(u, domain, reflection=reflection, count=128)
+    known = estimator(u, LAW, **setting)
+    own = theorem_bound(estimator(continued, LAW, **setting), domain).corrected
+    by_operator = theorem_bound(known, domain, extension=reflection)
+    assert 0 < own < by_operator.corrected < np.inf
+    orders = (p + 2, q + 2)  # λ_τ = λ_a = 3/4, rounded up, and one more
+    factor = reflection.constant(domain, *orders)
+    assert by_operator.printed == pytest.approx(factor * theorem_bound(known, domain).printed)
+    assert porous_medium_approximation(known, domain, extension=reflection).corrected == by_operator.corrected
+    both = navier_stokes_approximation(known, known, domain, extension=reflection)
+    assert both.corrected == pytest.approx(2 * by_operator.corrected)
+    with pytest.raises(InputError, match=r"take Reflection\(order=1\)" if p == q == 0 else "take Reflection"):
+        theorem_bound(known, domain, extension=Reflection(0))
+
+
 def squared_error(network, targets, domain, orders):
     """Σ over fields of ‖e‖² in H^1_t H^q_x by Gauss's rule."""
     points, weights = gauss_rule(domain, 40)

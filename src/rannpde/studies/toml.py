@@ -97,13 +97,20 @@ def _kept_curves(base: Study, content: Mapping[str, Any]) -> tuple[StudyCurve, .
     if "target" in content:
         return ()
     overridden: dict[str, Any] = {key: None for key in OWN if key in content}
+    ignored = sorted(overridden.keys() - {"widths"})
+    if ignored and not any(isinstance(curve, FittedCurve) for curve in base.curves):
+        remedy = "leave it out; widths can be changed"
+        reject(ignored[0], content[ignored[0]], f"left out with the preset {base.name}, which sets it itself", remedy)
     unbiased: dict[str, Any] = {key: None for key in overridden if key == "widths"}  # it has nothing else of these
-    return tuple(
-        curve
-        if isinstance(curve, MeasuredCurve)  # its measurement has all its parameters itself
-        else replace(curve, **(overridden if isinstance(curve, FittedCurve) else unbiased))
-        for curve in base.curves
-    )
+    curves: list[StudyCurve] = []
+    for curve in base.curves:
+        if not isinstance(curve, MeasuredCurve):
+            curves.append(replace(curve, **(overridden if isinstance(curve, FittedCurve) else unbiased)))
+        elif "widths" in content:
+            curves.append(replace(curve, measurement=replace(curve.measurement, networks=content["widths"])))
+        else:
+            curves.append(curve)
+    return tuple(curves)
 
 
 def _curve(table: Mapping[str, Any], study: Study) -> FittedCurve:

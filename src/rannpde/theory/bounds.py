@@ -25,6 +25,7 @@ from rannpde.domains import Domain, Estimate
 from rannpde.errors import require
 from rannpde.network.activations import Activation
 from rannpde.network.laws import HeavyTailed, WeightLaw
+from rannpde.theory.extension import Reflection
 from rannpde.theory.parameter_space import Proposal, parameter_integral
 from rannpde.theory.ridgelet_function import RidgeletFunction
 from rannpde.theory.targets import RidgeletTarget
@@ -181,24 +182,46 @@ def parseval_right(target: RidgeletTarget, psi: RidgeletFunction, p: float, q: f
 # ------------------------------------------------------------------------------------------------------- Theorem 1
 
 
-def theorem_bound(choice: Estimator, domain: Domain, *, extension: float = 1.0) -> Constant:
+def theorem_bound(choice: Estimator, domain: Domain, *, extension: Reflection | None = None) -> Constant:
     """N times the right-hand side of Theorem 1 (eq. thm-ineq), printed and corrected.
 
-    extension : C_Ω, which is 1 where u is given on the whole space, as targets are
+    extension : where u is known on the domain alone, the operator that continues it: the bound then is that of the
+        network of the continued function, with C_Ω. None: the target is the continued function, and its own norm counts
 
     A target that lacks the smoothness s_1 = λ_τ + 1 or s_2 = λ_a + 1 beyond p, q gets a SmoothnessWarning.
     """
     check_domain(choice.target, domain)
     law, p, q = heavy_tailed(choice.law), choice.time_order, choice.space_order
-    time_decay = law.time_decay or 0.0
-    check_smoothness(choice.target, p + time_decay + 1, q + law.space_decay + 1)
-    size = choice.target.squared_norm(p + time_decay + 1, q + law.space_decay + 1)
-    printed = extension * printed_coefficient(choice, domain, p, q) * size
-    right = parseval_right(choice.target, choice.psi, p + time_decay, q + law.space_decay)
-    shared = extension * normaliser(law, choice.target.dim) * domain.measure
+    weights = (p + (law.time_decay or 0.0), q + law.space_decay)
+    check_smoothness(choice.target, weights[0] + 1, weights[1] + 1)
+    size = choice.target.squared_norm(weights[0] + 1, weights[1] + 1)
+    printed = printed_coefficient(choice, domain, p, q) * size
+    if extension is None:
+        right = parseval_right(choice.target, choice.psi, *weights)
+    else:
+        orders = (ceil(weights[0]) + 1, ceil(weights[1]) + 1)
+        factor = extension.constant(domain, *orders)
+        printed *= factor
+        right = factor * _extended_right(choice, domain, extension, weights, orders)
+    shared = normaliser(law, choice.target.dim) * domain.measure
     corrected = shared * largest_sup_norm(choice.activation, p + q) ** 2 * right
     note = "the printed factor p + q is 0 in L²" if p + q == 0 else ""
     return Constant("N · E‖u - u_N‖²", "Theorem 1, eq. thm-ineq", printed, corrected, note)
+
+
+def _extended_right(
+    choice: Estimator, domain: Domain, extension: Reflection, weights: tuple[float, float], orders: tuple[int, int]
+) -> float:
+    """L_ψ ‖u‖² of the continued function without C_Ω, which compares sums of squared derivatives.
+
+    The norm of the target is a sum of squared derivatives with multinomial coefficients, from 1 to 2^m_1 (d+1)^m_2.
+    """
+    half = 0.5 * np.ptp(domain.bounds, axis=1)
+    reach = (np.abs(domain.bounds).max(axis=1) + extension.margin * half).tolist()
+    dim = choice.target.dim
+    support = {"time": 0.5 * reach[0], "space": 0.5 * max(reach[1:])}  # which the lemma doubles
+    lemma = parseval_constant(choice.psi, dim, *weights, **support)
+    return float(2.0 ** orders[0] * dim ** orders[1] * lemma * choice.target.squared_norm(*orders))
 
 
 def printed_coefficient(choice: Estimator, domain: Domain, p: int, q: int) -> float:

@@ -22,6 +22,7 @@ from rannpde.errors import require
 from rannpde.network.features import RandomFeatures
 from rannpde.network.network import Network
 from rannpde.theory.bounds import Constant, printed_coefficient, theorem_bound
+from rannpde.theory.extension import Reflection
 from rannpde.theory.losses import (
     Gas,
     derivatives_of,
@@ -74,16 +75,20 @@ def require_probability(delta: float) -> float:
 # ------------------------------------------------------------------------------------------------------- part 1
 
 
-def porous_medium_approximation(choice: Estimator, domain: SpaceTime, *, extension: float = 1.0) -> Constant:
+def porous_medium_approximation(
+    choice: Estimator, domain: SpaceTime, *, extension: Reflection | None = None
+) -> Constant:
     """Corollary PME, part 1 (eq. PME-bound): N · E‖u - u_N‖²_{H^p_t H^q_x} ≤ N-free constant, printed and corrected.
 
-    extension : C_Ω, as in ``theorem_bound``
+    extension : the operator whose C_Ω counts where u is known on the domain alone, as in ``theorem_bound``
     """
     bound = theorem_bound(choice, domain, extension=extension)
     return Constant("N · E‖u - u_N‖²", "Corollary PME, part 1", bound.printed, bound.corrected, bound.note)
 
 
-def navier_stokes_approximation(density: Estimator, velocity: Estimator, domain: SpaceTime) -> Constant:
+def navier_stokes_approximation(
+    density: Estimator, velocity: Estimator, domain: SpaceTime, *, extension: Reflection | None = None
+) -> Constant:
     """Corollary NS, part 1: N · E‖(ρ, u) - v_N‖² in the product norm, for networks of N neurons each (2N together).
 
     The paper states L²_t H^q_x, p = 0; any p is meant ("for any p, q"). Its factor q is 0 for q = 0.
@@ -91,7 +96,7 @@ def navier_stokes_approximation(density: Estimator, velocity: Estimator, domain:
     same = (density.time_order, density.space_order) == (velocity.time_order, velocity.space_order)
     got = [(one.time_order, one.space_order) for one in (density, velocity)]
     require(same, "orders of both estimators", got, "the same norm for ρ and u")
-    parts = [theorem_bound(one, domain) for one in (density, velocity)]
+    parts = [theorem_bound(one, domain, extension=extension) for one in (density, velocity)]
     printed, corrected = (sum(getattr(part, name) for part in parts) for name in ("printed", "corrected"))
     return Constant("N · E‖(ρ, u) - v_N‖²", "Corollary NS, part 1", printed, corrected, parts[0].note)
 

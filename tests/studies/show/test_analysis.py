@@ -170,3 +170,16 @@ def test_no_rate_is_told_outside_the_asymptotic_regime(widths: tuple[int, ...], 
     assert (series.asymptotic_slope is None) == words.startswith("no rate")
     if series.asymptotic_slope is not None:
         assert series.mean()[list(series.widths).index(series.asymptotic_slope.first)] <= 0.5
+
+
+def test_a_curve_that_is_straight_too_late_is_said_to_be() -> None:
+    """Slope -2 and then -1/2 over the last four widths: one fewer than a rate needs."""
+    widths = (16, 32, 64, 128, 256, 512, 1024)
+    one = Study("s", PorousMedium(1), Layer(), widths=widths, seeds=(0, 1, 2))
+    heights = {n: 0.01 * max((n / 128) ** -2.0, (n / 128) ** -0.5) for n in widths}
+    records = {c.key: Record(result(heights[c.width] * (1 + 0.01 * c.seed)), {}, "") for c in one.cells}
+    series = collect(one, records)[0]
+    assert series.straight_slope is not None
+    assert series.straight_slope.first == 128
+    assert series.straight_slope.value == pytest.approx(-0.5)
+    assert reading(series) == "no rate: straight over the last 4 widths only"

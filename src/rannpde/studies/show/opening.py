@@ -25,6 +25,12 @@ from rannpde.studies.show.report import RATE, Section, reading
 OVERVIEW_CURVES = 7
 """Curves of the figure: as many as there are colours."""
 _KINDS = (("covers", "cover it"), ("steeper", "fall faster"), ("flatter", "fall more slowly"), ("flat:", "are flat"))
+_SINGULAR = {
+    "cover it": "covers it",
+    "fall faster": "falls faster",
+    "fall more slowly": "falls more slowly",
+    "are flat": "is flat",
+}
 _OPENING_INCHES = 4.8
 """Width of each figure: a phone shows it at three quarters of that."""
 _SHORT_LABEL = 28
@@ -69,7 +75,8 @@ def _best(curves: Sequence[tuple[Section, Series]]) -> str:
 def _rates(sloped: Sequence[tuple[Section, Series]]) -> tuple[str, ...]:
     settled = [one for _, one in sloped if _kind(one) != _OUTSIDE]
     counts = Counter(_kind(one) for one in settled)
-    parts = [f"{counts[word]} {word}" for word in (*(word for _, word in _KINDS), _OPEN) if counts[word]]
+    words = [word for word in (*(word for _, word in _KINDS), _OPEN) if counts[word]]
+    parts = [f"{counts[word]} {_SINGULAR.get(word, word) if counts[word] == 1 else word}" for word in words]
     rate = (
         f"The theorem promises an error of the order 1/√N; of {_many(len(sloped), 'curve')} with a slope, "
         f"{len(settled)} {'is' if len(settled) == 1 else 'are'} in an asymptotic regime (errors below "

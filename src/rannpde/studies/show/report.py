@@ -124,7 +124,9 @@ def _outside(one: Series) -> str:
         return f"only {count} {'width' if count == 1 else 'widths'} with errors below {CRUDE:g}"
     if one.resolved.sum() < FEWEST_FOR_A_RATE:
         return f"fewer than {FEWEST_FOR_A_RATE} widths"
-    return "bends up to the last width"
+    if one.straight_slope is None:
+        return "bends up to the last width"
+    return f"straight over the last {int((one.widths >= one.straight_slope.first).sum())} widths only"
 
 
 def render_report(page: Page) -> str:
