@@ -18,7 +18,7 @@ from rannpde.plotting.style import style
 DOCS = Path(__file__).parents[1] / "docs"
 PROBLEMS = {
     "beam": "Euler beam", "helmholtz": "Helmholtz", "corner": "L-shape", "inverse": "unknown coefficient",
-    "line": "Poisson, a line", "packet": "Schrödinger", "diffusion": "varying diffusion", "string": "wave",
+    "line": "Poisson, a line", "packet": "Schrödinger", "diffusion": "varying diffusion", "string": "Klein–Gordon",
     "poisson": "Poisson", "deflection": "membrane", "nonlinear": "non-linear Poisson", "elastic": "elasticity",
     "channel": "channel", "pulse": "KdV–Burgers", "star": "Lane–Emden",
 }  # fmt: skip

@@ -8,6 +8,8 @@ Diffusivity and heating are uncertain. The family of their values gives mean and
 single further solve, and which of the two matters where. Measurements with heavy-tailed noise then narrow them down.
 """
 
+import os
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
@@ -20,7 +22,7 @@ problem = rp.Problem(
     {"t=0": "u = sin(2*pi*x)", "boundary": "u = 0"},
     parameters={"k": rp.Range(0.05, 0.2, scale="log"), "q": rp.Range(0, 1)},
 )
-family = rp.solve(problem, tol=1e-4)
+family = rp.solve(problem, tol=1e-2 if "RANNPDE_SMALL" in os.environ else 1e-4)
 x = np.linspace(0, 1, 101)
 line = np.column_stack([np.full(101, 0.5), x])
 spread = family.propagate({"k": stats.uniform(0.06, 0.1), "q": stats.beta(2, 5)}, points=line)

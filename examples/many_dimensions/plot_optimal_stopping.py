@@ -6,6 +6,8 @@ The holder may take :math:`\max_i x_i - 100` at ten dates, and the assets pay di
 gives a lower bound, any martingale an upper one; the regression has both, and the value stands between two numbers.
 """
 
+import os
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -18,10 +20,10 @@ problem = rp.Problem(
     rp.SpaceTime(t=(0, 3), x=rp.Euclidean(5)),
     {"t=3": f"u = {payoff}", "exercise": rp.On(dates, f"u >= {payoff}")},
 )
-starts = (90.0, 100.0, 110.0)
+starts, tol = ((100.0,), 1e-1) if "RANNPDE_SMALL" in os.environ else ((90.0, 100.0, 110.0), 2e-2)
 figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
 for start in starts:
-    solution = rp.solve(problem, at=np.full(5, start), tol=2e-2)
+    solution = rp.solve(problem, at=np.full(5, start), tol=tol)
     lower, upper = solution.bounds
     print(f"from {start:g}: between {lower:.3f} and {upper:.3f}, with errors of sampling {solution.interval}")
     axes.errorbar(start, solution.value, solution.half_width, fmt="o", color="C0", capsize=4)

@@ -234,6 +234,22 @@ def test_in_a_browser_pages_that_do_not_move_fit_a_phone(tank, tmp_path: Path):
 
 
 @needs_chromium
+def test_in_a_browser_pages_of_spectra_and_families_fit_a_phone(tmp_path: Path):
+    line, fixed = rp.Interval(0, 1), {"boundary": "u = 0"}
+    spectrum = rp.eigen(rp.Problem("-u_xx = lam*u", line, fixed, eigenvalue="lam"), 3)
+    family = rp.solve(rp.Problem("-k*u_xx = 1", line, fixed, {"k": rp.Range(1, 2)}), tol=1e-2)
+    for name, one, told in (("spectrum", spectrum, "multiplicity"), ("family", family, "k from 1 to 2")):
+        text = one.to_html(tmp_path / f"{name}.html", "a command").read_text(encoding="utf-8")
+        assert all(part in text for part in ("Converged", told, "<svg", "a command", "viewport"))
+        folder = tmp_path / name
+        folder.mkdir()
+        found, said = measured(text, 390, folder, OUT, "{out, size}")
+        assert not re.findall(r".*CONSOLE.*", said), said
+        assert found["size"]["scroll"] <= found["size"]["client"], "the page scrolls sideways"
+        assert found["out"] == []
+
+
+@needs_chromium
 @pytest.mark.parametrize("width", [390, 1300])
 def test_in_a_browser_the_slider_moves_and_nothing_is_cut_off(burgers, width, tmp_path: Path):
     result = "{out, size, shown, smallest: Math.min(...letters), cut, inView}"

@@ -57,7 +57,7 @@ def solve_file(
     method: Annotated[
         str | None,
         typer.Option(
-            help="trefftz, lines, flow, weak, cells, collocation or paths, in place of the file's.",
+            help="trefftz, lines, flow, weak, cells, collocation, paths or polynomials, in place of the file's.",
             autocompletion=_methods,
         ),
     ] = None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,11 @@ from matplotlib.figure import Figure
 
 from rannpde.arrays import Array
 from rannpde.domains import SpaceTime
-from rannpde.errors import InputError
-from rannpde.io import PathLike, write_whole
+from rannpde.io import PathLike
 from rannpde.pde.family.history import FamilyHistory
 from rannpde.pde.family.parametric import ParametricSolution
 from rannpde.pde.family.shape_family import ShapeFamily
+from rannpde.plotting.document import write_summary
 from rannpde.plotting.style import style
 
 CURVES, FAMILY_CURVE_POINTS = 9, 201
@@ -126,19 +124,5 @@ def _estimate(axes: Any, family: ParametricSolution) -> None:
 
 def write_family_page(family: ParametricSolution, path: PathLike, command: str = "") -> Path:
     """A page without scripts: statement, picture, report."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
-    picture = StringIO()
-    plot_family(family).savefig(picture, format="svg")
-    drawn = picture.getvalue()
-    problem = family.stated
-    stated = [*map(str, problem.equations.values())]
-    stated += [f"{name}: {getattr(one, 'equation', one)}" for name, one in problem.conditions.items()]
-    stated += [f"{name} from {one.lower:g} to {one.upper:g}" for name, one in problem.ranges.items()]
-    parts = [f"<h1>{escape(family.title)}</h1>", f"<pre>{escape(chr(10).join(stated))}</pre>"]
-    parts += [drawn[drawn.index("<svg") :], f"<pre>{escape(family.report())}</pre>"]
-    parts += [f"<pre>{escape(command)}</pre>"] if command else []
-    head = f'<meta charset="utf-8"><title>{escape(family.title)}</title>'
-    return write_whole(
-        path, f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
-    )
+    facts = [("estimated relative L² error, all values", f"{family.estimate:.1e}")]
+    return write_summary(family, path, plot_family(family), facts, command=command)

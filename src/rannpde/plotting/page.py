@@ -7,7 +7,7 @@ is shown.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rannpde.domains import Box, Domain, SpaceTime
-from rannpde.errors import InputError
-from rannpde.io import PathLike, write_whole
+from rannpde.io import PathLike
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
+from rannpde.plotting.document import document, heading, scrolling_table, write_document
 from rannpde.plotting.shown import figure, pictures, residuals, wide
 from rannpde.plotting.svg import greek
 from rannpde.plotting.typeset import as_svg, symbol, tex, typeset_equations
@@ -37,18 +37,14 @@ PAGE_LIBRARIES = ("numpy", "scipy", "sympy", "matplotlib")
 
 def write_page(solution: Solution, path: PathLike, command: str = "") -> Path:
     """Write the page; ``command`` is what made the solution, where it was a command."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
-    return write_whole(path, page(solution, command))
+    return write_document(path, page(solution, command))
 
 
 def page(solution: Solution, command: str = "") -> str:
     """The whole page as text."""
-    problem, home = solution.stated, files("rannpde.plotting")
-    style, script = (home.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     parts = [
         _head(solution),
-        _statement(problem),
+        _statement(solution.stated),
         _outputs(solution),
         pictures(solution),
         figure(solution),
@@ -57,31 +53,20 @@ def page(solution: Solution, command: str = "") -> str:
         _iterations(solution),
         _made(solution, command),
     ]
-    title = escape(solution.title)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + f"\n<script>\n{script}</script>\n</body>\n</html>\n"
-    )
+    script = files("rannpde.plotting").joinpath("page.js").read_text(encoding="utf-8")
+    return document(solution.title, parts, script)
 
 
 # ------------------------------------------------------------------------------------------------- words and numbers
 
 
 def _head(solution: Solution) -> str:
-    good = solution.converged
     known = f"{solution.estimate:.1e}" if isfinite(solution.estimate) else "unknown"
     facts = [("estimated relative L² error", known)]
     facts += [(f"relative L² error of {name}", f"{error:.1e}") for name, error in solution.errors().items()]
     facts += [("time", f"{solution.seconds:.2f} s"), ("method", solution.method.name)]
-    listed = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    verdict = f'<span class="verdict{"" if good else " failed"}">{"Converged" if good else "Did not converge"}</span>'
-    return (
-        f"<header><h1>{escape(solution.stated.name or f'Solution: {solution.title}')}</h1>\n<p>{verdict}: "
-        f'{escape(solution.reason)}.</p>\n<dl class="facts">{listed}</dl></header>'
-    )
+    title = solution.stated.name or f"Solution: {solution.title}"
+    return heading(title, solution.converged, solution.reason, facts)
 
 
 def _statement(problem: Problem) -> str:
@@ -94,7 +79,7 @@ def _statement(problem: Problem) -> str:
         (escape(name), escape(_place(condition)), _condition(condition, problem))
         for name, condition in problem.conditions.items()
     ]
-    table = _table(("condition", "where", ""), conditions) if conditions else ""
+    table = scrolling_table(("condition", "where", ""), conditions) if conditions else ""
     return (
         f'<section><h2 id="problem">Problem</h2>{"".join(rows)}<div class="domain wide"><span>on</span>'
         f"{_domain(problem.domain)}{_bounds(problem)}</div>{table}</section>"
@@ -155,7 +140,7 @@ def _outputs(solution: Solution) -> str:
         )
         for name, quantity in solution.outputs.items()
     ]
-    table = _table(("output", "value ± bound", "what it is", "what the bound rests on"), rows)
+    table = scrolling_table(("output", "value ± bound", "what it is", "what the bound rests on"), rows)
     return f'<section><h2 id="outputs">Outputs</h2>{table}</section>'
 
 
@@ -165,20 +150,20 @@ def _found(solution: Solution) -> str:
     if isinstance(solution, Identified):
         told = [[greek(name), str(one)] for name, one in solution.parameters.items()]
         told += [repr(one).split(": ", 1) for one in solution.functions.values()]
-        parts.append(_table(("unknown", "found"), [[escape(part) for part in row] for row in told]))
+        parts.append(scrolling_table(("unknown", "found"), [[escape(part) for part in row] for row in told]))
         data = [
             (escape(name), _number(sigma), _number(solution.misfit[name])) for name, sigma in solution.noise.items()
         ]
-        parts.append(_table(("measurement", "noise", "misfit in units of it"), data))
+        parts.append(scrolling_table(("measurement", "noise", "misfit in units of it"), data))
         parts.append(_listed(solution.notes))
     given = [(escape(greek(k)), f"{v:.10g}") for k, v in solution.stated.numbers.items()]
     if given:
-        parts.append(_table(("parameter", "value"), given))
+        parts.append(scrolling_table(("parameter", "value"), given))
     names = dict.fromkeys([*solution.losses, *solution.held_out])
     tables = (solution.losses, solution.integrals, solution.held_out)
     terms = [(escape(name), *(_number(table.get(name)) for table in tables)) for name in names]
     heads = ("term", "mean square of the residual", "its integral", "relative, on fresh points")
-    parts.append(_table(heads, terms) if terms else "")
+    parts.append(scrolling_table(heads, terms) if terms else "")
     return f'<section><h2 id="numbers">Parameters and residuals</h2>{"".join(parts)}</section>'
 
 
@@ -188,7 +173,7 @@ def _iterations(solution: Solution) -> str:
     if iterations and all(is_dataclass(one) for one in iterations):
         names = [one.name for one in fields(iterations[0])]
         rows = [(str(k), *(_number(getattr(one, name)) for name in names)) for k, one in enumerate(iterations, start=1)]
-        table = _table(("iteration", *names), rows)
+        table = scrolling_table(("iteration", *names), rows)
     told = [line for line in solution.history.lines() if not (table and line.startswith("iteration "))]
     total = f"{solution.seconds:.2f} s altogether"
     spent = sum(float(getattr(one, "seconds", 0.0)) for one in iterations)
@@ -226,10 +211,3 @@ def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}" if isfinite(value) else "–"
     return "" if value is None else escape(str(value))
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are HTML; the caller escapes what is text."""
-    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return wide(f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>", f"table of {head[0]}s")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from rannpde.errors import InputError
-from rannpde.io import PathLike, write_whole
+from rannpde.io import PathLike
 from rannpde.pde.paths.region import RegionNetwork
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution
+from rannpde.plotting.document import write_summary
 from rannpde.plotting.style import style
 
 COMPONENTS = 200
@@ -61,20 +59,4 @@ def _right(solution: PathsSolution, axes) -> None:  # type: ignore[no-untyped-de
 
 def write_paths_page(solution: PathsSolution, path: PathLike, command: str = "") -> Path:
     """A page without scripts: statement, report, picture."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
-    picture = StringIO()
-    plot_paths(solution).savefig(picture, format="svg")
-    drawn = picture.getvalue()
-    problem = solution.stated
-    stated = [
-        *map(str, problem.equations.values()),
-        *(f"{n}: {getattr(c, 'equation', c)}" for n, c in problem.conditions.items()),
-    ]
-    parts = [f"<h1>{escape(solution.title)}</h1>", f"<pre>{escape(chr(10).join(stated))}</pre>"]
-    parts += [drawn[drawn.index("<svg") :], f"<pre>{escape(solution.report())}</pre>"]
-    parts += [f"<pre>{escape(command)}</pre>"] if command else []
-    head = f'<meta charset="utf-8"><title>{escape(solution.title)}</title>'
-    return write_whole(
-        path, f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
-    )
+    return write_summary(solution, path, plot_paths(solution), command=command)

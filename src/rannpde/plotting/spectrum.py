@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rannpde.domains import Domain
-from rannpde.errors import InputError
-from rannpde.io import PathLike, write_whole
+from rannpde.io import PathLike
 from rannpde.pde.spectrum.pseudospectrum import Pseudospectrum
 from rannpde.pde.spectrum.result import Mode, Spectrum, shown_eigenvalue
+from rannpde.plotting.document import scrolling_table, write_summary
 from rannpde.plotting.figures import HEADING, canvas, component, draw_map, finished
 from rannpde.plotting.style import COLOURS, style
 from rannpde.plotting.typeset import inline_equation
@@ -90,31 +89,15 @@ def _short(mode: Mode) -> str:
 
 def write_spectrum_page(spectrum: Spectrum, path: PathLike, command: str = "") -> Path:
     """A page without scripts: statement, eigenvalues with bounds, picture, report."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"path is {str(path)!r}, but must end in .html; for a picture use plot")
-    problem = spectrum.stated
-    picture = StringIO()
-    plot_spectrum(spectrum).savefig(picture, format="svg")
-    drawn = picture.getvalue()
-    stated = [*map(str, problem.equations.values())]
-    stated += [f"{name}: {getattr(one, 'equation', one)}" for name, one in problem.conditions.items()]
-    rows = "".join(
-        f"<tr><td>{k}</td><td>{escape(shown_eigenvalue(value))}</td><td>{bound:.1e}</td><td>{several}</td></tr>"
-        for k, (value, bound, several) in enumerate(
-            zip(spectrum.values, spectrum.bounds, spectrum.multiplicities, strict=True), start=1
-        )
-    )
-    head = "<tr><th></th><th>eigenvalue</th><th>bound</th><th>multiplicity</th></tr>"
-    parts = [f"<h1>{escape(spectrum.title)}</h1>", f"<p>{escape(spectrum.reason)}. {escape(spectrum.counted)}</p>"]
-    parts += [f"<pre>{escape(chr(10).join(stated))}</pre>", f"<table>{head}{rows}</table>"]
-    parts += [drawn[drawn.index("<svg") :], f"<pre>{escape(spectrum.report())}</pre>"]
-    parts += [f"<pre>{escape(command)}</pre>"] if command else []
-    meta = f'<meta charset="utf-8"><title>{escape(spectrum.title)}</title>'
-    meta += "<style>body{font-family:sans-serif;max-width:60rem;margin:2rem auto}td,th{padding:0 1rem;text-align:left}"
-    meta += "svg{max-width:100%;height:auto}</style>"
-    return write_whole(
-        path, f'<!doctype html>\n<html lang="en"><head>{meta}</head><body>{"".join(parts)}</body></html>\n'
-    )
+    found = zip(spectrum.values, spectrum.bounds, spectrum.multiplicities, strict=True)
+    rows = [
+        (str(k), escape(shown_eigenvalue(value)), f"{bound:.1e}", str(several))
+        for k, (value, bound, several) in enumerate(found, start=1)
+    ]
+    counted = spectrum.counted
+    told = f"<p>{escape(counted[0].upper() + counted[1:])}.</p>" if counted else ""
+    numbers = told + scrolling_table(("", "eigenvalue", "bound", "multiplicity"), rows)
+    return write_summary(spectrum, path, plot_spectrum(spectrum), tables=numbers, command=command)
 
 
 def plot_pseudospectrum(found: Pseudospectrum, path: PathLike | None = None) -> Figure:
