@@ -230,7 +230,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(run, file, t
         ("tol = 1e-6", "second = 7", "did you mean 'seconds'"),
         ("tol = 1e-6", "width = 40", "name its method too"),
         ("tol = 1e-6", "rng = -1", "whole number ≥ 0"),
-        ("tol = 1e-6", 'method = "space-time"', "known: cells, collocation, identify, lines"),
+        ("tol = 1e-6", 'method = "space-time"', "known: cells, collocation, flow, identify, lines"),
         ("tol = 1e-6", 'method = "collocation"\nwidth = "wide"', "width"),
         ("tol = 1e-6", 'method = "collocation"\nscale = ["small"]', "scale"),
         ("tol = 1e-6", 'method = "collocation"\npoints_per_column = -3', "points_per_column"),
@@ -281,7 +281,7 @@ def test_a_wrong_option_is_not_blamed_on_the_file(run, file, tmp_path):
         ("--tol", "nan", "tol"),
         ("--seconds", "-1", "seconds"),
         ("--seed", "-1", "rng"),
-        ("--method", "magic", "known: cells, collocation, identify, lines"),
+        ("--method", "magic", "known: cells, collocation, flow, identify, lines"),
         ("--method", "lines", "the domain has no time"),
     ],
 )

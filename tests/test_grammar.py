@@ -72,7 +72,7 @@ def test_syntax_errors_point_at_the_column(text, column):
         ("u_t = tanhh(x)", "did you mean 'tanh'"),
         ("u_t = grad(u)", "vector"),
         ("u_t = sin", "is a function"),
-        ("u_t = u(x)", "is a field or unknown"),
+        ("u_t = u(x)", "is a function of t, x, y; write u alone"),
         ("u_t = d(u, z)", "coordinate"),
         ("u_t = sqrt(-1)*u", "complex"),
         ("u_t = 1/0", "division by zero"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -140,7 +140,8 @@ class CollocationLoop:
     def ended(self, status: Status, detail: str) -> CollocationResult:
         """Return the result of iterations that a limit or Ctrl-C ended."""
         self.status = status
-        return self.result()
+        result = self.result()
+        return replace(result, detail=detail) if detail and result.status is status else result
 
     def result(self) -> CollocationResult:
         """Return the result of the iterations so far."""

@@ -95,7 +95,7 @@ class TimeIntegrator:
                 if status is None:
                     sizes.append(system.size(solver.y))
                     largest = max(largest, sizes[-1])
-                    status, detail = self._trouble(solver, len(steps), blows_up(times, sizes, self.control.blow_up))
+                    status, detail = self._trouble(solver, times, sizes)
                 if status is None and solver.status == "running" and stop is not None and stop(solver.y):
                     break
         except KeyboardInterrupt as stop:
@@ -147,13 +147,14 @@ class TimeIntegrator:
             values[name] = now
         return ended
 
-    def _trouble(self, solver: OdeSolver, steps: int, grows: bool) -> tuple[Status | None, str]:
-        control = self.control
+    def _trouble(self, solver: OdeSolver, times: list[float], sizes: list[float]) -> tuple[Status | None, str]:
+        control, steps = self.control, len(times) - 1
         small = solver.step_size is not None and solver.step_size < control.blow_up_step * abs(
             solver.t_bound - solver.t
         )
-        if small and grows:
-            detail = f"the solution grew {control.blow_up:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
+        vast = not sizes[-1] < control.blow_up**10  # whatever the steps, it soon leaves the range of numbers
+        if vast or (small and blows_up(times, sizes, control.blow_up)):
+            detail = f"the solution grew {sizes[-1]:.0e}-fold by t = {solver.t:.6g}: it seems to blow up there"
             return Status.BLOW_UP, detail
         ahead = abs(solver.t_bound - solver.t) / solver.step_size if solver.step_size else 0.0
         slow = steps >= control.judged_after and steps + ahead > control.most_steps

@@ -19,6 +19,7 @@ from sympy.core.function import AppliedUndef
 
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
+from rannpde.errors import InputError
 from rannpde.pde.cells.time.integration import InitialValues, integration_obstacles, orders_in_time
 from rannpde.pde.problem.checks import ConditionWarning
 from rannpde.pde.problem.conditions import On
@@ -46,6 +47,12 @@ class Held:
         if held.size not in (1, count):  # values are held for other points than these
             return np.zeros(np.shape(coordinates[0]))
         return np.broadcast_to(held, np.shape(coordinates[0])).copy()
+
+    def derivative(self, orders: tuple[int, ...], *coordinates: Array) -> Array:
+        """Its derivatives in space: a number, such as the time, has none."""
+        if np.size(self.value) > 1:
+            raise InputError("derivatives in space of a rate in time are not known; use another method than 'weak'")
+        return np.zeros(np.shape(coordinates[0])) if any(orders) else self(*coordinates)
 
 
 @dataclass(frozen=True, eq=False)

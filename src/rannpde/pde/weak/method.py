@@ -100,9 +100,10 @@ class WeakCells:
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
-        if isinstance(problem.domain, SpaceTime) or _fourth_order(problem):
+        timed = isinstance(problem.domain, SpaceTime)
+        if not timed and _fourth_order(problem):
             return ()
-        form = weak_formulation(problem)
+        form = weak_evolution(problem).still if timed else weak_formulation(problem)
         if problem.jumping or problem.inequalities:
             return ()
         rough = WeakDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)

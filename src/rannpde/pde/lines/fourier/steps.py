@@ -22,6 +22,8 @@ Completed = Callable[[Array, Array], Array]
 """(times (s,), states (n, s)) → states with further fields behind."""
 SUM_OVERHEAD = 50_000
 """Entries: the overhead of summing the tables for one time, as the number of entries that costs as much."""
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+"""The largest number of four bytes."""
 SINGLE = float(np.finfo(np.float32).eps)
 
 
@@ -145,7 +147,7 @@ class TruncatedStep:
         for table, size in zip(tables, sizes, strict=True):
             box = _significant_modes(table, modes, allowed)
             cut = replace(modes, highest=box).resized(table, modes.highest)
-            single = bool((SINGLE * size < 0.1 * allowed).all())
+            single = bool((SINGLE * size < 0.1 * allowed).all() and np.abs(cut).max(initial=0.0) < LARGEST_SINGLE)
             highest.append(box)
             kept.append(cut.astype(np.complex64) if single else cut)
         return cls(float(step.t_old), float(step.t), modes, tuple(highest), tuple(kept))
