@@ -59,7 +59,7 @@ def interrupted(folder: Path, problem: str, delay: float) -> tuple[str, str]:
     child, terminal = pty.fork()
     if child == 0:  # the command, whose terminal it is
         os.execv(command[0], command)
-    said, pressed, begin = b"", None, time.monotonic()
+    said, pressed, begin = b"", None, None
     while True:
         ready, _, _ = select.select([terminal], [], [], 0.05)
         try:
@@ -70,7 +70,8 @@ def interrupted(folder: Path, problem: str, delay: float) -> tuple[str, str]:
             break
         said += part
         now = time.monotonic()
-        if pressed is None and now > begin + delay:
+        begin = now if begin is None and said else begin
+        if pressed is None and begin is not None and now > begin + delay:
             os.write(terminal, CTRL_C)
             pressed = now
         if pressed is not None and now > pressed + PATIENCE:
