@@ -50,7 +50,7 @@ def chapter(size: Size) -> Chapter:
         curves=tuple(curves),
     )
     question = "Which of the settings that the paper leaves open give an error like N^(-1/2) in d = 4 and 5?"
-    return Chapter("unknowns", study, question, _draw, DEVIATIONS, _tables)
+    return Chapter("unknowns", study, question, _draw, DEVIATIONS, _tables, _remarks)
 
 
 def _curves(d: int, size: Size) -> list[FittedCurve]:
@@ -100,3 +100,19 @@ def _tables(series: Sequence[Series]) -> list[Table]:
         rows.append((one.label, f"N = {one.widths[-1]}", f"{one.mean()[-1]:.3g}", told, reading(one)))
     head = ("setting", "last width", "error there", "slope of the asymptotic part", "reading")
     return [Table("Which settings are in their asymptotic regime, and with which slope.", head, tuple(rows))]
+
+
+def _remarks(series: Sequence[Series]) -> list[str]:
+    """The chapter's question, answered for each dimension."""
+    remarks = []
+    for d in UNKNOWN_DIMENSIONS:
+        readings = {one.label.removeprefix(f"d = {d}, "): reading(one) for one in series if one.space_dim == d}
+        if readings:
+            covering = [name for name, told in readings.items() if told.startswith("covers")]
+            crude = sum(told.startswith("no rate: the error is above") for told in readings.values())
+            answer = ", ".join(covering) if covering else "none"
+            remarks.append(
+                f"d = {d}: settings whose slope covers -1/2: {answer}; {crude} of {len(readings)} still have errors "
+                "above 0.5 at the last width, which is before any asymptotic regime."
+            )
+    return remarks
