@@ -8,16 +8,19 @@ from rannpde.network.features import RandomFeatures
 from rannpde.network.laws import HeavyTailed
 from rannpde.network.network import Network
 from rannpde.studies.known_values import ControlValue, ReactionValue
-from rannpde.studies.paper import literal
+from rannpde.studies.paper import literal, unknowns
 from rannpde.studies.run.cell import result_from, result_text, run_cell
+from rannpde.studies.run.fit import FitResult
 from rannpde.studies.run.generalisation import SampleError
 from rannpde.studies.run.measured import MeasuredResult
 from rannpde.studies.run.nested import PooledLosses, nested_networks
 from rannpde.studies.run.operator_laws import OPERATOR_LAWS, OperatorLaw, SquareSource, on_the_variety
 from rannpde.studies.run.paths import PathsResult
 from rannpde.studies.run.pinn import PinnLoss
+from rannpde.studies.run.records import Record
 from rannpde.studies.run.sobolev import SobolevRate
 from rannpde.studies.run.spectral import BANDS, WAVES, BandErrors, PlaneWaves
+from rannpde.studies.show.analysis import collect
 from rannpde.studies.study import PathsCell
 from rannpde.studies.target import GaussianBump, NavierStokes, PorousMedium
 from rannpde.studies.true_solutions import PeriodicSolution, SmoothBarenblatt, WaveSolution
@@ -179,6 +182,19 @@ def test_literal_modes_change_what_they_say():
     for bad in (-1, 1, 10**9, 2.5):
         with pytest.raises(InputError, match="table_points"):
             NavierStokes(table_points=bad)
+
+
+def test_the_settings_that_show_the_rate_are_named():
+    """Invented errors: one setting of d = 4 is resolved and falls like N^(-1/2), the others have the error 1."""
+    study = unknowns.chapter("default").study
+    records = {}
+    for cell in study.cells:
+        error = (cell.width**-0.5 if cell.curve == "d = 4, T = 0.1" else 1.0) * (1 + 0.01 * cell.seed)
+        found = FitResult(error, {"u": error}, error, 1e-5, 10.0, "dense", cell.points, 9, 0.1, 0.2, error)
+        records[cell.key] = Record(found, {}, "")
+    four, five = unknowns.chapter("default").remarks(collect(study, records))
+    assert four.startswith("d = 4: settings whose slope covers -1/2: T = 0.1; 7 of 8")
+    assert five.startswith("d = 5: settings whose slope covers -1/2: none; 8 of 8")
 
 
 def test_the_centre_of_the_profile_can_be_moved():
