@@ -71,7 +71,10 @@ def integrated(problem: Problem, tolerance: float = TOLERANCE) -> Integrated | N
             )  # fmt: skip
     except (_TooLong, ValueError, FloatingPointError):
         return None
-    return Integrated(problem, solved, tuple(values), path.sol) if path.success else None
+    with np.errstate(all="ignore"):
+        first = guess.rate(np.array([[begin]]), np.array(list(values.values()))[:, None])
+    regular = bool(np.isfinite(first).all())
+    return Integrated(problem, solved, tuple(values), path.sol, regular) if path.success else None
 
 
 def starting_point(problem: Problem) -> float | None:
@@ -104,12 +107,16 @@ def _start(problem: Problem) -> tuple[float, dict[Component, float]] | None:
 
 @dataclass(frozen=True, eq=False)
 class Integrated:
-    """The dense output of an ODE solver as a state: derivatives up to the order of the equations, zero beyond."""
+    """The dense output of an ODE solver as a state: derivatives up to the order of the equations, zero beyond.
+
+    regular : whether the rates are finite at the initial values; from a singular point nothing is integrated
+    """
 
     problem: Problem
     rates: dict[str, Expression]
     components: tuple[Component, ...]
     path: Any
+    regular: bool = True
 
     @property
     def steps(self) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.pde.functions import State
-from rannpde.pde.initial import Integrated, integrated, starting_point
+from rannpde.pde.initial import Integrated, integrated
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 
@@ -32,7 +32,7 @@ class IntegrationCheck:
             rounding = float(np.finfo(float).eps) ** 0.75  # below this, rounding decides which steps are taken
             coarse = max(self.tol, 100 * rounding) / 10
             found = [integrated(self.problem, tolerance) for tolerance in (coarse, coarse / 10)]
-            self._paths = [one for one in found if one is not None and self._starts(one, state)]
+            self._paths = [one for one in found if one is not None and one.regular]
         if len(self._paths) < 2:
             return 0.0
         values = [roots * one.derivative(points, (0,)) for one in (*self._paths, state)]
@@ -40,10 +40,3 @@ class IntegrationCheck:
             gap = relative_difference(values[1], values[2])
             own = relative_difference(values[0], values[1])
         return gap if gap > 2 * own else 0.0  # the finer integration is closer than half of the gap
-
-    def _starts(self, path: Integrated, state: State) -> bool:
-        """Whether an integration has the initial values: from a singular point, where rates are 0/0, it has not."""
-        begin = starting_point(self.problem)
-        assert begin is not None
-        start = np.array([[begin]])
-        return bool(np.allclose(path.derivative(start, (0,)), state.derivative(start, (0,)), rtol=self.tol))
