@@ -28,7 +28,7 @@ def write_document(path: PathLike, text: str) -> Path:
     return write_whole(path, text)
 
 
-def document(title: str, parts: Iterable[str], script: str = "") -> str:
+def html_document(title: str, parts: Iterable[str], script: str = "") -> str:
     """A page that points at nothing outside, as text; empty parts are left out."""
     style = files("rannpde.plotting").joinpath("page.css").read_text(encoding="utf-8")
     return (
@@ -41,7 +41,7 @@ def document(title: str, parts: Iterable[str], script: str = "") -> str:
     )
 
 
-def heading(title: str, converged: bool, reason: str, facts: Iterable[tuple[str, str]]) -> str:
+def verdict_heading(title: str, converged: bool, reason: str, facts: Iterable[tuple[str, str]]) -> str:
     """Title, verdict and the numbers that matter most."""
     listed = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
     kind, word = ("", "Converged") if converged else (" failed", "Did not converge")
@@ -82,6 +82,6 @@ def write_summary(
         "How it was made": f"<pre>{escape(command)}</pre>" if command else "",
     }
     told = [*facts, ("time", f"{result.seconds:.2f} s")]
-    parts = [heading(problem.name or f"Solution: {result.title}", result.converged, result.reason, told)]
+    parts = [verdict_heading(problem.name or f"Solution: {result.title}", result.converged, result.reason, told)]
     parts += [f"<section><h2>{name}</h2>{body}</section>" for name, body in sections.items() if body]
-    return write_document(path, document(result.title, parts))
+    return write_document(path, html_document(result.title, parts))

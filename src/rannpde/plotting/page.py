@@ -24,7 +24,7 @@ from rannpde.io import PathLike
 from rannpde.pde.inverse.identified import Identified
 from rannpde.pde.problem.conditions import Condition, Data, Periodic
 from rannpde.pde.problem.problem import Problem
-from rannpde.plotting.document import document, heading, scrolling_table, write_document
+from rannpde.plotting.document import html_document, scrolling_table, verdict_heading, write_document
 from rannpde.plotting.shown import figure, pictures, residuals, wide
 from rannpde.plotting.svg import greek
 from rannpde.plotting.typeset import as_svg, symbol, tex, typeset_equations
@@ -54,7 +54,7 @@ def page(solution: Solution, command: str = "") -> str:
         _made(solution, command),
     ]
     script = files("rannpde.plotting").joinpath("page.js").read_text(encoding="utf-8")
-    return document(solution.title, parts, script)
+    return html_document(solution.title, parts, script)
 
 
 # ------------------------------------------------------------------------------------------------- words and numbers
@@ -66,7 +66,7 @@ def _head(solution: Solution) -> str:
     facts += [(f"relative L² error of {name}", f"{error:.1e}") for name, error in solution.errors().items()]
     facts += [("time", f"{solution.seconds:.2f} s"), ("method", solution.method.name)]
     title = solution.stated.name or f"Solution: {solution.title}"
-    return heading(title, solution.converged, solution.reason, facts)
+    return verdict_heading(title, solution.converged, solution.reason, facts)
 
 
 def _statement(problem: Problem) -> str:

@@ -219,8 +219,8 @@ def _extended_right(
     half = 0.5 * np.ptp(domain.bounds, axis=1)
     reach = (np.abs(domain.bounds).max(axis=1) + extension.margin * half).tolist()
     dim = choice.target.dim
-    support = {"time": 0.5 * reach[0], "space": 0.5 * max(reach[1:])}  # which the lemma doubles
-    lemma = parseval_constant(choice.psi, dim, *weights, **support)
+    time, space = 0.5 * reach[0], 0.5 * max(reach[1:])  # which the lemma doubles
+    lemma = parseval_constant(choice.psi, dim, *weights, time=time, space=space)
     return float(2.0 ** orders[0] * dim ** orders[1] * lemma * choice.target.squared_norm(*orders))
 
 
