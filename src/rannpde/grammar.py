@@ -172,7 +172,11 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            fail(text, position, f"the character {text[position]!r} has no meaning in an equation")
+            fail(
+                text,
+                position,
+                f"the character {text[position]!r} has no meaning in an equation{_remedy(text[position])}",
+            )
         kind = str(match.lastgroup)
         if kind == "number":
             _check_number(text, match.group(), position)
@@ -180,6 +184,11 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
             tokens.append((kind, match.group(), position))
         position = match.end()
     return [*tokens, ("end", "end of text", len(text))]
+
+
+def _remedy(character: str) -> str:
+    remedies = {".": "; write sin(x), not np.sin(x)", "∇": "; write grad(u), div(…) or laplace(u)"}
+    return remedies.get(character, "")
 
 
 def _check_number(text: str, digits: str, position: int) -> None:
@@ -228,7 +237,13 @@ class _Parser:
     def refuse(self, expected: str) -> NoReturn:
         if self.kind == "operator" and self.token in COMPARISONS:
             fail(self.text, self.column, "a comparison stands in the first place of where(a < b, then, else) only")
-        fail(self.text, self.column, f"expected {expected} but found {self.token!r}")
+        reason = f"expected {expected} but found {self.token!r}"
+        before = self.tokens[self.position - 1] if self.position else ("", "", 0)
+        if self.token == "=" == before[1]:
+            reason = "an equation has one '='"
+        elif self.kind in ("name", "number") and before[0] in ("name", "number"):
+            reason += "; write a * between factors, and brackets around the argument of a function: 2*u, sin(x)"
+        fail(self.text, self.column, reason)
 
     def sum(self) -> Node:
         node = self.product()

@@ -21,7 +21,7 @@ from rannpde.domains.quadrature.integrals import PANEL_NODES
 from rannpde.errors import InputError
 from rannpde.pde.functions import Formula, State
 from rannpde.pde.statement.expression import Functional, Jet, evaluate
-from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue
+from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue, common_power
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +100,7 @@ class FunctionalRule:
     nodes : Gauss nodes of a panel
     functions : the user's own, which arguments and limits may call
     panels : equal parts of each interval on which the integrand is smooth
+    power : that of z in which fields are smooth at the ends of such intervals
     """
 
     surroundings: Surroundings
@@ -107,6 +108,7 @@ class FunctionalRule:
     nodes: int
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     panels: int = 1
+    power: int = 1
 
     def of(
         self, one: Functional, known: Mapping[sympy.Symbol, Array], count: int, lookup: Lookup, width: int = 1
@@ -157,13 +159,16 @@ class FunctionalRule:
 
     def _nodes(self, one: DefiniteIntegral, known: Mapping[sympy.Symbol, Array], count: int) -> tuple[Array, Array]:
         """Places (count, Q) and weights (count, Q) of the rule."""
-        formulas = [one.lower, one.upper, *one.breaks(self._periodic_edges())]
+        roots = one.singularities
+        formulas = [one.lower, one.upper, *roots, *one.breaks(self._periodic_edges())]
         lower, upper, *breaks = (np.broadcast_to(value, count) for value in evaluate(formulas, known, self.functions))
         if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             raise InputError(f"{one.text} has limits that are not finite; map the integral to a bounded interval")
-        power = one.grading
+        power = common_power((one.grading, self.power))
         low, high = np.minimum(lower, upper), np.maximum(lower, upper)
         inside = [np.clip(np.nan_to_num(place, nan=0.0), low, high) for place in breaks]
+        for root in inside[: len(roots)]:
+            inside = [*inside, *_rings(root, inside[len(roots) :], low, high)]
         ends = np.sort(np.stack([low, *inside, high], axis=1), axis=1)
         if power > 1:
             return self._graded(ends, np.where(upper >= lower, 1.0, -1.0), power)
@@ -187,8 +192,11 @@ class FunctionalRule:
         share = np.tile(0.5 * weights / self.panels, self.panels) * power * z ** (power - 1)
         half = 0.5 * np.diff(ends, axis=1)[:, :, None]
         left, right = ends[:, :-1, None] + half * z**power, ends[:, 1:, None] - half * z**power
-        places = np.concatenate([left, right], axis=2).reshape(len(ends), -1)
-        return places, (np.tile(share, 2) * half).reshape(len(ends), -1) * sign[:, None]
+        places = np.concatenate([left, right], axis=2)
+        # what rounding moves to an end, where a kernel may be infinite, is less than rounding of the sum
+        apart = np.concatenate([left > ends[:, :-1, None], right < ends[:, 1:, None]], axis=2)
+        shares = np.where(apart, np.tile(share, 2) * half, 0.0) * sign[:, None, None]
+        return places.reshape(len(ends), -1), shares.reshape(len(ends), -1)
 
     def _periodic_edges(self) -> tuple[tuple[float, ...], ...]:
         """The edges, and along periodic coordinates those of the periods beside the domain."""
@@ -198,6 +206,25 @@ class FunctionalRule:
             shifts = (-length, 0.0, length) if axis in self.surroundings.periodic else (0.0,)
             found.append(tuple(edge + shift for shift in shifts for edge in own))
         return tuple(found)
+
+
+def _rings(root: Array, edges: list[Array], low: Array, high: Array) -> list[Array]:
+    """Where to cut beyond the edges next to a root (count,), so that no panel is much longer than its distance from it.
+
+    Fields pass to another polynomial at an edge. With a root close to it, the panel beyond would begin next to the
+    singularity of a kernel; distances that grow by a factor of four make the rule converge alike everywhere.
+    """
+    found: list[Array] = []
+    for side in (-1.0, 1.0):
+        gaps = [np.where(side * (edge - root) > 0, np.abs(edge - root), np.inf) for edge in edges]
+        nearest = np.min(gaps, axis=0, initial=np.inf)
+        reach = np.where(side > 0, high - root, root - low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = float(np.max(np.where(nearest < reach, reach / nearest, 1.0), initial=1.0))
+        step = side * np.where(np.isfinite(nearest), nearest, 0.0)
+        count = int(np.ceil(np.log(ratio) / np.log(4.0)))
+        found += [np.clip(root + step * 4.0**k, low, high) for k in range(1, count)]
+    return found
 
 
 def _diagonal(values: Array) -> dia_array:
@@ -214,7 +241,8 @@ def functional_values(
 ) -> dict[Jet, Array]:
     """Jet → values (M,) of functionals of given functions; ``known`` has the coordinates of the points."""
     edges = getattr(state, "edges", surroundings.bounds)
-    rule = FunctionalRule(surroundings, tuple(tuple(map(float, own)) for own in edges), PANEL_NODES, functions)
+    ends = tuple(tuple(map(float, own)) for own in edges)
+    rule = FunctionalRule(surroundings, ends, PANEL_NODES, functions, power=getattr(state, "power", 1))
     still = (0,) * len(surroundings.names)
     count = len(next(iter(known.values())))
 

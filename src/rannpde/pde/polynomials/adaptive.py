@@ -19,12 +19,13 @@ from rannpde.pde.functions import ExactSolution
 from rannpde.pde.gauss_newton import Descent, GaussNewton
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.polynomials.marching import is_causal, march
-from rannpde.pde.polynomials.mesh import first_edges
+from rannpde.pde.polynomials.mesh import field_roots, first_edges
 from rannpde.pde.polynomials.settings import PolynomialSettings
 from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
 from rannpde.pde.polynomials.system import PolynomialSystem, relative_size, row_lengths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
+from rannpde.pde.statement.functionals import common_power
 
 HALF_THE_DIGITS = float(np.sqrt(np.finfo(float).eps))
 
@@ -102,8 +103,9 @@ class AdaptivePolynomials:
     def run(self) -> PolynomialResult:
         """Solve until the estimate reaches the tolerance, or refinement ends."""
         self.causal = is_causal(self.problem)
-        edges = first_edges(self.problem, self.settings)
-        space = PolynomialSpace(edges, (self.settings.degree,) * len(edges))
+        roots = field_roots(self.problem)
+        edges = first_edges(self.problem, self.settings, roots)
+        space = PolynomialSpace(edges, (self.settings.degree,) * len(edges), roots)
         panels, before, gap = 1, None, np.inf
         while True:
             system = self._system(space, panels)
@@ -138,9 +140,8 @@ class AdaptivePolynomials:
 
     def _system(self, space: PolynomialSpace, panels: int, more: int = 0) -> PolynomialSystem:
         edges = tuple(tuple(map(float, own)) for own in space.edges)
-        rule = FunctionalRule(
-            self.problem.surroundings, edges, 2 * max(space.degrees) + more, self.problem.functions, panels
-        )
+        nodes, power = 2 * max(space.degrees) + more, common_power(p for own in space.roots for _, p in own)
+        rule = FunctionalRule(self.problem.surroundings, edges, nodes, self.problem.functions, panels, power)
         return PolynomialSystem(self.problem, space, rule, more)
 
     def _solve(self, system: PolynomialSystem, before: PiecewiseTensor | None) -> Descent:
@@ -182,7 +183,7 @@ class AdaptivePolynomials:
                 marked = tail > 0.1 * self.tol if (tail > 0.1 * self.tol).any() else np.full(len(tail), True)
                 own = edges[axis]
                 edges[axis] = np.sort(np.concatenate([own, 0.5 * (own[:-1] + own[1:])[marked]]))
-        return PolynomialSpace(tuple(edges), tuple(degrees))
+        return replace(space, edges=tuple(edges), degrees=tuple(degrees))
 
     def _judged(
         self, system: PolynomialSystem, coefficients: Array, descent: Descent, estimate: float, undetermined: bool
