@@ -38,14 +38,13 @@ def unknown_name(word: str, words: Vocabulary, more: tuple[str, ...] = ()) -> st
     """
     start = f"the name {word!r} is unknown"
     if word in SYNONYMS:
-        return f"{start}; write {SYNONYMS[word]}"
+        return f"{start}; did you mean {SYNONYMS[word]!r}?"
     meant = _derivative(word, words)
     if meant:
         return f"{start}; {meant}"
     own = {*words.known(), *more}
-    hint = suggestion(word, own) if suggestion(word, own).startswith("did") else ""
-    if hint:
-        hint = hint.partition(" known:")[0] + " or "
+    near = suggestion(word, own).partition("known: ")[0]
+    hint = f"{near}or " if near else ""
     listed = ", ".join(sorted(own - _WORDS))
     return f"{start}; {hint}give its value by parameters={{{word!r}: …}}; known: {listed}, and functions"
 
@@ -54,11 +53,11 @@ def unknown_function(word: str, words: Vocabulary, more: tuple[str, ...] = ()) -
     """The same for a name that is called.
 
     >>> unknown_function("ln", Vocabulary(("x",), None, ("u",)))
-    "the function 'ln' is unknown; write log(…)"
+    "the function 'ln' is unknown; did you mean 'log'?"
     """
     start = f"the function {word!r} is unknown"
     if word in SYNONYMS:
-        return f"{start}; write {SYNONYMS[word]}(…)"
+        return f"{start}; did you mean {SYNONYMS[word]!r}?"
     own = {*words.known(), *more} - set(words.parameters) - set(CONSTANTS)
     return f"{start}; {suggestion(word, own)}; a function of your own is given by functions={{{word!r}: …}}"
 
