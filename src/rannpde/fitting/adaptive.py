@@ -78,7 +78,7 @@ def _lengths(features: RandomFeatures, coefficients: Array, places: Array) -> Ar
     def size(indices: list[Array]) -> Array:
         """Root of the sum of the squared derivatives of those multi-indices, all of one order, (G, outputs)."""
         ridge = features.ridge(places, int(indices[0].sum()))  # the costly part, which they share
-        scaled = [features.factor(index) * np.prod(features.halfwidth**index) for index in indices]
+        scaled = [features.factor(tuple(index)) * np.prod(features.halfwidth**index) for index in indices]
         parts = [ridge @ (factor[:, None] * coefficients) for factor in scaled]
         return np.sqrt(np.square(parts).sum(axis=0))
 

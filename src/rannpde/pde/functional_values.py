@@ -171,7 +171,8 @@ class FunctionalRule:
             inside = [*inside, *_rings(root, inside[len(roots) :], low, high)]
         ends = np.sort(np.stack([low, *inside, high], axis=1), axis=1)
         if power > 1:
-            return self._graded(ends, np.where(upper >= lower, 1.0, -1.0), power)
+            singular = np.any([ends == root[:, None] for root in inside[: len(roots)]], axis=0) if roots else None
+            return self._graded(ends, np.where(upper >= lower, 1.0, -1.0), power, singular, one.exponent)
         shares = np.arange(self.panels) / self.panels
         starts = ends[:, :-1, None] + np.diff(ends, axis=1)[:, :, None] * shares
         widths = np.repeat(np.diff(ends, axis=1) / self.panels, self.panels, axis=1)
@@ -181,22 +182,32 @@ class FunctionalRule:
         shares = sign[:, None, None] * widths[:, :, None] * (0.5 * weights)
         return places.reshape(count, -1), shares.reshape(count, -1)
 
-    def _graded(self, ends: Array, sign: Array, power: int) -> tuple[Array, Array]:
+    def _graded(
+        self, ends: Array, sign: Array, power: int, singular: Array | None, exponent: float
+    ) -> tuple[Array, Array]:
         """Nodes and weights on intervals between ends (count, B): halves, each by z^power from its outer end.
 
         Powers of the distance from an end that are multiples of 1/power become polynomials in z.
+        singular (count, B) : the ends at which the integrand is like the distance to the power of ``exponent``; there
+        weights make up for what rounding changes of the small distances of nodes, x - (x - 1e-12) among them
         """
         nodes, weights = np.polynomial.legendre.leggauss(self.nodes)
         steps = np.arange(self.panels)[:, None]
         z = ((steps + 0.5 * (nodes + 1)) / self.panels).ravel()
         share = np.tile(0.5 * weights / self.panels, self.panels) * power * z ** (power - 1)
         half = 0.5 * np.diff(ends, axis=1)[:, :, None]
-        left, right = ends[:, :-1, None] + half * z**power, ends[:, 1:, None] - half * z**power
-        places = np.concatenate([left, right], axis=2)
-        # what rounding moves to an end, where a kernel may be infinite, is less than rounding of the sum
-        apart = np.concatenate([left > ends[:, :-1, None], right < ends[:, 1:, None]], axis=2)
-        shares = np.where(apart, np.tile(share, 2) * half, 0.0) * sign[:, None, None]
-        return places.reshape(len(ends), -1), shares.reshape(len(ends), -1)
+        distance = half * z**power
+        places, shares = [], []
+        for outer, at, side in ((ends[:, :-1], slice(None, -1), 1.0), (ends[:, 1:], slice(1, None), -1.0)):
+            own = outer[:, :, None] + side * distance
+            actual = side * (own - outer[:, :, None])
+            ratio = np.divide(distance, actual, out=np.ones_like(distance), where=actual > 0)
+            ratio = np.where(singular[:, at, None], ratio**exponent, 1.0) if singular is not None else 1.0
+            places.append(own)
+            # what rounding moves to an end, where a kernel may be infinite, is less than rounding of the sum
+            shares.append(np.where(actual > 0, share * half * ratio, 0.0) * sign[:, None, None])
+        joined = [np.concatenate(own, axis=2).reshape(len(ends), -1) for own in (places, shares)]
+        return joined[0], joined[1]
 
     def _periodic_edges(self) -> tuple[tuple[float, ...], ...]:
         """The edges, and along periodic coordinates those of the periods beside the domain."""

@@ -107,6 +107,7 @@ class AdaptivePolynomials:
         edges = first_edges(self.problem, self.settings, roots)
         space = PolynomialSpace(edges, (self.settings.degree,) * len(edges), roots)
         panels, before, gap = 1, None, np.inf
+        coarser, noise = np.inf, 0
         while True:
             system = self._system(space, panels)
             descent = self._solve(system, before)
@@ -128,7 +129,11 @@ class AdaptivePolynomials:
                 if judged.status is not Status.VETOED:
                     return judged
             if quadrature > 0.1 * self.tol:
-                panels *= 2
+                noise = noise + 1 if quadrature > 0.5 * coarser else 0
+                if noise == 2 and quadrature > self.tol:  # twice as many panels helped neither now nor before
+                    detail = "rounding errors of the integrals are above the tolerance"
+                    return self._result(system, coefficients, Status.STALLED, detail, estimate)
+                panels, coarser = 2 * panels, quadrature
             finer = self._refined(space, coefficients)
             most = self.settings.most_unknowns * (self.settings.most_degree if self.causal else 1)
             if len(self.problem.fields) * finer.size > most:

@@ -67,7 +67,7 @@ def field_roots(problem: Problem) -> tuple[Roots, ...]:
 
 def _root_candidates(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[tuple[float, int]]:
     for term in problem.interior:
-        for formula, power in root_places(term.expression.formula, symbol):
+        for formula, power, _ in root_places(term.expression.formula, symbol):
             root = _affine(formula, symbol)
             if root is not None:
                 yield -root[0] / root[1], power

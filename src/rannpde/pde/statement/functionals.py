@@ -73,7 +73,12 @@ class DefiniteIntegral:
     @cached_property
     def grading(self) -> int:
         """The power of a variable in which roots of a kernel such as 1/sqrt(x - s) are polynomials; 1 without any."""
-        return common_power(power for _, power in root_places(self.integrand.formula, self.variable))
+        return common_power(power for _, power, _ in root_places(self.integrand.formula, self.variable))
+
+    @cached_property
+    def exponent(self) -> float:
+        """The lowest power of the distance from its singularities by which the kernel behaves there, 0 if bounded."""
+        return min((power for _, _, power in root_places(self.integrand.formula, self.variable)), default=0.0)
 
     @cached_property
     def field_grading(self) -> int:
@@ -102,7 +107,7 @@ class DefiniteIntegral:
     @cached_property
     def singularities(self) -> tuple[sympy.Expr, ...]:
         """Formulas of values of the variable at which a root or logarithm of the kernel vanishes."""
-        return tuple(self._solved(place for place, _ in root_places(self.integrand.formula, self.variable)))
+        return tuple(self._solved(place for place, _, _ in root_places(self.integrand.formula, self.variable)))
 
     def _solved(self, places: Iterable[sympy.Expr]) -> Iterator[sympy.Expr]:
         for place in places:
@@ -111,20 +116,21 @@ class DefiniteIntegral:
                 yield -place.xreplace({self.variable: sympy.Integer(0)}) / slope
 
 
-def root_places(formula: sympy.Expr, variable: sympy.Symbol) -> Iterator[tuple[sympy.Expr, int]]:
-    """Formulas that vanish where roots and logarithms are not smooth, and the power of z that makes them so.
+def root_places(formula: sympy.Expr, variable: sympy.Symbol) -> Iterator[tuple[sympy.Expr, int, float]]:
+    """Formulas that vanish where roots and logarithms are not smooth, the power of z that makes them so, the exponent.
 
     >>> x = sympy.Symbol("x", real=True)
     >>> list(root_places((1 - x) ** sympy.Rational(2, 3), x))
-    [(1 - x, 3)]
+    [(1 - x, 3, 0.6666666666666666)]
     """
     for node in sympy.preorder_traversal(formula):
         if not node.has(variable):
             continue
         if node.is_Pow and node.exp.is_number and not node.exp.is_integer:
-            yield _unsigned(node.base), sympy.nsimplify(node.exp, rational=True).limit_denominator(MOST_GRADED).q
+            power = sympy.nsimplify(node.exp, rational=True).limit_denominator(MOST_GRADED).q
+            yield _unsigned(node.base), power, float(node.exp)
         elif isinstance(node, sympy.log):
-            yield _unsigned(node.args[0]), MOST_GRADED
+            yield _unsigned(node.args[0]), MOST_GRADED, 0.0
 
 
 def _unsigned(formula: sympy.Expr) -> sympy.Expr:
