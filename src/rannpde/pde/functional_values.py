@@ -100,7 +100,7 @@ class FunctionalRule:
     nodes : Gauss nodes of a panel
     functions : the user's own, which arguments and limits may call
     panels : equal parts of each interval on which the integrand is smooth
-    power : that of z in which fields are smooth at the ends of such intervals
+    roots : places at which fields are smooth in a root of the distance; power : that of z which makes them smooth
     """
 
     surroundings: Surroundings
@@ -108,6 +108,7 @@ class FunctionalRule:
     nodes: int
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     panels: int = 1
+    roots: tuple[float, ...] = ()
     power: int = 1
 
     def of(
@@ -171,8 +172,11 @@ class FunctionalRule:
             inside = [*inside, *_rings(root, inside[len(roots) :], low, high)]
         ends = np.sort(np.stack([low, *inside, high], axis=1), axis=1)
         if power > 1:
-            singular = np.any([ends == root[:, None] for root in inside[: len(roots)]], axis=0) if roots else None
-            return self._graded(ends, np.where(upper >= lower, 1.0, -1.0), power, singular, one.exponent)
+            singular = np.zeros(ends.shape, dtype=bool)
+            for root in inside[: len(roots)]:
+                singular |= ends == root[:, None]
+            sign = np.where(upper >= lower, 1.0, -1.0)
+            return self._graded(ends, sign, power, singular, singular | np.isin(ends, self.roots), one.exponent)
         shares = np.arange(self.panels) / self.panels
         starts = ends[:, :-1, None] + np.diff(ends, axis=1)[:, :, None] * shares
         widths = np.repeat(np.diff(ends, axis=1) / self.panels, self.panels, axis=1)
@@ -183,26 +187,30 @@ class FunctionalRule:
         return places.reshape(count, -1), shares.reshape(count, -1)
 
     def _graded(
-        self, ends: Array, sign: Array, power: int, singular: Array | None, exponent: float
+        self, ends: Array, sign: Array, power: int, singular: Array, graded: Array, exponent: float
     ) -> tuple[Array, Array]:
-        """Nodes and weights on intervals between ends (count, B): halves, each by z^power from its outer end.
+        """Nodes and weights on intervals between ends (count, B): halves, by z^power from outer ends that are graded.
 
         Powers of the distance from an end that are multiples of 1/power become polynomials in z.
+        graded (count, B) : at which ends the integrand is not smooth
         singular (count, B) : the ends at which the integrand is like the distance to the power of ``exponent``; there
         weights make up for what rounding changes of the small distances of nodes, x - (x - 1e-12) among them
         """
         nodes, weights = np.polynomial.legendre.leggauss(self.nodes)
         steps = np.arange(self.panels)[:, None]
         z = ((steps + 0.5 * (nodes + 1)) / self.panels).ravel()
-        share = np.tile(0.5 * weights / self.panels, self.panels) * power * z ** (power - 1)
+        share = np.tile(0.5 * weights / self.panels, self.panels)
         half = 0.5 * np.diff(ends, axis=1)[:, :, None]
-        distance = half * z**power
         places, shares = [], []
         for outer, at, side in ((ends[:, :-1], slice(None, -1), 1.0), (ends[:, 1:], slice(1, None), -1.0)):
+            here = graded[:, at, None]
+            distance = half * np.where(here, z**power, z)
             own = outer[:, :, None] + side * distance
             actual = side * (own - outer[:, :, None])
             ratio = np.divide(distance, actual, out=np.ones_like(distance), where=actual > 0)
-            ratio = np.where(singular[:, at, None], ratio**exponent, 1.0) if singular is not None else 1.0
+            ratio = np.where(singular[:, at, None], ratio**exponent, 1.0) * np.where(
+                here, power * z ** (power - 1), 1.0
+            )
             places.append(own)
             # what rounding moves to an end, where a kernel may be infinite, is less than rounding of the sum
             shares.append(np.where(actual > 0, share * half * ratio, 0.0) * sign[:, None, None])
@@ -253,7 +261,8 @@ def functional_values(
     """Jet → values (M,) of functionals of given functions; ``known`` has the coordinates of the points."""
     edges = getattr(state, "edges", surroundings.bounds)
     ends = tuple(tuple(map(float, own)) for own in edges)
-    rule = FunctionalRule(surroundings, ends, PANEL_NODES, functions, power=getattr(state, "power", 1))
+    roots, power = getattr(state, "roots", ((), 1))
+    rule = FunctionalRule(surroundings, ends, PANEL_NODES, functions, roots=roots, power=power)
     still = (0,) * len(surroundings.names)
     count = len(next(iter(known.values())))
 

@@ -25,7 +25,6 @@ from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
 from rannpde.pde.polynomials.system import PolynomialSystem, relative_size, row_lengths
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
-from rannpde.pde.statement.functionals import common_power
 
 HALF_THE_DIGITS = float(np.sqrt(np.finfo(float).eps))
 
@@ -145,8 +144,8 @@ class AdaptivePolynomials:
 
     def _system(self, space: PolynomialSpace, panels: int, more: int = 0) -> PolynomialSystem:
         edges = tuple(tuple(map(float, own)) for own in space.edges)
-        nodes, power = 2 * max(space.degrees) + more, common_power(p for own in space.roots for _, p in own)
-        rule = FunctionalRule(self.problem.surroundings, edges, nodes, self.problem.functions, panels, power)
+        around, nodes = self.problem.surroundings, 2 * max(space.degrees) + more
+        rule = FunctionalRule(around, edges, nodes, self.problem.functions, panels, *space.all_roots)
         return PolynomialSystem(self.problem, space, rule, more)
 
     def _solve(self, system: PolynomialSystem, before: PiecewiseTensor | None) -> Descent:

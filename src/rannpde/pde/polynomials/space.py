@@ -43,6 +43,12 @@ class PolynomialSpace:
     def dim(self) -> int:
         return len(self.edges)
 
+    @property
+    def all_roots(self) -> tuple[tuple[float, ...], int]:
+        """The places of all roots, and the power of z that serves them all (``cell_maps``)."""
+        known = [root for own in self.roots for root in own]
+        return tuple(place for place, _ in known), common_power(power for _, power in known)
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Functions along each coordinate."""
@@ -159,9 +165,9 @@ class PiecewiseTensor:
         return self.space.edges
 
     @property
-    def power(self) -> int:
-        """That of z in which the fields are smooth at edges (``cell_maps``)."""
-        return common_power(power for own in self.space.roots for _, power in own)
+    def roots(self) -> tuple[tuple[float, ...], int]:
+        """The edges at which fields are smooth in a root of the distance, and the power of z that makes them so."""
+        return self.space.all_roots
 
     @property
     def widths(self) -> tuple[int, ...]:
