@@ -14,9 +14,8 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs, split
 from rannpde.domains.boundary.planar import Planar
-from rannpde.domains.operations.cutrules import STRAIGHT, THIN, CutRule, StripRules, arc_shares, turning
+from rannpde.domains.operations.cutrules import STRAIGHT, THIN, CutRule, PlanarSet, StripRules, arc_shares, turning
 from rannpde.domains.region import composite_gauss
-from rannpde.domains.shapes.base import Domain
 
 INWARD = 1e-3
 """Step off the middle of a piece into the domain, over the length of the piece, that tells its box."""
@@ -33,12 +32,21 @@ class BoundaryPieces:
 
 
 @dataclass(frozen=True, eq=False)
+class InnerPieces:
+    """Pieces of the wall of one solid that are no boundary of the domain, each in one box (K,)."""
+
+    solid: int
+    arcs: Arcs
+    box: Array
+
+
+@dataclass(frozen=True, eq=False)
 class ClippedBoxes:
     """Boxes as a domain leaves them.
 
     whole (L,), cut (L,) : boxes that lie in the domain, and those that its boundary runs through; others are outside
     rules : cut box → rule
-    pieces : of the boundary
+    pieces : of the boundary; inner : of walls between parts of a domain, where the set that clips is such a part
     breaks : ends (E, 2) of all pieces, at which sides of boxes enter or leave the domain
     """
 
@@ -49,22 +57,27 @@ class ClippedBoxes:
     breaks: Array
     turning: Array
     """By how much curved pieces turn in each box, in radians, (L,)."""
+    inner: tuple[InnerPieces, ...] = ()
 
 
-def planar_outline(domain: Domain) -> Planar:
+def planar_outline(domain: PlanarSet) -> Planar:
     """The boundary of a domain in the plane, which shapes have found already when they were stated."""
     known = getattr(domain, "engine", None)
     return known if isinstance(known, Planar) else Planar.of(domain.tree)
 
 
 class BoxClipper:
-    """Clips boxes by one domain in the plane, whose boundary is found once."""
+    """Clips boxes by one set in the plane, whose boundary is found once.
 
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
+    own : solids, counted from the first of the tree, whose walls bound the domain; the others bound parts of it
+    """
+
+    def __init__(self, domain: PlanarSet, own: int | None = None) -> None:
+        self.domain, self.own = domain, own
         outline = planar_outline(domain)
         self.size = outline.size
-        self.arcs = [arcs for arcs in outline.monotone_in_both() if len(arcs)]
+        self.arcs = outline.monotone_in_both()
+        self.solids = [stretch.leaf for stretch in outline.stretches]
 
     @property
     def curved(self) -> bool:
@@ -113,9 +126,15 @@ class BoxClipper:
         for box in np.flatnonzero(cut):
             if rules and int(box) not in found:
                 cut[box] = False
-        pieces = self._pieces(parts, homes, count)
+        outer = [self.own is None or solid < self.own for solid in self.solids]
+        rim = [(arcs, home) for arcs, home, on in zip(parts, homes, outer, strict=True) if on]
+        pieces = self._pieces([arcs for arcs, _ in rim], [home for _, home in rim], count)
+        inner = tuple(
+            InnerPieces(solid - (self.own or 0), arcs, home)
+            for solid, arcs, home, on in zip(self.solids, parts, homes, outer, strict=True) if not on
+        )
         ends = [arcs.place(np.arange(len(arcs)), np.full(len(arcs), float(end))) for arcs in parts for end in (0, 1)]
-        return ClippedBoxes(whole, cut, found, pieces, np.concatenate(ends), turned)
+        return ClippedBoxes(whole, cut, found, pieces, np.concatenate(ends), turned, inner)
 
     def _split(self, arcs: Arcs, lines: list[Array]) -> Arcs:
         """The arcs split at all lines across the axes."""
@@ -154,7 +173,8 @@ class BoxClipper:
     def _pieces(self, parts: list[Arcs], homes: list[Array], count: int) -> BoundaryPieces:
         """Boundary pieces, those that continue each other in one box as one, with Gauss nodes in their parameter."""
         nodes, shares = composite_gauss(np.array([0.0, 1.0]), count)
-        owners, points, weights, normals = [], [], [], []
+        owners, points = [np.empty(0, dtype=int)], [np.empty((0, count, 2))]
+        weights, normals = [np.empty((0, count))], [np.empty((0, count, 2))]
         for arcs, home in zip(parts, homes, strict=True):
             same = (arcs.piece[1:] == arcs.piece[:-1]) & (home[1:] == home[:-1]) & (arcs.lower[1:] == arcs.upper[:-1])
             first, last = np.concatenate([[True], ~same]), np.concatenate([~same, [True]])

@@ -13,14 +13,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from math import ceil, pi, sqrt
+from typing import Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.solids import Tree
 from rannpde.domains.quadrature.plane import endpoint_grading
 from rannpde.domains.region import composite_gauss
-from rannpde.domains.shapes.base import Domain
 
 THIN = 1e-12
 """Lengths below this multiple of the size of a domain are rounding of its boundary."""
@@ -28,6 +29,15 @@ STRAIGHT = 1e-9
 """Angle by which a piece turns, in radians, that is rounding: it is straight."""
 LEAST_NODES, NODE_GROWTH = 7, 1.25
 """Gauss nodes for 13 digits of a polynomial on a share s of its interval: 7 + 1.25 n √s, where n do for the whole."""
+
+
+class PlanarSet(Protocol):
+    """A set in the plane, made of solids, that tells inside, where its level is negative, from outside."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    def level(self, points: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +109,7 @@ def arc_shares(arcs: Arcs, number: Array, axis: int, value: Array) -> Array:
 class StripRules:
     """Rules on cut boxes. parts, homes : families of pieces of the boundary, each in one box, and these boxes."""
 
-    def __init__(self, domain: Domain, size: float, parts: list[Arcs], homes: list[Array]) -> None:
+    def __init__(self, domain: PlanarSet, size: float, parts: list[Arcs], homes: list[Array]) -> None:
         self.domain, self.slack, self.parts, self.homes = domain, THIN * size, parts, homes
         self.spans = [_heights(arcs) for arcs in parts]
         self.turns = [turning(arcs) for arcs in parts]

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from math import ceil, log2, pi
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre, leggauss
-from scipy.linalg import eigh
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.pieces import Curves, CutSide
@@ -23,13 +21,12 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.sector import sector_exponent, sector_factors
 
 BESIDE = 1e-6
 """How far beside a corner conditions are looked at, as a share of the size of the domain."""
 SYSTEM_EXPONENT = 0.5
 """λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""
-SECTOR_DEGREE = 8
-"""Of the polynomials in each of the four sectors round a crossing of interfaces, which find λ to four digits."""
 LEVELS = 30
 """Halvings towards a point at most: beyond, coordinates of cells are rounding."""
 RINGS = 6
@@ -150,36 +147,7 @@ def _crossing_exponent(form: WeakForm, point: Array, step: float) -> float:
     """λ where two interfaces along the axes cross, of one field; for systems that of a crack."""
     if form.fields > 1:
         return SYSTEM_EXPONENT
-    around = point + step * np.array([(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)])
-    diffusion = form.at(around).diffusion[:, 0, 0]
-    return sector_exponent(np.trace(diffusion, axis1=1, axis2=2) / 2)
-
-
-def sector_exponent(factors: Array) -> float:
-    """The least λ > 0 of r^λ Φ(θ) with ∇·(k ∇u) = 0, k constant (4,) in the quadrants: -(k Φ')' = λ² k Φ, periodic.
-
-    >>> round(sector_exponent(np.ones(4)), 6), round(sector_exponent(np.array([1.0, 9.0, 1.0, 9.0])), 4)
-    (1.0, 0.4097)
-    """
-    n = SECTOR_DEGREE
-    nodes, weights = leggauss(n + 2)
-    # hat functions of the ends, and integrated Legendre polynomials that vanish there
-    values, slopes = [0.5 * (1 - nodes), 0.5 * (1 + nodes)], [0 * nodes - 0.5, 0 * nodes + 0.5]
-    for k in range(2, n + 1):
-        one = Legendre.basis(k - 1).integ(lbnd=-1)
-        values.append(one(nodes))
-        slopes.append(one.deriv()(nodes))
-    half = pi / 4
-    mass = (np.array(values) * weights) @ np.array(values).T * half
-    stiff = (np.array(slopes) * weights) @ np.array(slopes).T / half
-    size = 4 * n
-    left, right = np.zeros((size, size)), np.zeros((size, size))
-    for sector, factor in enumerate(factors):
-        own = [sector, (sector + 1) % 4, *range(4 + sector * (n - 1), 4 + (sector + 1) * (n - 1))]
-        left[np.ix_(own, own)] += factor * stiff
-        right[np.ix_(own, own)] += factor * mass
-    found = eigh(left, right, eigvals_only=True)
-    return float(np.sqrt(found[1]))
+    return sector_exponent(sector_factors(form, point, step * 2**0.5, np.arange(4) * pi / 2, np.full(4, pi / 2)))
 
 
 def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:
