@@ -17,8 +17,8 @@ from rannpde.domains.boundary.planar import Planar
 from rannpde.domains.operations.cutrules import STRAIGHT, THIN, CutRule, PlanarSet, StripRules, arc_shares, turning
 from rannpde.domains.region import composite_gauss
 
-INWARD = 1e-3
-"""Step off the middle of a piece into the domain, over the length of the piece, that tells its box."""
+ALIGNED = 10 * THIN
+"""Distance from a side of a box, over the size of the domain, within which a piece of the boundary runs along it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class BoxClipper:
             for axis in (0, 1):
                 flat = np.ptp(points[:, :, axis], axis=0) <= THIN * self.size
                 for value in points[0, flat, axis]:
-                    if not any(a == axis and abs(v - value) <= 10 * THIN * self.size for a, v in found):
+                    if not any(a == axis and abs(v - value) <= ALIGNED * self.size for a, v in found):
                         found[axis, float(value)] = None
         return list(found)
 
@@ -131,7 +131,8 @@ class BoxClipper:
         pieces = self._pieces([arcs for arcs, _ in rim], [home for _, home in rim], count)
         inner = tuple(
             InnerPieces(solid - (self.own or 0), arcs, home)
-            for solid, arcs, home, on in zip(self.solids, parts, homes, outer, strict=True) if not on
+            for solid, arcs, home, on in zip(self.solids, parts, homes, outer, strict=True)
+            if not on
         )
         ends = [arcs.place(np.arange(len(arcs)), np.full(len(arcs), float(end))) for arcs in parts for end in (0, 1)]
         return ClippedBoxes(whole, cut, found, pieces, np.concatenate(ends), turned, inner)
@@ -156,8 +157,8 @@ class BoxClipper:
         every, half = np.arange(len(arcs)), np.full(len(arcs), 0.5)
         normals = arcs.normals(every, half)
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-        chord = np.linalg.norm(arcs.place(every, half * 2) - arcs.place(every, half * 0), axis=1)
-        return locate(arcs.place(every, half) - INWARD * chord[:, None] * normals)
+        # off a side that the piece runs along, and no farther: thin cells between a curve and a side are cells
+        return locate(arcs.place(every, half) - 2 * ALIGNED * self.size * normals)
 
     def _aligned(self, arcs: Arcs, boxes: Array) -> Array:
         """Which pieces (K,) run along a side of their boxes (K, 2, 2)."""
@@ -167,7 +168,7 @@ class BoxClipper:
         for axis in (0, 1):
             for end in (0, 1):
                 gap = np.abs(points[:, :, axis] - boxes[None, :, axis, end]).max(axis=0)
-                found |= gap <= 10 * THIN * self.size
+                found |= gap <= ALIGNED * self.size
         return found
 
     def _pieces(self, parts: list[Arcs], homes: list[Array], count: int) -> BoundaryPieces:

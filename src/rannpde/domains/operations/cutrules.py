@@ -225,8 +225,8 @@ class StripRules:
             arcs = self.parts[family]
             number, share = (np.concatenate([row[k] for row in rows]) for k in (1, 2))
             high, speed = arcs.place(number, share)[:, 1], np.abs(arcs.slopes(number, share)[:, 1])
-            ends = np.cumsum([len(row[1]) for row in rows])[:-1]
-            for (n, _, _), y, rate in zip(rows, np.split(high, ends), np.split(speed, ends), strict=True):
+            cuts = np.cumsum([len(row[1]) for row in rows])[:-1]
+            for (n, _, _), y, rate in zip(rows, np.split(high, cuts), np.split(speed, cuts), strict=True):
                 heights[n] = np.clip(y, strips[n].bottom, strips[n].top), heights[n][1] * rate
         return heights
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.charts import Chart
 from rannpde.domains.operations.cutcells import BoxClipper, ClippedBoxes
 from rannpde.domains.operations.cutrules import THIN
 from rannpde.domains.region import composite_gauss
@@ -50,7 +51,9 @@ def shape_mesh(
             boxes[cell, :, 0] = np.maximum(every[leaf, :, 0], lower - margin)
             boxes[cell, :, 1] = np.minimum(every[leaf, :, 1], upper + margin)
     pairs, axis, spans = touching_pairs(every)
-    flat = [_flat_faces(*two, number[k], pairs, axis, spans) for k, two in enumerate(zip(regions, clipped, strict=True))]
+    flat = [
+        _flat_faces(*two, number[k], pairs, axis, spans) for k, two in enumerate(zip(regions, clipped, strict=True))
+    ]
     beside, axes, flats = (np.concatenate([faces[k] for faces in flat]) for k in range(3))
     curves, around = interface_faces(clipped, number, nodes)
     return WeakMesh(
@@ -62,7 +65,7 @@ def shape_mesh(
 def _flat_faces(
     clipper: BoxClipper, clipped: ClippedBoxes, number: Array, pairs: Array, axis: Array, spans: Array
 ) -> tuple[Array, Array, Array]:
-    """Cells (N, 2), axes (N,) and flat boxes (N, 2, 2) of the faces inside one region, between cells ``number`` (L,)."""
+    """Cells (N, 2), axes (N,) and flat boxes (N, 2, 2) of the faces in one region; number (L,) : cells of leaves."""
     both = (number[pairs] >= 0).all(axis=1)
     pairs, axis, spans = pairs[both], axis[both], spans[both]
     plain = ~clipped.cut[pairs].any(axis=1)
@@ -122,7 +125,7 @@ class _Stretch:
 def interface_faces(clipped: Sequence[ClippedBoxes], number: Array, nodes: int) -> tuple[CurvedFaces, Array]:
     """Pieces of interfaces between the cells ``number`` (R, L) of regions, and the cells (I, 2) beside them."""
     sides: dict[tuple[int, int], dict[float, list[_Stretch]]] = {}
-    charts = {}
+    charts: dict[int, Chart] = {}
     for region, one in enumerate(clipped):
         for inner in one.inner:
             arcs = inner.arcs

@@ -10,16 +10,14 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE, Vertex
+from rannpde.pde.weak.corner_exponents import corner_exponent, sector_diffusions
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.regions import MaterialRegion
-from rannpde.pde.weak.sector import sector_exponent, sector_factors
 
 SAME = 1e-9
 """Distance of two points, over the size of the domain, that are one."""
-EVEN = 1e-9
-"""Relative difference of the coefficients of sectors that is none."""
 
 
 def interface_points(
@@ -66,29 +64,20 @@ def _exponent(
     starts = np.array([np.arctan2(vertex.leaving[1], vertex.leaving[0]) for vertex in met])
     openings = np.array([vertex.angle for vertex in met])
     order = _chained(starts, openings)
-    if form.fields > 1:
-        return SYSTEM_EXPONENT
     starts, openings, met = starts[order], openings[order], [met[k] for k in order]
-    factors = sector_factors(form, point, BESIDE * size, starts, openings)
+    diffusions = sector_diffusions(form, point, BESIDE * size, starts, openings)
     if openings.sum() > 2 * pi - np.sqrt(SMOOTH_JOIN_ANGLE):
-        if np.ptp(factors) <= EVEN * np.abs(factors).max():
-            return 1.0
-        return _rounded(sector_exponent(factors, openings))
+        return corner_exponent(diffusions, starts, openings)
     sides = [(met[0].leaving, 1.0, met[0].labels[0]), (-met[-1].arriving, -1.0, met[-1].labels[1])]
     held = []
     for direction, turn, label in sides:
         if label[0] >= own:
-            return SYSTEM_EXPONENT  # a gap beside an interface: the least that may be
+            return SYSTEM_EXPONENT  # the regions do not close: curves touch there
         normal = turn * np.array([direction[1], -direction[0]])
         place = (point + BESIDE * size * direction)[None]
         (group,) = finder.groups(place, normal[None])
-        held.append(form.rows(finder.conditions[group], place, normal[None]).essential)
-    return _rounded(sector_exponent(factors, openings, (held[0], held[1])))
-
-
-def _rounded(exponent: float) -> float:
-    """1 for a whole exponent, where a solution may be smooth."""
-    return 1.0 if abs(exponent - round(exponent)) < np.sqrt(EVEN) else exponent
+        held.append(form.rows(finder.conditions[group], place, normal[None]).projection[0])
+    return corner_exponent(diffusions, starts, openings, (held[0], held[1]))
 
 
 def _chained(starts: Array, openings: Array) -> Array:

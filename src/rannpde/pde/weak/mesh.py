@@ -75,8 +75,8 @@ class WeakMesh:
     leaves (C,) : number of the leaf of each cell; boxes (C, d, 2) : mapped to [-1, 1]^d, of a cut cell the least box
     around its part; parts : cut cell → its part; cells beside faces (N + I, 2), lower and upper, flat faces first; axis
     (N,) across; spans (N, d, 2) : flat boxes of the faces; conditions : sets of numbers of conditions, to which patches
-    refer; curves : pieces of curved interfaces, the last I faces; materials (C,) : region of each cell; lookup : of these
-    regions, where interfaces are curved
+    refer; curves : pieces of curved interfaces, the last I faces; materials (C,) : region of each cell; lookup : of
+    these regions, where interfaces are curved
     """
 
     tree: CellNode
@@ -295,7 +295,8 @@ def open_slits(mesh: WeakMesh, lips: Sequence[Lip], finder: ConditionFinder, nod
         np.concatenate([old.weights, weights, weights]), np.concatenate([old.normals, normals, -normals]),
         np.concatenate([old.group, finder.groups(middles, outward)]),
     )  # fmt: skip
+    beside = np.concatenate([mesh.beside[: len(opened)][~opened], mesh.beside[len(opened) :]])
     return replace(
-        mesh, beside=np.concatenate([mesh.beside[: len(opened)][~opened], mesh.beside[len(opened) :]]), axis=mesh.axis[~opened], spans=mesh.spans[~opened], patches=patches,
+        mesh, beside=beside, axis=mesh.axis[~opened], spans=mesh.spans[~opened], patches=patches,
         conditions=finder.conditions,
     )  # fmt: skip

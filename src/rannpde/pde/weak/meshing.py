@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,7 +28,7 @@ class ShapeMesher:
     domain: Domain
     finder: ConditionFinder
     settings: WeakSettings
-    interfaces: Interfaces = Interfaces()
+    interfaces: Interfaces = field(default_factory=Interfaces)
 
     @cached_property
     def regions(self) -> tuple[MaterialRegion, ...]:

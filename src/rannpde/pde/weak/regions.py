@@ -1,8 +1,8 @@
 """The regions into which curved interfaces divide a domain in the plane, each with an exact boundary of its own.
 
-A coefficient that jumps across the zeros of formulas is smooth where the signs of all formulas are fixed. Lines, circles
-and ellipses become exact arcs, other formulas curves that are followed to rounding. Cells are what a region leaves of the
-boxes of a tree, so that no cell holds two materials, and pieces of interfaces are faces like all others.
+A coefficient that jumps across the zeros of formulas is smooth where the signs of all formulas are fixed. Lines,
+circles and ellipses become exact arcs, other formulas curves that are followed to rounding. Cells are what a region
+leaves of the boxes of a tree, so that no cell holds two materials, and pieces of interfaces are faces like all others.
 """
 
 from __future__ import annotations
@@ -135,12 +135,10 @@ def interface_solid(interface: Interface, clip: Array) -> tuple[Solid, bool]:
 
 
 def _ellipse(polynomial: sympy.Poly, symbols: Sequence[sympy.Symbol]) -> tuple[Solid, bool] | None:
-    """The ellipse on which a quadratic polynomial vanishes, and whether it is negative inside; None where it is none."""
+    """The ellipse on which a quadratic polynomial vanishes, and whether it is negative inside; None if it is none."""
     x, y = symbols
     mixed = 0.5 * float(polynomial.coeff_monomial(x * y))
-    form = np.array(
-        [[float(polynomial.coeff_monomial(x**2)), mixed], [mixed, float(polynomial.coeff_monomial(y**2))]]
-    )
+    form = np.array([[float(polynomial.coeff_monomial(x**2)), mixed], [mixed, float(polynomial.coeff_monomial(y**2))]])
     values, axes = np.linalg.eigh(form)
     if values[0] * values[1] <= COMPUTED * np.abs(values).max() ** 2:
         return None
@@ -214,6 +212,7 @@ class RegionLookup:
         below = [cell for cell, sign in zip(cells, signs[:, which], strict=True) if sign < 0]
         above = [cell for cell in cells if cell not in below]
         lower, upper = (
-            self._apart(child, some, materials, homes) for child, some in zip(node.children, (below, above), strict=True)
+            self._apart(child, some, materials, homes)
+            for child, some in zip(node.children, (below, above), strict=True)
         )
         return replace(node, children=(lower, upper))

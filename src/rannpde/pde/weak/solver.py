@@ -37,6 +37,7 @@ from rannpde.pde.weak.grading import (
     towards_points,
     until_none,
 )
+from rannpde.pde.weak.interface_points import interface_points, with_interfaces
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
 from rannpde.pde.weak.local import LocalMatrices
 from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, open_slits
@@ -44,7 +45,6 @@ from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
 from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
-from rannpde.pde.weak.interface_points import interface_points, with_interfaces
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.tangent import TangentSystem
 
