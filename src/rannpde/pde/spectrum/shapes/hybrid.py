@@ -82,7 +82,7 @@ class HybridPencil:
 
     @property
     def unknowns(self) -> int:
-        return self.mesh.count * self.length + len(self.mesh.axis) * self.block
+        return self.mesh.count * self.length + self.mesh.faces * self.block
 
     @cached_property
     def sign(self) -> int:
@@ -140,7 +140,7 @@ class ShiftedSystem:
 
     def __init__(self, pencil: HybridPencil, shift: float) -> None:
         self.pencil, self.shift = pencil, shift
-        total = len(pencil.mesh.axis) * pencil.block
+        total = pencil.mesh.faces * pencil.block
         rows, columns, entries = [], [], []
         self.inverses, self.responses = [], []
         self._negative = 0

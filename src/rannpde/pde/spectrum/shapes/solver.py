@@ -22,7 +22,7 @@ from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import output_weights, sampled
+from rannpde.pde.weak.evaluation import cell_network, sampled
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState, shape_obstacle
@@ -251,7 +251,7 @@ class ShapeSolver:
         functions = pencil.block // len(fields)
         shaped = HybridSolution(
             weights.reshape(mesh.count, len(fields), pencil.size),
-            traces.reshape(len(mesh.axis), len(fields), functions),
+            traces.reshape(mesh.faces, len(fields), functions),
             np.zeros(0),
         )
         jumps = HybridSystem(local)._jumps(shaped.weights, shaped.traces)
@@ -347,12 +347,9 @@ class ShapeSolver:
         return f"inertia counts {counted} between {lower:.6g} and {upper:.6g}: none is missing", ""
 
     def _network(self, modes: ShapeModes, weights: Array, traces: Array) -> CellNetwork:
-        pencil, tree = modes.pencil, modes.resolution.tree
-        mesh, fields = pencil.mesh, pencil.fields
-        homes = np.zeros(len(tree.leaves), dtype=int)
-        homes[mesh.leaves] = np.arange(mesh.count)
-        own = HybridSolution(weights.reshape(mesh.count, fields, -1), traces, np.zeros(0))
-        return CellNetwork(tree, pencil.layer.features, mesh.boxes, output_weights(pencil.local, own), homes)
+        pencil = modes.pencil
+        own = HybridSolution(weights.reshape(pencil.mesh.count, pencil.fields, -1), traces, np.zeros(0))
+        return cell_network(pencil.local, own)
 
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
         kept = min(self.count, len(modes.values))
