@@ -22,6 +22,7 @@ from rannpde.pde.flow.assembly import FaceValues, FlowState, FlowSystem
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.weak.evaluation import output_weights, sampled
 from rannpde.pde.weak.local import CellBatch
+from rannpde.rounding import COMPUTED
 
 THIRD = tuple((3 - j, j) for j in range(4))
 
@@ -144,9 +145,12 @@ def flow_network(tree: CellNode, local: FlowCells, solution: RecoveredFlow) -> C
 
 
 def residual_indicators(local: FlowCells, solution: RecoveredFlow) -> tuple[Array, float, float]:
-    """(h/p)² ∫ residual² / ν of each cell (C,), and ν ∫ |∇u|² and ν ∫ |u|² of the whole."""
+    """(h/p)² ∫ residual² / ν of each cell (C,), and ν ∫ |∇u|² and ν ∫ |u|² of the whole.
+
+    Of a fluid at rest the energy is rounding: that of its pressure, ∫ p² / ν, takes its place.
+    """
     form, mesh = local.form, local.mesh
-    indices = [(i, j) for i in range(4) for j in range(4 - i) if i + j]
+    indices = [(i, j) for i in range(4) for j in range(4 - i)]
     points, weights, owners, tables = sampled(local, solution, indices)
     stream = {index: table[:, 0] for index, table in tables.items()}
     values = np.stack([stream[0, 1], -stream[1, 0]], axis=1)
@@ -159,6 +163,8 @@ def residual_indicators(local: FlowCells, solution: RecoveredFlow) -> tuple[Arra
     lengths = 2 * mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
     squares = weights * lengths**2 * (left**2).sum(axis=1) / form.viscosity
     energy = form.viscosity * float((weights[:, None, None] * slopes**2).sum())
+    pressed = float((weights * tables[0, 0][:, 1] ** 2).sum()) / form.viscosity
+    energy = max(energy, COMPUTED * pressed)
     kinetic = form.viscosity * float((weights[:, None] * values**2).sum())
     return np.bincount(owners, squares, mesh.count), energy, kinetic
 
