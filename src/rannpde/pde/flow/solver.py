@@ -27,7 +27,7 @@ from rannpde.pde.flow.newton import FlowFailure, FlowNewton
 from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indicators, side_forces, with_pressure
 from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import decay
+from rannpde.pde.weak.evaluation import decay, volume_points
 from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
@@ -178,7 +178,8 @@ class FlowDiscretisation:
         place = self.form.places[2]
         shift = 0.0
         if system.enclosed and not self.form.gauges:
-            shift = -float(network(self.check_points)[:, place].mean())
+            points, weights, _ = volume_points(system.local)
+            shift = -float(np.average(network(points)[:, place], weights=weights))
         elif self.form.gauges:
             gaps = np.concatenate([self._gauge(term, network) for term in self.form.gauges])
             shift = float(gaps.mean()) if system.enclosed else 0.0
