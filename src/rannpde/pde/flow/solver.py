@@ -24,7 +24,7 @@ from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.meshing import FlowMesher, flow_corners
 from rannpde.pde.flow.newton import FlowFailure, FlowNewton
-from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indicators, side_forces, with_pressure
+from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators, side_forces
 from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import decay, volume_points
@@ -130,13 +130,13 @@ class FlowDiscretisation:
             if self.last is not None:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
-        solution = with_pressure(system, state)
+        solution = PressureRecovery(system).recovered(state)
         residual, energy, kinetic = residual_indicators(local, solution)
         indicators = solution.jumps + residual
         stress = float(np.sqrt(self.form.viscosity * energy / self.problem.domain.measure))
         if self.corners.jumps:  # the energy is infinite: by duality, an L² error is smaller by the size of its cell
             indicators, energy = indicators * (2 * local.mesh.halfwidths.max(axis=1)) ** 2, kinetic
-        network = self._gauged(system, flow_network(resolution.tree, local, solution))
+        network = self._gauged(system, flow_network(resolution.tree, local, solution.weights))
         self.last = FlowIterate(
             network, local, solution, network(self.check_points), indicators, energy,
             stress, self._forces(system, state), system.unknowns,
@@ -157,7 +157,7 @@ class FlowDiscretisation:
             state, _ = replace(newton, tol=self.settings.coarse_step).solve(FlowSystem(local), None)
         except FlowFailure:
             return None
-        empty = RecoveredFlow(state, np.stack([state.stream, np.zeros_like(state.stream)], axis=1), np.zeros(0))
+        empty = np.stack([state.stream, np.zeros_like(state.stream)], axis=1)
         return self._velocity(flow_network(resolution.tree, local, empty))
 
     def _check_balance(self, system: FlowSystem) -> None:
