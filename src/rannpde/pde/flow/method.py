@@ -157,6 +157,8 @@ class Flow:
         told_form = list(form.described())
         if discretisation.corners.jumps:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
+        if discretisation.vanishing:
+            told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
         if not form.linear and entering(state.local, state.solution.state, min(outcome.estimate, 0.1)):
