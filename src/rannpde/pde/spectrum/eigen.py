@@ -33,7 +33,7 @@ from rannpde.pde.spectrum.result import (
 )
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
-from rannpde.pde.spectrum.shapes.solver import ShapeSolver
+from rannpde.pde.spectrum.shapes.solver import ShapeSolver, discretised
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.weak.solver import shape_obstacle
 from rannpde.threads import one_thread
@@ -197,21 +197,23 @@ def _on_shape(
         return _in_solid(finer, pencil, wanted, count, tol, settings, monitor)
     finer = finer if problem.domain.dim == 2 else None
     rough = max(tol, settings.residual_limit) if finer is not None else tol
-    found = ShapeSolver(pencil, wanted, count, rough, settings, rng, monitor).run()
+    cells = discretised(pencil, rough, settings, rng, monitor)
+    found = ShapeSolver(cells, pencil, wanted, count, rough, settings, rng, monitor).run()
     refined = None
     if finer is not None and found.status.converged:
         refined = finer.refined(found.values, found.bounds)
         if refined is None and tol < rough and not monitor.exhausted:
-            found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
+            cells = discretised(pencil, tol, settings, rng, monitor)
+            found = ShapeSolver(cells, pencil, wanted, count, tol, settings, rng, monitor).run()
     if refined is None or finer is None:
         method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
-        values, bounds, functions, assurance = found.values, found.bounds, found.networks, TWO_DISCRETISATIONS
+        values, bounds, functions, assurance = found.values, found.bounds, found.functions, TWO_DISCRETISATIONS
     else:
         why = "the coefficients are constant and modes are analytic; the weak form counted them"
         method = Choice("particular", "particular solutions", why)
         values, bounds = refined.values, refined.bounds
         functions = tuple(
-            old if new is None else (new, None) for old, new in zip(found.networks, refined.networks, strict=True)
+            old if new is None else (new, None) for old, new in zip(found.functions, refined.networks, strict=True)
         )
         assurance = BOUNDARY_VALUES if finer.clamped else BOUNDARY_RESIDUALS
     order = found.wanted.order(values.astype(complex))
