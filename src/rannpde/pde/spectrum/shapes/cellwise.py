@@ -88,17 +88,14 @@ class CellPencil:
         """Whether the matrices are real and symmetric and there is one mass."""
         if self.kind is complex or self.degree > 1:
             return False
-
-        def differ(one: Array, other: Array) -> bool:
-            return bool(np.abs(one - np.swapaxes(other, 1, 2)).max(initial=0.0) > COMPUTED * np.abs(one).max(initial=0))
-
-        pairs = [(one.square, one.square) for one in self.groups] + [(one.upper, one.lower) for one in self.groups]
-        return not any(differ(*pair) for pair in pairs + [(one.masses[0], one.masses[0]) for one in self.groups])
+        return not any(
+            _uneven(one.square) or _uneven(one.upper, one.lower) or _uneven(one.masses[0]) for one in self.groups
+        )
 
     @cached_property
     def sign(self) -> int:
         """1 where the mass is symmetric and non-negative, -1 where it is non-positive, 0 where it is neither."""
-        if self.kind is complex or self.degree > 1:
+        if self.kind is complex or self.degree > 1 or any(map(_uneven, (one.masses[0] for one in self.groups))):
             return 0
         values = np.concatenate([np.linalg.eigvalsh(one.masses[0]).ravel() for one in self.groups])
         low, high = float(values.min()), float(values.max())
@@ -122,19 +119,16 @@ class CellPencil:
             found[one.cells] = by_kind(one.masses[power - 1], one.same, weights[one.cells])
         return found
 
-    def absolute_quotients(self, values: Array, weights: Array, traces: Array) -> Array:
-        """Σ |z| |K| |z| / |z P'(λ) z| of modes with weights (K, C, n) and traces (K, T): rounding is eps times this."""
-        found = []
-        for value, mode, trace in zip(values, weights, np.abs(traces), strict=True):
-            own, total = np.abs(mode), 0.0
-            for one in self.groups:
-                inside, around = own[one.cells], trace[one.places]
-                total += float((inside * by_kind(np.abs(one.square), one.same, inside)).sum())
-                total += 2 * float((inside * by_kind(np.abs(one.upper), one.same, around)).sum())
-                total += float((around * by_kind(np.abs(one.corner), one.same, around)).sum())
-            slope = sum(k * value ** (k - 1) * self.times_mass(mode, k) for k in range(1, self.degree + 1))
-            found.append(total / max(abs(np.vdot(mode, slope)), 1e-300))
-        return np.array(found)
+    def absolute_quotient(self, value: complex, weights: Array, traces: Array) -> float:
+        """Σ |z| |K| |z| / |z P'(λ) z| of a mode with weights (C, n) and traces (T,): rounding is eps times this."""
+        own, trace, total = np.abs(weights), np.abs(traces), 0.0
+        for one in self.groups:
+            inside, around = own[one.cells], trace[one.places]
+            total += float((inside * by_kind(np.abs(one.square), one.same, inside)).sum())
+            total += 2 * float((inside * by_kind(np.abs(one.upper), one.same, around)).sum())
+            total += float((around * by_kind(np.abs(one.corner), one.same, around)).sum())
+        slope = sum(k * value ** (k - 1) * self.times_mass(weights, k) for k in range(1, self.degree + 1))
+        return total / max(abs(np.vdot(weights, slope)), 1e-300)
 
     def shifted(self, shift: complex) -> ShiftedCells:
         """The factorisation of P(shift)."""
@@ -272,6 +266,12 @@ class ShiftedCells:
         solved = [inverted(column.reshape(shape)) for column in vectors.T]
         weights = np.array([one for one, _ in solved]).reshape(len(solved), *shape[1:])
         return self.shift + unit / values, weights, np.array([trace for _, trace in solved])
+
+
+def _uneven(one: Array, other: Array | None = None) -> bool:
+    """Whether matrices (U, m, n) differ from the transposed of others, or of themselves."""
+    turned = np.swapaxes(one if other is None else other, 1, 2)
+    return bool(np.abs(one - turned).max(initial=0.0) > COMPUTED * np.abs(one).max(initial=0.0))
 
 
 def _arpack(

@@ -22,6 +22,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled
+from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.form import natural_combination, weak_formulation
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.settings import WeakSettings
@@ -111,7 +112,7 @@ class EllipticCells:
         edges = self._boundary(local)
         groups = []
         for batch in local.batches():
-            first, same = local.kinds(batch) if self.uniform else (np.arange(len(batch.cells)),) * 2
+            first, same = self._kinds(local, batch)
             some = CellBatch(batch.cells[first], batch.pairs[first], batch.faces)
             square, upper, lower, corner, _ = local.matrices(some)
             turned, *masses = self._masses(local, some.cells, edges)
@@ -121,6 +122,15 @@ class EllipticCells:
             self.pause()
         block = local.fields * layer.face_functions.shape[1]
         return CellPencil(local, groups, len(mesh.axis) * block, self.scale, block)
+
+    def _kinds(self, local: LocalMatrices, batch: CellBatch) -> tuple[Array, Array]:
+        """A row (U,) of each kind of cell, and the kind (B,) of each: those alike in the weak form and of one size."""
+        if not self.uniform:
+            return np.arange(len(batch.cells)), np.arange(len(batch.cells))
+        half = local.mesh.halfwidths[batch.cells]
+        keys = np.column_stack([local.kinds(batch)[1], np.round(np.log(half), FACE_DIGITS)])
+        _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        return first, same.ravel()
 
     def _boundary(self, local: LocalMatrices) -> tuple[Array, ...]:
         """Fluxes (B, q, K, F) on all patches, the imaginary part of K first, then of each power."""
@@ -160,6 +170,9 @@ class EllipticCells:
                         found[power][row, f, :, g] += heavy.T @ (edge[patch][:, f, g, None] * values)
         flat = [one.reshape(len(cells), fields * k, fields * k) for one in found]
         return [flat[0], *(one if self.operators.complex else one.real for one in flat[1:])]
+
+    def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
+        return mode.value, pencil.absolute_quotient(mode.value, mode.weights, mode.traces)
 
     def indicator(self, pencil: CellPencil, mode: ModeShape) -> tuple[Array, float]:
         """Jumps and (h/p)² ∫ |residual|² / diffusion of each cell; the energy, and a little of the size of the mode."""

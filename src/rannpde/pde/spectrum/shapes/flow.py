@@ -126,6 +126,9 @@ class FlowModes:
                 one.weights[:, 1] += force
         return found
 
+    def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
+        return mode.value, pencil.absolute_quotient(mode.value, mode.weights, mode.traces)
+
     def indicator(self, pencil: CellPencil, mode: ModeShape) -> tuple[Array, float]:
         """Jumps and (h/p)² ∫ |residual|² / ν of each cell, and the energy ν ∫ |∇u|²."""
         local = pencil.local

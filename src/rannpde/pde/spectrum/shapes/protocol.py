@@ -54,6 +54,11 @@ class CellDiscretisation(Protocol):
         """The matrices of a resolution, with random functions of its own."""
         ...
 
+    def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
+        """The eigenvalue again, with as little rounding as can be, and the sum of the absolute values of the terms of
+        its quotient, of which rounding is a share."""
+        ...
+
     def indicator(self, pencil: CellPencil, mode: ModeShape) -> tuple[Array, float]:
         """Squared indicators (C,) of the error of a mode, and its energy."""
         ...

@@ -19,6 +19,8 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
 from rannpde.pde.spectrum.shapes.elliptic import EllipticCells
 from rannpde.pde.spectrum.shapes.flow import FlowModes, flow_of
+from rannpde.pde.spectrum.shapes.plate import PlateModes
+from rannpde.pde.spectrum.shapes.plate_form import is_plate, shape_plate
 from rannpde.pde.spectrum.shapes.protocol import CellDiscretisation, ModeShape
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.weak.settings import WeakSettings
@@ -76,6 +78,8 @@ def discretised(
     problem = pencil.problem
     if problem.periodic or problem.pairings:
         raise InputError("fields are periodic in some coordinates only, which shapes cannot be; use all or none")
+    if is_plate(pencil):
+        return PlateModes(shape_plate(pencil), tol, settings, rng, pause)
     flow, reason = flow_of(pencil)
     if flow is not None:
         return FlowModes(flow, pencil, tol, settings, rng, pause)
@@ -171,7 +175,10 @@ class ShapeSolver:
             cells += squares / energy
             if self.monitor.exhausted:
                 raise OutOfBudget
-        sums = pencil.absolute_quotients(values, weights, traces)
+        parts = [ModeShape(value.item(), *rest) for value, *rest in zip(values, weights, traces, strict=True)]
+        quotients = [self.discretisation.quotient(pencil, mode) for mode in parts]
+        values = np.array([value for value, _ in quotients])
+        sums = np.array([total for _, total in quotients])
         return ShapeModes(pencil, resolution, values, weights, traces, indicators, sums, cells)
 
     def _wanted(self, pencil: CellPencil) -> tuple[Array, Array, Array]:
