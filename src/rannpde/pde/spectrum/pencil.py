@@ -129,7 +129,11 @@ class Pencil:
             watched = slopes or one.coefficients  # u = 0 says the same whatever its factor
             for jet, own in watched.items():
                 if any(power or factor.imag for power, parts in own.items() for factor, _ in parts):
-                    of = f"a derivative of {jet.field}" if jet.order else f"{jet.field} in a condition without derivative"
+                    of = (
+                        f"a derivative of {jet.field}"
+                        if jet.order
+                        else f"{jet.field} in a condition without derivative"
+                    )
                     raise InputError(
                         f"{name} or a complex number is a factor of {of} in {one.name!r}; on a shape it must be one of "
                         "the fields themselves, in equations and in conditions with a derivative; boxes and intervals "

@@ -22,8 +22,8 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled
-from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.form import natural_combination, weak_formulation
+from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState, shape_obstacle

@@ -53,8 +53,8 @@ class FlowModes:
     ) -> None:  # fmt: skip
         name = pencil.problem.eigenvalue
         if pencil.complex or pencil.degree > 1 or any(one.degree for one in pencil.conditions):
-            raise InputError(f"a flow on a shape has {name} once, as a factor of the velocity in its momentum, and real "
-                             "coefficients; boxes and intervals have no such limit")  # fmt: skip
+            raise InputError(f"a flow on a shape has {name} once, as a factor of the velocity in its momentum, and "
+                             "real coefficients; boxes and intervals have no such limit")  # fmt: skip
         pencil.require_real_derivatives()
         self.form, self.operators, self.rng, self.pause = form, pencil, rng, pause
         self.problem, self.weak = pencil.problem, WeakSettings()
@@ -150,7 +150,9 @@ class FlowModes:
             squares += np.abs(factor * one.residual(mode.value, known, len(points), values)) ** 2
         lengths = 2 * local.mesh.halfwidths.min(axis=1)[owners] / local.layer.degree
         total = np.bincount(owners, shares * lengths**2 * squares / self.form.viscosity, local.mesh.count)
-        slopes = sum(np.abs(tables[index][:, 0]) ** 2 * factor for index, factor in (((2, 0), 1), ((1, 1), 2), ((0, 2), 1)))
+        slopes = sum(
+            np.abs(tables[index][:, 0]) ** 2 * factor for index, factor in (((2, 0), 1), ((1, 1), 2), ((0, 2), 1))
+        )
         energy = self.form.viscosity * float((shares * slopes).sum())
         return total + sum(part.jumps for part in parts), max(energy, 1e-300)
 
@@ -159,7 +161,9 @@ class FlowModes:
     ) -> FlowResolution | None:
         local = pencil.local
         assert isinstance(local, FlowCells)
-        together = RecoveredFlow(FlowSystem(local, active=pencil.active).rest(), np.real(modes).swapaxes(0, 1), indicators)
+        together = RecoveredFlow(
+            FlowSystem(local, active=pencil.active).rest(), np.real(modes).swapaxes(0, 1), indicators
+        )
         network = flow_network(resolution.tree, local, replace(together, weights=together.weights[:, [0, 0]]))
         state = FlowIterate(
             network, local, together, np.zeros((0, 3)), indicators, 1.0, {}, pencil.unknowns
@@ -170,7 +174,9 @@ class FlowModes:
         self, resolution: FlowResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
         assert isinstance(pencil.local, FlowCells)
-        found = [self._gauged(flow_network(resolution.tree, pencil.local, one)) for one in self._recovered(pencil, mode)]
+        found = [
+            self._gauged(flow_network(resolution.tree, pencil.local, one)) for one in self._recovered(pencil, mode)
+        ]
         return found[0], found[1] if len(found) > 1 else None
 
     def _gauged(self, network: CellNetwork) -> CellNetwork:

@@ -1,7 +1,8 @@
 """Plates on shapes, c Δ²u + t Δu + k u = λ m u, with edges that are held or guided, clamped or supported.
 
-With the energy ∫ c (Δu)² each edge has one of u = 0 and ∂ₙΔu = 0, and one of ∂ₙu = 0 and Δu = 0. On a straight edge that
-is held, any moment is a multiple of Δu. A free edge has a moment with Poisson's ratio, which this energy does not see.
+With the energy ∫ c (Δu)² each edge has one of u = 0 and ∂ₙΔu = 0, and one of ∂ₙu = 0 and Δu = 0. On a straight edge
+that is held, any moment is a multiple of Δu. A free edge has a moment with Poisson's ratio, which this energy does not
+see.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ def shape_plate(pencil: Pencil) -> ShapePlate:
                         for k, value in wanted.items())  # fmt: skip
     if not fits:
         raise InputError("no eigenvalues of this problem: of fourth order, on a shape, there are constants times "
-                         "laplace(laplace(u)) and laplace(u), and multiples of u; boxes have no such limit")  # fmt: skip
+                         "laplace(laplace(u)) and laplace(u), and multiples of u; boxes have no limit")  # fmt: skip
     sign = float(np.sign(lead[0]))
     kinds = tuple(_kind(problem, one) for one in pencil.conditions)
     held = {one.term.region for one, kind in zip(pencil.conditions, kinds, strict=True) if kind == 0}
     for one, kind in zip(pencil.conditions, kinds, strict=True):
         if kind == -1 and not any(_same(one.term.region, other) for other in held):
-            raise InputError(f"condition {one.name!r} is the moment of a free edge, or of a curved one; on shapes edges "
-                             "are clamped, supported by laplace(u) = 0, or guided")  # fmt: skip
+            raise InputError(f"condition {one.name!r} is the moment of a free edge, or of a curved one; on shapes "
+                             "edges are clamped, supported by laplace(u) = 0, or guided")  # fmt: skip
     return ShapePlate(problem, pencil, size, sign * float(tension[0]), sign, tuple(2 if k == -1 else k for k in kinds))
 
 

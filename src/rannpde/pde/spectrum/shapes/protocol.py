@@ -67,9 +67,7 @@ class CellDiscretisation(Protocol):
         """A finer resolution for modes with weights (K, C, n); None where none is allowed."""
         ...
 
-    def functions(
-        self, resolution: Any, pencil: CellPencil, mode: ModeShape
-    ) -> tuple[CellNetwork, CellNetwork | None]:
+    def functions(self, resolution: Any, pencil: CellPencil, mode: ModeShape) -> tuple[CellNetwork, CellNetwork | None]:
         """The real and the imaginary part of a mode, the second None where the mode is real."""
         ...
 

@@ -10,19 +10,18 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.errors import InputError, reject
 from rannpde.pde.adaptivity.loop import OutOfBudget
-from rannpde.pde.monitor import Monitor, Status
-from rannpde.pde.solution import SolvedFunction
+from rannpde.pde.monitor import Status
+from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.algebra import clusters
-from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
-from rannpde.pde.spectrum.result import SpectrumIteration
-from rannpde.pde.spectrum.settings import SpectrumSettings
+from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES
+from rannpde.pde.spectrum.result import TWO_DISCRETISATIONS, SpectrumIteration
+from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
 from rannpde.pde.spectrum.shapes.elliptic import EllipticCells
 from rannpde.pde.spectrum.shapes.flow import FlowModes, flow_of
 from rannpde.pde.spectrum.shapes.plate import PlateModes
 from rannpde.pde.spectrum.shapes.plate_form import is_plate, shape_plate
 from rannpde.pde.spectrum.shapes.protocol import CellDiscretisation, ModeShape
-from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.rounding import EPS
 
@@ -51,30 +50,14 @@ class ShapeModes:
         return ModeShape(self.values[number].item(), self.weights[number], self.traces[number])
 
 
-@dataclass(frozen=True, eq=False)
-class ShapeSpectrum:
-    """Eigenvalues with bounds and functions of the modes (real, imaginary or None); how it ended."""
-
-    values: Array
-    bounds: Array
-    functions: tuple[tuple[SolvedFunction, SolvedFunction | None], ...]
-    wanted: Wanted
-    counted: str
-    status: Status
-    detail: str
-    iterations: tuple[SpectrumIteration, ...]
-    scale: float
-
-
-def discretised(
-    pencil: Pencil, tol: float, settings: SpectrumSettings, rng: np.random.Generator, monitor: Monitor
-) -> CellDiscretisation:
+def discretised(request: EigenRequest) -> CellDiscretisation:
     """The discretisation that fits a problem; an InputError, with the reason, where none does."""
 
     def pause() -> None:
-        if monitor.exhausted:
+        if request.monitor.exhausted:
             raise OutOfBudget
 
+    pencil, tol, settings, rng = request.pencil, request.tol, request.settings, request.rng
     problem = pencil.problem
     if problem.periodic or problem.pairings:
         raise InputError("fields are periodic in some coordinates only, which shapes cannot be; use all or none")
@@ -94,26 +77,18 @@ def discretised(
 class ShapeSolver:
     """One eigenvalue problem on a shape or a box."""
 
-    def __init__(
-        self,
-        discretisation: CellDiscretisation,
-        pencil: Pencil,
-        wanted: Wanted,
-        count: int,
-        tol: float,
-        settings: SpectrumSettings,
-        rng: np.random.Generator,
-        monitor: Monitor,
-    ) -> None:
-        self.discretisation, self.scale = discretisation, discretisation.scale
-        self.pencil, self.wanted, self.count, self.tol = pencil, wanted, count, tol
-        self.settings, self.rng, self.monitor = settings, rng, monitor
+    def __init__(self, request: EigenRequest) -> None:
+        self.request, self.wanted = request, request.wanted
+        self.discretisation = discretised(request)
+        self.scale = self.discretisation.scale
+        self.count, self.tol, self.settings = request.count, request.tol, request.settings
+        self.rng, self.monitor = request.rng, request.monitor
         self.patience = WeakSettings().patience
         self.iterations: list[SpectrumIteration] = []
 
     # ------------------------------------------------------------------------------------------------------ the loop
 
-    def run(self) -> ShapeSpectrum:
+    def run(self) -> Found:
         """Refine until every wanted eigenvalue has the wanted error."""
         before: ShapeModes | None = None
         best: tuple[ShapeModes, Array] | None = None
@@ -135,7 +110,7 @@ class ShapeSolver:
             size = np.maximum(np.abs(now.values[: self.count]), self.scale)
             enough = len(now.values) >= self.count
             estimate = float((errors[: self.count] / size).max(initial=0.0)) if enough else np.inf
-            self._record(now, estimate)
+            self.request.recorded(self.iterations, now.pencil.count, now.pencil.unknowns, estimate)
             idle = 0 if estimate < 0.7 * worst or not np.isfinite(worst) else idle + 1
             if best is None or estimate <= worst:
                 best, worst = (now, errors), estimate
@@ -157,11 +132,6 @@ class ShapeSolver:
                 break
             before, resolution = now, finer
         return self._found(best[0], best[1], counted, status, detail)
-
-    def _record(self, now: ShapeModes, estimate: float) -> None:
-        one = SpectrumIteration(now.pencil.count, now.pencil.unknowns, estimate, self.monitor.elapsed)
-        self.iterations.append(one)
-        self.monitor.tell(len(self.iterations), 1, width=one.unknowns, estimate=estimate)
 
     def _modes(self, resolution: Any) -> ShapeModes:
         pencil = self.discretisation.pencil(resolution)
@@ -273,11 +243,11 @@ class ShapeSolver:
             return f"inertia counts {counted} up to here: none is missing", ""
         return f"inertia counts {counted} between {lower:.6g} and {upper:.6g}: none is missing", ""
 
-    def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
+    def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> Found:
         kept = min(self.count, len(modes.values))
-        points = self.pencil.problem.domain.sample(PENCIL_SAMPLES * 16, rng=3)
-        functions: list[tuple[SolvedFunction, SolvedFunction | None]] = []
-        real = not np.iscomplexobj(modes.values) or bool((np.abs(np.imag(modes.values[:kept])) <= errors[:kept]).all())
+        points = self.request.pencil.problem.domain.sample(PENCIL_SAMPLES * 16, rng=3)
+        functions: list[Parts] = []
+        real = are_real(modes.values[:kept], errors[:kept])
         for k in range(kept):
             mode = modes.shape(k)
             whole, turned = self.discretisation.functions(modes.resolution, modes.pencil, mode)
@@ -290,7 +260,8 @@ class ShapeSolver:
             mode = ModeShape(mode.value, weights, traces)
             functions.append(self.discretisation.functions(modes.resolution, modes.pencil, mode))
         found = np.real(modes.values[:kept]) if real else modes.values[:kept]
-        return ShapeSpectrum(
-            found, errors[:kept], tuple(functions), self.wanted, counted, status, detail, tuple(self.iterations),
-            self.scale,
+        method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
+        return Found(
+            found, errors[:kept], tuple(functions), method, self.wanted, counted, status, detail,
+            tuple(self.iterations), self.scale, TWO_DISCRETISATIONS,
         )  # fmt: skip
