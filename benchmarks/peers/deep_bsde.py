@@ -1,11 +1,12 @@
 """Deep BSDE (E, Han, Jentzen 2017; Han, Jentzen, E 2018) in torch, for the equations of benchmarks/many_dimensions.py.
 
-    python benchmarks/peers/deep_bsde.py hjb 2000        a problem, steps of Adam (those of the paper if left out)
+    python benchmarks/peers/deep_bsde.py hjb 2000 100      a problem, steps of Adam (0 for those of the paper), and
+                                                           seconds of processors at most
 
 The value and the gradient at the start are parameters, gradients at later times are networks, and the loss is the
 mismatch with the data at the end. Settings are those of the papers: two hidden layers of width d + 10 with batch
-normalisation after every matrix, batches of 64, Euler's steps in time, Adam with the step sizes stated there. Printed are the
-value and the seconds of processors, five times on the way. It needs torch, and imports nothing of ours.
+normalisation after every matrix, batches of 64, Euler's steps in time, Adam with the step sizes stated there. Printed
+are the value and the seconds of processors, five times on the way. It needs torch, and imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -95,13 +97,13 @@ def network() -> torch.nn.Module:
     """A gradient at one time."""
     sizes = [DIM, DIM + 10, DIM + 10, DIM]
     layers: list[torch.nn.Module] = [torch.nn.BatchNorm1d(DIM)]
-    for k, (entering, leaving) in enumerate(zip(sizes, sizes[1:])):
+    for k, (entering, leaving) in enumerate(pairwise(sizes)):
         layers += [torch.nn.Linear(entering, leaving, bias=False), torch.nn.BatchNorm1d(leaving)]
         layers += [torch.nn.ReLU()] if k < 2 else []
     return torch.nn.Sequential(*layers)
 
 
-def train(equation: BackwardEquation, iterations: int, seed: int = 0) -> None:
+def train(equation: BackwardEquation, iterations: int, seconds: float, seed: int = 0) -> None:
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     begin, clock = time.process_time(), time.perf_counter()
@@ -125,17 +127,23 @@ def train(equation: BackwardEquation, iterations: int, seed: int = 0) -> None:
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        if step % max(iterations // 5, 1) == 0:
+        spent, passed = time.process_time() - begin, time.perf_counter() - clock
+        if step % max(iterations // 5, 1) == 0 or spent > seconds:
             off = abs(value.item() / equation.reference - 1)
-            spent, passed = time.process_time() - begin, time.perf_counter() - clock
             print(
                 f"{step} steps: {value.item():.6g}, relative error {off:.1e}, {spent:.1f} s of processors, "
                 f"clock {passed:.1f} s",
                 flush=True,
             )
+        if spent > seconds:
+            break
+
+
+def main(words: list[str]) -> None:
+    equation = EQUATIONS[words[0] if words else "hjb"]
+    iterations = int(words[1]) if len(words) > 1 else 0
+    train(equation, iterations or equation.iterations, float(words[2]) if len(words) > 2 else float("inf"))
 
 
 if __name__ == "__main__":
-    name = sys.argv[1] if len(sys.argv) > 1 else "hjb"
-    chosen = EQUATIONS[name]
-    train(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else chosen.iterations)
+    main(sys.argv[1:])

@@ -251,8 +251,8 @@ class PointSearch:
         return PathSample.of(sums)
 
     def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> tuple[float, float]:
-        """The error of the linearisation, least and largest: what it leaves for the difference of the two models, scaled
-        to the error that the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of
+        """The error of the linearisation, least and largest: what it leaves for the difference of the models, scaled to
+        the error that the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of
         finite steps. The difference of two independent models has twice the square of the error of one.
         """
         if not self.form.source.has("field", "gradient"):
@@ -269,11 +269,17 @@ class PointSearch:
         r = trained.resolution
         # order two: three times as far from the rule of twice the step as from the limit; Simpson's has order four
         in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / 3
-        sampling = self.quantile * float(sample.value.error)
+        sampling = self.quantile * self._standard_error(sample)
         return PathsRound(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean) + trained.shift, in_time,
             trained.regression, sampling, self.monitor.elapsed, self.confidence,
         )  # fmt: skip
+
+    def _standard_error(self, sample: PathSample) -> float:
+        """Of the mean of the paths; of a region without what their starts differ by, which the network knows."""
+        if self.unknowns == 1:
+            return float(sample.value.error)
+        return float(np.sqrt(sample.residual / (2 * sample.value.count)))
 
     def _scale(self, found: PathsRound, sample: PathSample) -> float:
         """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
@@ -333,7 +339,7 @@ class PointSearch:
         if not all(errors):
             return biases[0] < biases[1]
         costs = [
-            one.path_seconds * (float(one.sample.value.deviation) / error) ** 2
+            one.path_seconds * one.sample.value.count * (self._standard_error(one.sample) / error) ** 2
             for one, error in zip((found, best), errors, strict=True)
         ]
         return costs[0] * self.tuning.gain < costs[1]

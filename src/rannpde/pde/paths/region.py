@@ -156,8 +156,8 @@ class RegionResult:
 
 @dataclass(frozen=True, eq=False)
 class RegionSearch:
-    """Train models as for a value, but for as many numbers as a network has weights; correct them with fresh paths, four
-    times as many in every round, until the mean square error is small enough; train wider ones where that does not help.
+    """Train models as for a value, but for as many numbers as a network has weights; correct them with fresh paths, in
+    every round four times as many, until the mean square error is small enough; train wider ones where that is in vain.
     """
 
     search: PointSearch
@@ -243,9 +243,7 @@ class RegionSearch:
                 products += joined.T @ joined
             mean = total / count
             covariance = products / count - mean[:, None] * mean
-            regression = RidgeRegression.of_moments(
-                mean[:-1], covariance[:-1, :-1], count, self.search.tuning.penalty
-            )
+            regression = RidgeRegression.of_moments(mean[:-1], covariance[:-1, :-1], count, self.search.tuning.penalty)
             found = network.weights + regression.weights(covariance[:-1, -1], mean[-1], covariance[-1, -1])
             return PathNetwork(layer, found, found)
 
