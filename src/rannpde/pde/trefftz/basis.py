@@ -152,6 +152,8 @@ class PlaneLaw:
     def _surely_singular(self, number: int) -> bool:
         """Re-entrant, or a change of the kind of condition."""
         corner = self.boundary.corners[number]
+        if not corner.singular:
+            return False
         if corner.angle > np.pi + 1e-6:
             return True
         return self.boundary.kind_changes(number)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import sympy
 from scipy.linalg import get_lapack_funcs, solve_triangular, svdvals
 from scipy.sparse.linalg import svds
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES, checkpoint, factorising, reserve
 from rannpde.pde.residual import Term
+from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.families import FeatureFamily
 
@@ -41,12 +43,42 @@ class ConditionPoints:
 
 
 @dataclass(frozen=True, eq=False)
+class FacePoints:
+    """Collocation points (M, 2) on a face between two cells, with normals (M, 2) out of the first one; weights, scales
+    and groups as ``ConditionPoints`` has them."""
+
+    cells: tuple[int, int]
+    curve: int
+    points: Array
+    normals: Array
+    weights: Array
+    scales: Array
+    groups: Array
+
+
+@dataclass(frozen=True, eq=False)
 class TrefftzRows:
-    """matrix (M, N) · c = rhs (M,), each row divided by the size of its coefficients; ``weights`` are not applied."""
+    """matrix (M, N) · c = rhs (M,), each row divided by the size of its coefficients; ``weights`` are not applied.
+
+    groups (M,) : of features, that are charged with the error of each row
+    """
 
     matrix: Array
     rhs: Array
     weights: Array
+    groups: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.rhs)
+
+    def residual(self, coefficients: Array) -> Array:
+        """matrix · coefficients - rhs (M,)."""
+        return np.asarray(self.matrix @ coefficients - self.rhs)
+
+    def solved(self, cutoff: float) -> LeastSquares:
+        """The minimiser of the weighted residual, by orthogonal factorisation with a ridge of the cutoff × rounding."""
+        return least_squares(self, cutoff)
 
 
 def feature_values(families: Sequence[FeatureFamily], points: Array, index: MultiIndex) -> Array:
@@ -66,24 +98,43 @@ def boundary_rows(
         checkpoint()
         term = place.term
         known = term.known(place.points, words, term.data)
-        jets = {}
-        for jet in term.expression.jets:
-            values = part.derivative(place.points, jet.index)  # type: ignore[attr-defined]
-            jets[jet] = values if values.ndim == 1 else values[:, words.fields.index(jet.field)]
-        residual, partials = term.expression.linearised(known, jets)
-        total: Array | None = None
-        size = np.zeros(len(place.points))
-        for jet, partial in zip(term.expression.jets, partials, strict=True):
-            factor = np.broadcast_to(np.asarray(partial, dtype=float), (len(place.points),))
-            block = factor[:, None] * tables[jet.index][number][:, words.fields.index(jet.field)]
-            total = block if total is None else total + block
-            size += np.abs(factor) * place.scales ** -float(jet.order)
-        assert total is not None
-        size = np.maximum(size, 1e-300)
-        matrices.append(total / size[:, None])
-        sides.append(-np.broadcast_to(residual, (len(place.points),)) / size)
+        own = {index: table[number] for index, table in tables.items() if number in table}
+        matrix, residual, size = condition_rows(term.expression, known, part, place, own, words)
+        matrices.append(matrix / size[:, None])
+        sides.append(-residual / size)
         weights.append(place.weights * term.weight)
-    return TrefftzRows(np.concatenate(matrices), np.concatenate(sides), np.concatenate(weights))
+    groups = [place.groups for place in places]
+    return TrefftzRows(*(np.concatenate(found) for found in (matrices, sides, weights, groups)))
+
+
+def condition_rows(
+    expression: Expression,
+    known: Mapping[sympy.Symbol, Array],
+    part: object,
+    place: ConditionPoints | FacePoints,
+    tables: Mapping[MultiIndex, Array],
+    words: Vocabulary,
+) -> tuple[Array, Array, Array]:
+    """A condition as rows of coefficients (M, N), the residual of the particular solution (M,), and the size (M,) of
+    both: coefficients times the scale over which features vary.
+
+    tables : derivative → values (M, fields, N) of the features
+    """
+    points = place.points
+    jets = {}
+    for jet in expression.jets:
+        values = part.derivative(points, jet.index)  # type: ignore[attr-defined]
+        jets[jet] = values if values.ndim == 1 else values[:, words.fields.index(jet.field)]
+    residual, partials = expression.linearised(known, jets)
+    total: Array | None = None
+    size = np.zeros(len(points))
+    for jet, partial in zip(expression.jets, partials, strict=True):
+        factor = np.broadcast_to(np.asarray(partial, dtype=float), (len(points),))
+        block = factor[:, None] * tables[jet.index][:, words.fields.index(jet.field)]
+        total = block if total is None else total + block
+        size += np.abs(factor) * place.scales ** -float(jet.order)
+    assert total is not None
+    return total, np.broadcast_to(residual, (len(points),)), np.maximum(size, 1e-300)
 
 
 def _tables(families: Sequence[FeatureFamily], places: Sequence[ConditionPoints]) -> dict[MultiIndex, dict[int, Array]]:
@@ -125,10 +176,10 @@ class LeastSquares:
         turned = solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False)
         if not np.isfinite(turned).all():
             return np.inf
-        return _largest_singular_value(turned)
+        return largest_singular_value(turned)
 
 
-def _largest_singular_value(matrix: Array) -> float:
+def largest_singular_value(matrix: Array) -> float:
     """Of a matrix (N, K): by Lanczos' iteration where it is large, of which three digits are plenty."""
     if min(matrix.shape) < PANEL:
         return float(svdvals(matrix, check_finite=False)[0]) if matrix.size else 0.0
