@@ -16,7 +16,7 @@ from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.rows import LeastSquares
+from rannpde.pde.trefftz.rows import LeastSquares, Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 INSIDE_POINTS = 400
@@ -29,15 +29,7 @@ class RowSystem(Protocol):
     """Rows of all conditions, weights not applied, and their least squares."""
 
     @property
-    def weights(self) -> Array: ...
-
-    @property
-    def groups(self) -> Array: ...
-
-    @property
     def count(self) -> int: ...
-
-    def residual(self, coefficients: Array) -> Array: ...
 
     def solved(self, cutoff: float) -> LeastSquares | BlockLeastSquares: ...
 
@@ -52,6 +44,8 @@ class Discretisation(Protocol):
     def columns(self, families: Any) -> int: ...
 
     def rows(self, families: Any, resolution: Any, shift: float, factor: float = 1.0) -> RowSystem: ...
+
+    def misses(self, network: Any, resolution: Any, shift: float, factor: float) -> Misses: ...
 
     def values(self, families: Any, points: Array) -> Array: ...
 
@@ -208,8 +202,9 @@ class AdaptiveTrefftz:
         # a field that vanishes is compared with itself until it is known to: that is no resonance
         plain = np.concatenate(seen).transpose(1, 0, 2).reshape(-1, relative.shape[2])
         absolute = stability if len(sizes) == 1 else found.stability(plain)
-        fresh = one.rows(families, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
-        residual = np.abs(fresh.residual(found.coefficients))
+        network = one.network(families, found.coefficients)
+        fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
+        residual = np.abs(fresh.errors)
         residual[~np.isfinite(residual)] = np.inf
         weighted = residual * fresh.weights
         boundary = float(np.linalg.norm(weighted)) / scale
@@ -224,7 +219,6 @@ class AdaptiveTrefftz:
             len(found.coefficients), found.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
             estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        network = one.network(families, found.coefficients)
         return TrefftzState(network, record, scale, errors, values, found.coefficients)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:

@@ -24,7 +24,7 @@ from rannpde.pde.trefftz.geometry import PlaneBoundary
 from rannpde.pde.trefftz.modal_solution import modal_solution
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular, particulars
+from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular
 from rannpde.pde.trefftz.result import described, judged_solution
 from rannpde.pde.trefftz.setting import TrefftzSetting, feature_law, outside_the_method, pinned, trefftz_setting
 from rannpde.pde.trefftz.single import OneNetwork
@@ -127,9 +127,8 @@ class Trefftz:
         setting = self._setting(problem)
         assert not isinstance(setting, str)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
-        one = isinstance(setting, TrefftzSetting)
         try:
-            parts = [particulars(problem, setting.equations, tol)] if one else setting.particulars(problem, tol)
+            parts = setting.particulars(problem, tol)
         except NoParticular as reason:
             form = setting.form if isinstance(setting, TrefftzSetting) else setting.forms[0]
             return judged_solution(problem, _failed(problem, form, str(reason)), None, tol, "", monitor, why, self.name)
@@ -216,8 +215,7 @@ def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Mo
     def result(end: Status, detail: str) -> Solution:
         assert best is not None
         found = replace(best, iterations=tuple(done), status=end, detail=detail)
-        words = f"{sum(found.network.widths)} eigenfunctions of space with their rates in time"
-        return judged_solution(problem, found, bound, tol, words, monitor, why, name)
+        return judged_solution(problem, found, bound, tol, described(found.network), monitor, why, name)
 
     for number, now in enumerate(modal_solution(modal, tol, rng), start=1):
         columns = sum(now.network.widths)

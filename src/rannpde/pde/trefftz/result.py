@@ -46,8 +46,10 @@ FEATURE_NAMES: dict[type[FeatureFamily], str] = {
 """What reports call the families."""
 
 
-def described(network: TrefftzNetwork | CellsNetwork) -> str:
+def described(network: TrefftzNetwork | CellsNetwork | ModalNetwork) -> str:
     """The features of a network in words."""
+    if isinstance(network, ModalNetwork):
+        return f"{sum(network.widths)} eigenfunctions of space with their rates in time"
     if isinstance(network, TrefftzNetwork):
         return _counted(network.families)
     families = [family for one in network.networks for family in one.families]

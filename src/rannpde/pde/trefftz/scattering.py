@@ -274,8 +274,8 @@ def _fitted(
     obstacles: Domain, k: float, direction: Array, condition: str, law: PlaneLaw, resolution: PlaneResolution,
     features: RadiatingFeatures, tol: float, monitor: Monitor,
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
-    matrix, rhs, weights, own = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
-    coefficients = least_squares(TrefftzRows(matrix, rhs, weights, own), law.tuning.cutoff).coefficients
+    matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
+    coefficients = least_squares(TrefftzRows(matrix, rhs, weights), law.tuning.cutoff).coefficients
     fresh, wanted, shares, groups = _rows(features, law, resolution, 0.27, 1.4, condition, direction)
     missed = np.abs(fresh @ coefficients - wanted)
     total = float(np.linalg.norm(missed * shares) / np.linalg.norm(shares))

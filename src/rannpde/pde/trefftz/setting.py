@@ -12,6 +12,7 @@ from rannpde.pde.residual import Term
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
+from rannpde.pde.trefftz.particular import Particular, particulars
 from rannpde.pde.trefftz.potentials import PotentialModel, potential_model
 from rannpde.pde.trefftz.rows import ConditionPoints
 from rannpde.pde.trefftz.single import FeatureLaw
@@ -39,6 +40,10 @@ class TrefftzSetting:
         """The boundary that features are chosen for: that of the unfolded domain where there are mirrors."""
         assert self.boundary is not None
         return self.boundary if self.unfolding is None else self.unfolding.boundary
+
+    def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
+        """Particular solutions of all fields, in the only cell that there is; NoParticular where there are none."""
+        return [particulars(problem, self.equations, tol)]
 
     @property
     def feature_boundaries(self) -> list[PlaneBoundary]:

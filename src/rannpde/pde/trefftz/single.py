@@ -14,7 +14,14 @@ from rannpde.pde.trefftz.families import FeatureFamily
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import ParticularPart
-from rannpde.pde.trefftz.rows import ConditionPoints, TrefftzRows, boundary_rows, feature_values
+from rannpde.pde.trefftz.rows import (
+    ConditionPoints,
+    Misses,
+    TrefftzRows,
+    boundary_misses,
+    boundary_rows,
+    feature_values,
+)
 
 
 class FeatureLaw(Protocol):
@@ -76,6 +83,10 @@ class OneNetwork:
         """The conditions at collocation points; another ``shift`` gives fresh ones, ``factor`` times as many."""
         places = [*self.law.places(resolution, shift, factor), *self.pins]
         return boundary_rows(families, self.network([], np.empty(0)), places, self.words)
+
+    def misses(self, network: TrefftzNetwork, resolution: Any, shift: float, factor: float) -> Misses:
+        """What a function misses of the conditions at such points."""
+        return boundary_misses(network, self.law.places(resolution, shift, factor), self.words)
 
     def tube(self) -> tuple[Array, Array]:
         """Points near the boundary with their shares of the domain, where layers are thin."""

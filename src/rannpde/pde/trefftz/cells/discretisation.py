@@ -8,12 +8,14 @@ and fluxes across faces. Each cell is refined by the errors at its own pieces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
+import sympy
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import FLOAT_BYTES, checkpoint, reserve
+from rannpde.pde.statement.expression import Expression
 from rannpde.pde.statement.vocabulary import Vocabulary
 from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 from rannpde.pde.trefftz.cells.arrangement import Arrangement
@@ -25,7 +27,16 @@ from rannpde.pde.trefftz.geometry import JOINED_ENDS
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.particular import ParticularPart
 from rannpde.pde.trefftz.plane_points import PiecePoints, piece_points
-from rannpde.pde.trefftz.rows import ConditionPoints, FacePoints, boundary_rows, condition_rows, feature_values
+from rannpde.pde.trefftz.rows import (
+    ConditionPoints,
+    FacePoints,
+    Misses,
+    boundary_misses,
+    boundary_rows,
+    condition_residual,
+    condition_rows,
+    feature_values,
+)
 
 Cells = list[list[FeatureFamily]]
 """The families of each cell."""
@@ -93,28 +104,61 @@ class CellsDiscretisation:
     def rows(self, families: Cells, resolution: Resolutions, shift: float, factor: float = 1.0) -> BlockRows:
         """Conditions on the boundary and continuity across faces; ``shift``, ``factor`` as in ``PlaneLaw.places``."""
         columns = tuple(sum(family.columns for family in cell) for cell in families)
-        sampled = [list(piece_points(law, own, shift, factor)) for law, own in zip(self.laws, resolution, strict=True)]
-        count = sum(len(one.points) for cell in sampled for one in cell) * len(self.words.fields)
+        places, faces = self._points(resolution, shift, factor)
+        count = sum(len(one.points) for cell in places for one in cell) + 4 * sum(len(one.points) for one in faces)
         reserve(6.0 * FLOAT_BYTES * count * max(columns), "the values of the features on the boundary")
-        length = sum(piece.length for law in self.laws for piece in law.boundary.pieces if piece.terms)
         blocks = []
+        for number, own in enumerate(places):
+            if own:
+                nothing = TrefftzNetwork((), np.empty(0), self.parts[number], self.laws[number].form)
+                found = boundary_rows(families[number], nothing, own, self.words)
+                blocks.append(RowBlock((number,), (found.matrix,), found.rhs, found.weights))
+        for face in faces:
+            checkpoint()
+            blocks += self._continuity(face, families)
+        return BlockRows(tuple(blocks), columns)
+
+    def misses(self, network: CellsNetwork, resolution: Resolutions, shift: float, factor: float) -> Misses:
+        """What a function misses of the conditions and of the continuity at such points."""
+        places, faces = self._points(resolution, shift, factor)
+        found = [
+            boundary_misses(one, own, self.words) for one, own in zip(network.networks, places, strict=True) if own
+        ]
+        for face in faces:
+            checkpoint()
+            known, pairs = self._known(face), self.conditions[face.curve, face.cells[0]].pairs
+            tables = [network.networks[cell].derivatives(face.points, _indices(pairs)) for cell in face.cells]
+            for pair in pairs:
+                (left, size), (right, other) = (
+                    condition_residual(one, known, table, face, self.words)
+                    for one, table in zip(pair, tables, strict=True)
+                )
+                found.append(Misses((left - right) / (0.5 * (size + other)), face.weights, face.groups))
+        return Misses(*(np.concatenate(parts) for parts in zip(*map(astuple, found), strict=True)))
+
+    def _points(
+        self, resolution: Resolutions, shift: float, factor: float
+    ) -> tuple[list[list[ConditionPoints]], list[FacePoints]]:
+        """Points of the conditions of each cell, and of all faces."""
+        sampled = [list(piece_points(law, own, shift, factor)) for law, own in zip(self.laws, resolution, strict=True)]
+        length = sum(piece.length for law in self.laws for piece in law.boundary.pieces if piece.terms)
+        homes = [int(self.arrangement.locate(pin.points)[0]) for pin in self.pins]
+        places = []
         for number, law in enumerate(self.laws):
             share = np.sqrt(law.boundary.length / length)
-            places = [
+            own = [
                 ConditionPoints(term, one.points, share * one.weights, one.scales, self._group(number, one.groups))
                 for one in sampled[number]
                 for term in law.boundary.pieces[one.number].terms
             ]
-            homes = [int(self.arrangement.locate(pin.points)[0]) for pin in self.pins]
-            places += [pin for pin, home in zip(self.pins, homes, strict=True) if home == number]
-            if places:
-                nothing = TrefftzNetwork((), np.empty(0), self.parts[number], law.form)
-                own = boundary_rows(families[number], nothing, places, self.words)
-                blocks.append(RowBlock((number,), (own.matrix,), own.rhs, own.weights, own.groups))
-        for face in self._face_points(sampled, length):
-            checkpoint()
-            blocks += self._continuity(face, families)
-        return BlockRows(tuple(blocks), columns)
+            places.append(own + [pin for pin, home in zip(self.pins, homes, strict=True) if home == number])
+        return places, self._face_points(sampled, length)
+
+    def _known(self, face: FacePoints) -> dict[sympy.Symbol, Array]:
+        """Coordinates and normals of the points of a face."""
+        words = self.words
+        values = np.concatenate([face.points, face.normals], axis=1).T
+        return dict(zip((*words.symbols, *words.normals), values, strict=True))
 
     def _group(self, cell: int, groups: Array) -> Array:
         """Groups of a cell as groups of all."""
@@ -155,14 +199,12 @@ class CellsDiscretisation:
     def _continuity(self, face: FacePoints, families: Cells) -> list[RowBlock]:
         words, blocks = self.words, []
         pairs = self.conditions[face.curve, face.cells[0]].pairs
-        known = dict(zip(words.symbols, face.points.T, strict=True)) | dict(
-            zip(words.normals, face.normals.T, strict=True)
-        )
-        indices = {jet.index for pair in pairs for one in pair for jet in one.jets}
+        indices, known = _indices(pairs), self._known(face)
         tables = [
             {index: feature_values(families[cell], face.points, index) for index in indices} for cell in face.cells
         ]
-        parts = [TrefftzNetwork((), np.empty(0), self.parts[c], self.laws[c].form) for c in face.cells]
+        empty = [TrefftzNetwork((), np.empty(0), self.parts[c], self.laws[c].form) for c in face.cells]
+        parts = [one.derivatives(face.points, indices) for one in empty]
         for pair in pairs:
             (first, left, size), (second, right, other) = (
                 condition_rows(one, known, part, face, table, words)
@@ -170,13 +212,7 @@ class CellsDiscretisation:
             )
             scale = (0.5 * (size + other))[:, None]
             blocks.append(
-                RowBlock(
-                    face.cells,
-                    (first / scale, -second / scale),
-                    (right - left) / scale[:, 0],
-                    face.weights,
-                    face.groups,
-                )
+                RowBlock(face.cells, (first / scale, -second / scale), (right - left) / scale[:, 0], face.weights)
             )
         return blocks
 
@@ -222,6 +258,11 @@ class CellsDiscretisation:
     def _corner_points(self, cell: int) -> list[Array]:
         law = self.laws[cell]
         return [law.form.back(corner.point[None, :])[0] for corner in law.boundary.corners]
+
+
+def _indices(pairs: Sequence[tuple[Expression, Expression]]) -> list[MultiIndex]:
+    """The derivatives that conditions ask for."""
+    return sorted({jet.index for pair in pairs for one in pair for jet in one.jets})
 
 
 def _larger(one: dict[int, float], other: dict[int, float]) -> dict[int, float]:

@@ -22,13 +22,12 @@ from rannpde.pde.trefftz.rows import SAFE, Householder, largest_singular_value
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Rows Σ_k matrices[k] c_{cells[k]} = rhs (M,), weighted, divided by sizes; ``groups`` are charged with errors."""
+    """Rows Σ_k matrices[k] c_{cells[k]} = rhs (M,); weights (M,) are not applied."""
 
     cells: tuple[int, ...]
     matrices: tuple[Array, ...]
     rhs: Array
     weights: Array
-    groups: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +55,6 @@ class BlockRows:
     def count(self) -> int:
         return sum(len(one.rhs) for one in self.blocks)
 
-    @property
-    def weights(self) -> Array:
-        return np.concatenate([one.weights for one in self.blocks])
-
-    @property
-    def groups(self) -> Array:
-        return np.concatenate([one.groups for one in self.blocks])
-
     @cached_property
     def starts(self) -> Array:
         return np.concatenate([[0], np.cumsum(self.columns)])
@@ -78,11 +69,6 @@ class BlockRows:
             np.asarray(sum(m @ self.of(coefficients, c) for c, m in zip(one.cells, one.matrices, strict=True)))
             for one in self.blocks
         ]
-
-    def residual(self, coefficients: Array) -> Array:
-        """matrix · coefficients - rhs (M,)."""
-        both = zip(self.applied(coefficients), self.blocks, strict=True)
-        return np.concatenate([found - one.rhs for found, one in both])
 
     def solved(self, cutoff: float) -> BlockLeastSquares:
         """The minimiser of the weighted residual with a ridge of the cutoff × rounding; one refinement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,11 +93,19 @@ def _pieces(
         beside = cell.arrangement.holds(cell.number, curve)
         whole = cell.arrangement.arcs(curve, cell.domain.bounds)
         turned = replace(whole, sign=sign * whole.sign)
-        on_face = Curves((turned,)).where(lambda points, near=beside: near(points) & (cell.domain.level(points) < 0))
-        for family in on_face.families:
+        for family in Curves((turned,)).where(_both(beside, cell.domain)).families:
             pieces += [BoundaryPiece((), family, k, form) for k in range(len(family))]
             faces += [curve] * len(family)
     return pieces, faces
+
+
+def _both(beside: Callable[[Array], Array], domain: Domain) -> Callable[[Array], Array]:
+    """Whether points are beside the other curves and inside the domain."""
+
+    def holds(points: Array) -> Array:
+        return np.asarray(beside(points) & (domain.level(points) < 0))
+
+    return holds
 
 
 def _turns(domain: Domain, sides: list[tuple[list[Arcs], tuple[Term, ...]]], form: CanonicalForm) -> Array:
