@@ -98,6 +98,8 @@ class Trefftz:
             bent = any(not piece.straight for piece in boundary.pieces)
             if form.kappa < 0 and bent and form.wave_number * boundary.radius > 10 * self.tuning.layers:
                 return ("layers along curved sides are thinner than its features resolve",)
+        if isinstance(setting, CellsSetting) and setting.crossings:
+            return ("interfaces meet inside of the domain, where the weak form resolves what is singular",)
         if isinstance(setting, TrefftzSetting) and not self._suffices(problem, setting):
             columns = _first_columns(problem, setting, self.tuning)
             return (f"so many holes and corners take more than {columns} features, and dense factorisations",)

@@ -12,7 +12,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.interfaces import interface_places, smooth_places
 from rannpde.pde.trefftz.basis import PlaneLaw
-from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve
+from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
 from rannpde.pde.trefftz.cells.discretisation import CellsDiscretisation
 from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
 from rannpde.pde.trefftz.cells.partition import CellBoundary, cell_boundaries
@@ -47,6 +47,17 @@ class CellsSetting:
     def feature_boundaries(self) -> list[PlaneBoundary]:
         """The boundaries that features are chosen for."""
         return [one.boundary for one in self.boundaries]
+
+    @property
+    def crossings(self) -> bool:
+        """Whether interfaces between materials meet, or turn, inside of the domain."""
+        for one in self.boundaries:
+            inner = {number for number, corner in enumerate(one.boundary.corners) if corner.singular}
+            for face, piece in zip(one.faces, one.boundary.pieces, strict=True):
+                inner -= set(piece.corners) if face < 0 else set()
+            if inner:
+                return True
+        return False
 
     def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
         """Particular solutions of all fields in each cell; NoParticular where there are none."""
@@ -90,8 +101,26 @@ def cells_setting(problem: Problem, one: TrefftzSetting | str) -> CellsSetting |
 
 
 def dividing_lines(one: TrefftzSetting) -> list[Array]:
-    """Lines between the holes of a domain."""
-    return []
+    """Lines across a long domain, midway between its corners and holes, where these leave room.
+
+    In a cell the features of its neighbours are smooth functions, which converge slowly if what they are singular at is
+    near the face. A line is drawn where that is at least a quarter of the width of the domain away: a plate of many
+    holes close to each other is better served by one network, whose multipoles are seen everywhere.
+    """
+    boundary, form = one.features_boundary, one.form
+    outline = np.concatenate([form.to(piece.place(np.linspace(0, 1, 33))) for piece in boundary.pieces])
+    low, high = outline.min(axis=0), outline.max(axis=0)
+    axis = int(np.argmax(high - low))
+    marks = [(corner.point[axis], corner.point[axis]) for corner in boundary.corners]
+    marks += [(middle[axis] - outer, middle[axis] + outer) for middle, _, outer in boundary.holes]
+    width, end, found = float((high - low)[1 - axis]), float(low[axis]), []
+    normal = form.matrix.T @ np.eye(2)[axis]
+    for start, stop in sorted(marks):
+        if start - end > 0.5 * width:
+            place = form.back(0.5 * (start + end) * np.eye(2)[axis][None, :])[0]
+            found.append(line(place, normal))
+        end = max(end, float(stop))
+    return found
 
 
 def material_cells(problem: Problem) -> CellsSetting | str:
