@@ -11,9 +11,11 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, SpaceTime
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.modes import AxisModes, BoxModes, DiscModes, SpatialModes
 from rannpde.pde.trefftz.particular import ParticularPart
 from rannpde.pde.trefftz.walls import ModalStatement, ModalSymbols, Walls, modal_statement
@@ -49,6 +51,11 @@ class ModalProblem:
         return self.statement.lift
 
     @property
+    def measured(self) -> WallMeasures | None:
+        """The part that solves the equation with the values of the walls and jumps at the start, where there is one."""
+        return self.lift[0] if isinstance(self.lift[0], WallMeasures) else None
+
+    @property
     def domain(self) -> SpaceTime:
         return self.evolution.domain
 
@@ -67,6 +74,22 @@ class ModalProblem:
             and own.get((0,) * self.domain.space.dim, 0.0) <= 0
             and all(sum(index) == 0 or (sum(index) == 2 and value > 0) for index, value in own.items())
         )
+
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether initial values of something that diffuses differ from those of walls: no method resolves the start."""
+        if not self.diffusive or not any(np.isinf(h) for h in (*np.ravel(self.walls.box), self.walls.circle or 0.0)):
+            return False
+        space = self.domain.space
+        inside = np.abs(self.initial(space.sample(64, rng=0))).max()
+        sides = [side for side in space.sides.values() if self._valued(side)]
+        at_walls = [np.abs(self.initial(side.sample(64, rng=0))).max() for side in sides]
+        return bool(max(at_walls, default=0.0) > 1e-3 * inside)
+
+    def _valued(self, side: Side) -> bool:
+        if self.walls.circle is not None or not isinstance(side, FlatSide):
+            return self.walls.circle == np.inf
+        return bool(np.isinf(self.walls.box[side.axis][side.outward > 0]))
 
     def slowest(self, frequency: float) -> float:
         """The least |s| of waves with this |w| along one axis, up to the rates of all others."""
@@ -209,7 +232,7 @@ class ModalProblem:
             formula = rate.source.formula.subs(dict.fromkeys(rate.source.symbols, 0))
             found[:, row] = self.evolution.values([formula], known)[0]
             for column, component in enumerate(self.evolution.components):
-                if component.level == 0:
+                if component.level == 0 and self.measured is None:
                     part = self.lift[self.evolution.problem.fields.index(component.field)]
                     for index, value in self.symbols.get((row, column), {}).items():
                         found[:, row] += value * part.derivative(timed, (0, *index))

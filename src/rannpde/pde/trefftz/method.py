@@ -17,10 +17,11 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term, held_out_residual, term_residual
 from rannpde.pde.solution import Choice, Solution
 from rannpde.pde.statement.expression import evaluate
-from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, FeatureLaw, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.adaptive import INSIDE_POINTS, AdaptiveTrefftz, FeatureLaw, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.analytic import LaurentFamily, LogarithmFamily, PoleFamily, PolynomialFamily
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
+from rannpde.pde.trefftz.constant_walls import stationary_walls
 from rannpde.pde.trefftz.evolution import modal_problem
 from rannpde.pde.trefftz.families import (
     AngleFamily,
@@ -31,6 +32,7 @@ from rannpde.pde.trefftz.families import (
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.history import TrefftzHistory
+from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.modal_solution import modal_solution
 from rannpde.pde.trefftz.network import TrefftzNetwork
@@ -125,6 +127,8 @@ class Trefftz:
         if isinstance(problem.domain, SpaceTime):
             modal = modal_problem(problem)
             return (modal,) if isinstance(modal, str) else ()
+        if stationary_walls(problem) is not None:
+            return ()
         setting = _setting(problem)
         return (setting,) if isinstance(setting, str) else ()
 
@@ -134,6 +138,8 @@ class Trefftz:
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
         if isinstance(problem.domain, SpaceTime):
             return _drawbacks_in_time(problem)
+        if stationary_walls(problem) is not None:
+            return ()
         setting = _setting(problem)
         assert not isinstance(setting, str)
         if setting.boundary is not None and _asks_at_corners(problem, setting.features_boundary):
@@ -159,6 +165,9 @@ class Trefftz:
         if isinstance(problem.domain, SpaceTime):
             with one_thread():
                 return _evolved(problem, tol, rng, monitor, why, self.name)
+        measured = stationary_walls(problem)
+        if measured is not None:
+            return _measured(problem, measured, tol, rng, monitor, why, self.name)
         setting = _setting(problem)
         assert not isinstance(setting, str)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
@@ -207,6 +216,8 @@ def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...
 def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
     modal = modal_problem(problem)
     assert not isinstance(modal, str)
+    if modal.measured is not None or modal.jumps:
+        return ()
     if modal.domain.space.dim == 1:
         return ("in one dimension of space lines are as fast",)
     if modal.evolution.parities is not None:
@@ -336,6 +347,23 @@ def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Mo
         if monitor.exhausted:
             return result(Status.BUDGET, "")
     return result(Status.STALLED, "initial values do not suit the walls, and eigenfunctions converge slowly")
+
+
+def _measured(
+    problem: Problem, part: WallMeasures, tol: float, rng: np.random.Generator, monitor: Monitor, why: str, name: str
+) -> Solution:
+    """By the harmonic measures of the walls of a box: conditions hold exactly, and integrals have the error."""
+    inside = problem.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
+    finer, error = part.refined(inside, tol)
+    form = canonical_form(linear_equations(problem)[0].symbols[problem.fields[0]], problem.domain.bounds.mean(axis=1))  # type: ignore[union-attr]
+    assert form is not None
+    network = TrefftzNetwork((), np.empty(0), (finer,), form)
+    scale = float(np.sqrt(np.mean(np.square(network(inside))))) or 1.0
+    record = TrefftzIteration(0, 0, 0, 0.0, error / scale, 1.0, error / scale, monitor.elapsed)
+    reached = error <= tol * scale
+    detail = "integrals of the measures of the walls are exact to the tolerance" if reached else "integrals converge slowly"
+    found = TrefftzResult(network, record, (record,), Status.CONVERGED if reached else Status.STALLED, detail, scale)
+    return _solution(problem, found, error, tol, "harmonic measures of the walls", monitor, why, name)
 
 
 def _solution(

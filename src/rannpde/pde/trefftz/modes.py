@@ -45,6 +45,11 @@ class SpatialModes(ABC):
     def negative_laplacian(self) -> Array:
         """|w|² (N,), the eigenvalues of -Δ."""
 
+    @property
+    @abstractmethod
+    def edge(self) -> float:
+        """A frequency |w| that all functions that were left out exceed."""
+
     @abstractmethod
     def nodes(self) -> Array:
         """Points (Q, d) at which a function is asked for in order to be projected."""
@@ -160,6 +165,10 @@ class BoxModes(SpatialModes):
     def negative_laplacian(self) -> Array:
         return np.asarray(reduce(np.add.outer, [axis.frequencies**2 for axis in self.axes])).ravel()
 
+    @property
+    def edge(self) -> float:
+        return min(float(axis.frequencies[-1]) for axis in self.axes)
+
     def nodes(self) -> Array:
         reserve(16.0 * len(self.axes) * np.prod([len(axis.rule[0]) for axis in self.axes]), "a grid of points")
         return combinations([axis.rule[0] for axis in self.axes])
@@ -248,6 +257,10 @@ class DiscModes(SpatialModes):
     @property
     def negative_laplacian(self) -> Array:
         return self._both(self.zeros**2)
+
+    @property
+    def edge(self) -> float:
+        return float(self.zeros.max(initial=0.0))
 
     @cached_property
     def resolution(self) -> int:
