@@ -42,6 +42,15 @@ class SolutionPair:
         return self.solution.converged and self.companion is not None
 
     @property
+    def safety(self) -> float:
+        """Factor of the difference of both in bounds: twice as much where neither is known to be the better one."""
+        if self.companion is None:
+            return self.settings.safety
+        one, other = self.solution.estimate, self.companion.estimate
+        apart = self.companion.converged and max(one, other) > 2 * min(one, other)
+        return self.settings.safety * (1 if apart else 2)
+
+    @property
     def basis(self) -> str:
         """What bounds rest on, in words."""
         if self.companion is None:
@@ -100,10 +109,10 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
         error, reached = sum(part[1] for part in parts), all(part[2] for part in parts)
         rule = "Gauss or Sobol points"
     value, size, measure, difference, slope = (float(x) for x in sums)
-    two = settings.safety * difference if comparison.companion is not None else np.inf
+    two = comparison.safety * difference if comparison.companion is not None else np.inf
     if principle is not None:
         two = min(two, principle * slope)
-    bound = two + error + 8 * np.finfo(float).eps * size
+    bound = two + error + settings.rounding * size
     return ComparedIntegral(value, bound if np.isfinite(value) else np.inf, size, reached, measure, rule)
 
 

@@ -88,8 +88,8 @@ def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = No
             other = find_maximum(comparison, comparison.companion.function, expression, region, sign)
             there = difference_around(comparison, expression, other.point, other.normal)
             here = difference_around(comparison, expression, found.point, found.normal)
-            bound = comparison.settings.safety * max(here, there, abs(found.value - other.value))
-        bound += 1e-14 * abs(found.value)
+            bound = comparison.safety * max(here, there, abs(found.value - other.value))
+        bound += comparison.settings.rounding * abs(found.value)
         good = comparison.converged and bool(np.isfinite(bound))
         return Quantity(found.value, bound, good, comparison.basis, tuple(map(float, found.point)))
 
@@ -115,11 +115,11 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
     rows = finite_points("points", rows, problem.domain.dim)
     check_points_inside(rows, problem.domain, "the point")
     values = np.array(expression.values(solution.function, rows))
-    bounds = np.array([comparison.settings.safety * difference_around(comparison, expression, row) for row in rows])
+    bounds = np.array([comparison.safety * difference_around(comparison, expression, row) for row in rows])
     proven = getattr(solution.history, "bound", None)
     if proven is not None and expression.linear and expression.order == 0 and not expression.anchors:
         bounds = np.minimum(bounds, proven * expression.slopes(solution.function, rows))
-    bounds += 1e-14 * np.abs(values)
+    bounds += comparison.settings.rounding * np.abs(values)
     bounds[~np.isfinite(values)] = np.inf
     good = comparison.converged and bool(np.isfinite(bounds).all())
     how = comparison.basis
@@ -168,7 +168,8 @@ def point_value(comparison: SolutionPair, expression: OutputExpression, t: Any =
         if time is not None:
             row[0] = time
         value = float(expression.values(comparison.solution.function, row[None, :])[0])
-        bound = comparison.settings.safety * anchored_difference(comparison, expression, row) + 1e-14 * abs(value)
+        rounding = comparison.settings.rounding * abs(value)
+        bound = comparison.safety * anchored_difference(comparison, expression, row) + rounding
         return Quantity(value, bound, comparison.converged and bool(np.isfinite(bound)), comparison.basis)
 
     return _series(comparison, t, at)

@@ -346,7 +346,9 @@ def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Mo
             return result(Status.CONVERGED, "the error of the initial values is below the tolerance")
         if monitor.exhausted:
             return result(Status.BUDGET, "")
-    return result(Status.STALLED, "initial values do not suit the walls, and eigenfunctions converge slowly")
+    # from a jump no other method gets farther: it is not handed over
+    end = Status.DISAGREE if modal.jumps else Status.STALLED
+    return result(end, "initial values do not suit the walls, and eigenfunctions converge slowly")
 
 
 def _measured(

@@ -229,10 +229,12 @@ class DiscModes(SpatialModes):
     zeros: Array
 
     @classmethod
-    def below(cls, centre: Array, radius: float, condition: float, most: float) -> DiscModes:
-        """All with α radius ≤ most; condition : infinite where values vanish, 0 where slopes do."""
+    def below(
+        cls, centre: Array, radius: float, condition: float, most: float, turns: int | None = None
+    ) -> DiscModes:
+        """All with α radius ≤ most, and m ≤ turns; condition : infinite where values vanish, 0 where slopes do."""
         orders, zeros = [], []
-        for m in range(ceil(most) + 1):
+        for m in range((ceil(most) if turns is None else min(turns, ceil(most))) + 1):
             checkpoint()
             guess = max(2, ceil((most - m) / np.pi) + 3)
             found = jn_zeros(m, guess) if condition == np.inf else jnp_zeros(m, guess)
