@@ -23,6 +23,7 @@ from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
 from rannpde.pde.solution import Solution
+from rannpde.pde.trefftz.history import TrefftzHistory
 
 NOISE = 3
 """The column of integrals that holds the difference of two solutions."""
@@ -80,7 +81,7 @@ class ComparedIntegral:
 def compared_integral(comparison: SolutionPair, expression: OutputExpression, region: OutputRegion) -> ComparedIntegral:
     """The integral of an expression over a region, with the bound by the second solution."""
     settings, function = comparison.settings, comparison.solution.function
-    principle = _value_bound(comparison.solution, expression)
+    principle = proven_bound(comparison.solution, expression)
 
     def columns(points: Array, normals: Array | None) -> Array:
         values = expression.values(function, points, normals)
@@ -131,9 +132,9 @@ def _by_rule(columns: Any, region: OutputRegion, one: Region, relative: float) -
     return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, 1e-3) * sums[1])
 
 
-def _value_bound(solution: Solution, expression: OutputExpression) -> float | None:
+def proven_bound(solution: Solution, expression: OutputExpression) -> float | None:
     """A proven bound of |error| everywhere, where the method has one and the expression is affine in values."""
-    bound = getattr(solution.history, "bound", None)
+    bound = solution.history.bound if isinstance(solution.history, TrefftzHistory) else None
     usable = expression.linear and expression.order == 0 and not expression.anchors
     return float(bound) if bound is not None and usable and np.isfinite(bound) else None
 

@@ -10,9 +10,15 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, finite_points, require
-from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved_derivative
+from rannpde.pde.outputs.comparison import (
+    SolutionPair,
+    compared_integral,
+    difference_around,
+    proven_bound,
+    unresolved_derivative,
+)
 from rannpde.pde.outputs.extrema import find_maximum
-from rannpde.pde.outputs.forces import weak_force
+from rannpde.pde.outputs.forces import has_forces, weak_force
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
@@ -63,7 +69,7 @@ def asked_integral(solution: Solution, statement: Any, on: Any = None, t: Any = 
 def _force(solution: Solution, statement: Any, on: Any) -> Quantity | None:
     """An integral that is a force of a flow, which needs no second solution; None for others."""
     alone = SolutionPair(solution, None, OutputSettings())
-    if not getattr(solution.history, "forces", None):
+    if not has_forces(solution):
         return None
     expression, region = _read(alone, statement), output_region(on, None, solution.stated)
     check_output_place(expression, region)
@@ -116,8 +122,8 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
     check_points_inside(rows, problem.domain, "the point")
     values = np.array(expression.values(solution.function, rows))
     bounds = np.array([comparison.safety * difference_around(comparison, expression, row) for row in rows])
-    proven = getattr(solution.history, "bound", None)
-    if proven is not None and expression.linear and expression.order == 0 and not expression.anchors:
+    proven = proven_bound(solution, expression)
+    if proven is not None:
         bounds = np.minimum(bounds, proven * expression.slopes(solution.function, rows))
     bounds += comparison.settings.rounding * np.abs(values)
     bounds[~np.isfinite(values)] = np.inf
