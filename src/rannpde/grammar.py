@@ -237,13 +237,22 @@ class _Parser:
     def refuse(self, expected: str) -> NoReturn:
         if self.kind == "operator" and self.token in COMPARISONS:
             fail(self.text, self.column, "a comparison stands in the first place of where(a < b, then, else) only")
-        reason = f"expected {expected} but found {self.token!r}"
-        before = self.tokens[self.position - 1] if self.position else ("", "", 0)
-        if self.token == "=" == before[1]:
-            reason = "an equation has one '='"
-        elif self.kind in ("name", "number") and before[0] in ("name", "number"):
-            reason += "; write a * between factors, and brackets around the argument of a function: 2*u, sin(x)"
-        fail(self.text, self.column, reason)
+        fail(self.text, self.column, f"expected {expected} but found {self.token!r}{self._product_remedy()}")
+
+    def _product_remedy(self) -> str:
+        """How a product without its sign is written, where two factors stand side by side; else nothing."""
+        kind, before, _ = self.tokens[max(self.position - 1, 0)]
+        if self.token == "=" == before:
+            return "; an equation has one '='"
+        if self.position == 0 or not (kind in ("number", "name") or before == ")"):
+            return ""
+        if kind == "number" and self.token == "j":
+            return f"; the imaginary unit is i, so write {before}*i, with complex=True"
+        if kind == "name" and self.kind in ("number", "name"):
+            return f"; a product is written {before}*{self.token}, a function {before}({self.token})"
+        if self.kind in ("number", "name") or self.token == "(":
+            return f"; a product is written with *, as {before}*{self.token}"
+        return ""
 
     def sum(self) -> Node:
         node = self.product()

@@ -19,8 +19,8 @@ MISTAKES = {
     "second quotient": (("d2u/dx2 = 1", LINE, ZERO), "derivatives are written u_x, u_xx"),
     "normal derivative": (("laplace(u) = 1", SQUARE, {"boundary": "du/dn = 0"}), r"the normal dn\(u\)"),
     "no underscore": (("uxx = u_x", LINE, ZERO), "a derivative is written u_xx"),
-    "product": (("u_xx = 2u", LINE, ZERO), r"write a \* between factors"),
-    "function without brackets": (("u_xx = sin x", LINE, ZERO), "brackets around the argument of a function"),
+    "product": (("u_xx = 2u", LINE, ZERO), r"a product is written with \*, as 2\*u"),
+    "function without brackets": (("u_xx = sin x", LINE, ZERO), r"a function sin\(x\)"),
     "two equals signs": (("u_xx == 1", LINE, ZERO), "an equation has one '='"),
     "laplacian": (("laplacian(u) = 1", SQUARE, ZERO), "did you mean 'laplace'"),
     "delta": (("Δu + u_x = 1", SQUARE, ZERO), r"write laplace\(u\)"),
@@ -41,7 +41,7 @@ MISTAKES = {
     "text for a number": (("u_xx = k", LINE, ZERO, {"k": "3"}), "must be a finite number"),
     "two equations": ((["u_xx = 1", "u_xx = 2"], LINE, ZERO), "2 equations for 1 fields"),
     "open bracket": (("u_xx = (1 + x", LINE, ZERO), "expected '\\)'"),
-    "complex number": (("1j*u_t = u_xx", STRIP, START), "found 'j'"),
+    "complex number": (("1j*u_t = u_xx", STRIP, START), "the imaginary unit is i"),
     "wrong size": (("-laplace(u) = [1, 2, 3]", SQUARE, ZERO, {}, {"u": 2}), "both sides must have the same shape"),
 }
 
