@@ -11,6 +11,7 @@ import rannpde as rp
 from path_references import (
     allen_cahn_at_origin,
     black_scholes_call,
+    capped_call_on_the_largest,
     hjb_at_origin,
     riccati,
     smallest_by_euler,
@@ -77,6 +78,22 @@ def test_different_rates_lie_between_bounds_that_exclude_the_published_value():
     assert found.interval[1] > lower - FIVE * error
     assert found.interval[0] < upper + FIVE * error
     assert found.half_width < 0.01 * found.value
+
+
+def test_the_identity_behind_the_bounds_of_different_rates_holds_for_a_constant_rate():
+    # always 0.04 is one policy: its value by quadrature, and from the value of always 0.06 along its paths
+    start, paths = np.full((1, 100), np.log(100.0)), 1000
+    low, high = (capped_call_on_the_largest(np.zeros(1), start, rate)[0][0] for rate in (0.04, 0.06))
+    law = norm.ppf(np.linspace(0, 1, 200_001)[1:-1] ** (1 / 100))  # quantiles of the largest of 100 normals
+    largest = 100 * np.exp(0.01 + 0.2 * np.sqrt(0.5) * law)
+    payoff = np.maximum(largest - 120, 0) - 2 * np.maximum(largest - 150, 0)
+    assert low == pytest.approx(np.exp(-0.02) * payoff.mean(), rel=1e-4)  # of 2e5 quantiles
+    random = np.random.default_rng(0)
+    time = (random.permutation(paths) + random.uniform(size=paths)) * 0.5 / paths
+    moved = 0.2 * np.sqrt(time)[:, None] * random.standard_normal((paths, 100)) + ((0.04 - 0.02) * time)[:, None]
+    value, slope = capped_call_on_the_largest(time, start + moved, 0.06)
+    gains = 0.5 * np.exp(-0.04 * time) * 0.02 * (value - slope)
+    assert abs(high + gains.mean() - low) < FIVE * gains.std() / np.sqrt(paths)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ class RidgeRegression:
         return self.weights(design.T @ left / self.count, middle, float(left @ left) / self.count)
 
     def weights(self, products: Array, middle: float, total: float) -> Array:
-        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets.
+        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets; not
+        numbers where these overflow.
 
         Of penalties whose scores differ by less than one useless column would change them, 2/M, the largest is taken:
         weights that gain nothing are not large, so that the fit does not swing where there are few rows.
@@ -74,6 +75,8 @@ class RidgeRegression:
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)
             freedom = 1 - float(shrunk.sum()) / self.count
             scores.append((total - float(explained[self.values > 0].sum())) / max(freedom, 1e-6) ** 2)
+        if not np.isfinite(scores).all():
+            return np.full(len(self.mean), np.nan)
         close = np.flatnonzero(np.array(scores) <= min(scores) + 2 / self.count * abs(min(scores)))
         weights = (self.vectors @ (right / (self.values + penalties[close[-1]]))) / self.size
         weights[0] = 0.0
