@@ -25,6 +25,7 @@ from rannpde.pde.paths.inner import inner_coordinates
 from rannpde.pde.paths.intervals import allowed_error, half_width
 from rannpde.pde.paths.layer import LayerLaw
 from rannpde.pde.paths.recognition import process_of
+from rannpde.pde.paths.statistics import PathSample, SampleMoments
 
 FIVE = 5.0
 """Standard errors: a test with fixed seeds would fail by chance with probability 6e-7."""
@@ -117,6 +118,26 @@ def test_intervals_have_their_probability_for_the_largest_bias(ratio, confidence
     assert half_width(ratio, allowed_error(ratio, 2.0 + 2 * ratio, confidence), confidence) == pytest.approx(
         2.0 + 2 * ratio, rel=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "left"),
+    [(1.0, 4.0, 1 / 3), (1.0, 9.0, 1 / 3), (1.0, 2.5, 2 / 3), (-1.0, 1.5, 1.0), (1.0, 0.2, 1.0)],
+)
+def test_the_error_in_time_follows_from_two_doublings_of_the_step(change, before, left):
+    def moments(mean):
+        return SampleMoments(100, np.array(mean), np.array(0.0))
+
+    sample = PathSample(moments(1.0), moments(change), moments(before), moments(0.0), moments(0.0), 0.0, 1.0)
+    assert sample.time_error(1.0) == pytest.approx(left)
+
+
+def test_steps_that_are_too_long_for_the_growth_of_the_solution_show_in_the_interval():
+    # e^3 in eight steps: their error is that of the whole change, not a third of it
+    problem = rp.Problem("u_t + laplace(u) + u - u**3 = 0", space(30, 3.0), {"t=3.0": "u = 1/(2 + 0.4*norm(x)**2)"})
+    found = rp.solve(problem, at=0.0, tol=1e-2)
+    assert found.converged
+    assert contains(found, allen_cahn_at_origin(30, 3.0), 0.25)
 
 
 class EndsAtCheck:

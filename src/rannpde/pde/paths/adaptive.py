@@ -105,8 +105,7 @@ class PointSearch:
 
     def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
         r = trained.resolution
-        # order two: three times as far from the rule of twice the step as from the limit; Simpson's has order four
-        in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / 3
+        in_time = sample.time_error(1.0)
         sampling = self.quantile * self._standard_error(sample)
         return PathsRound(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean) + trained.shift, in_time,
@@ -153,7 +152,7 @@ class PointSearch:
 
     def _surely_in_time(self, sample: PathSample) -> float:
         """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
-        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0) / 3
+        return sample.time_error(-1.0)
 
     def _surely_biased(self, trained: TrainedPair, sample: PathSample) -> float:
         """The bias that more paths will not reduce."""
