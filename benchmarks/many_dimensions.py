@@ -6,8 +6,8 @@
 
 Every row states its problem in a line or two, and is solved to its tolerance without a limit of time. Seconds are
 those of all processors together (time.process_time), which a busy machine changes little, and of the clock.
-The references are derived in tests/path_references.py. Peers in benchmarks/peers: random deep splitting and, where torch
-is installed, deep BSDE.
+The references are derived in tests/path_references.py. Peers in benchmarks/peers: random deep splitting and, where
+torch is installed, deep BSDE.
 """
 
 from __future__ import annotations

@@ -38,13 +38,9 @@ from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
 from rannpde.threads import one_thread
 
-FIRST_PATHS = 2**14
-"""Fresh paths of the first correction; four times as many for every next one."""
 ERROR_PLACES = 256
 """Random places of a region at which the error of a network is measured: their number limits how well its mean square
 is known to 2·√(2/256) of itself if errors are normal, which is added."""
-MOST_ROUNDS = 6
-"""Corrections at most: the last one has 4⁵ times as many paths as the first, which takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +169,11 @@ class RegionSearch:
         trained = search.first()
         if search.fixed is None:
             trained = search.refine(trained, rounds)
-        paths, best, scale, ended = FIRST_PATHS, None, 1.0, None
+        paths, scale, ended = 4 * search.trainer.tuning.pilot, 1.0, None
+        best: RegionNetwork | None = None
         wider: PathsResolution | None = None
         before = inf
-        for _ in range(MOST_ROUNDS):
+        while True:
             try:
                 if wider is not None:
                     trained, wider = search.trainer.solve(wider), None

@@ -10,9 +10,6 @@ import scipy.linalg
 from rannpde.arrays import Array
 from rannpde.rounding import COMPUTED
 
-PENALTIES = 10.0 ** np.arange(0, 9, 0.5)
-"""Penalties that are tried, as multiples of the least one: half a decade changes a fit little."""
-
 
 @dataclass(frozen=True, eq=False)
 class RidgeRegression:
@@ -69,7 +66,7 @@ class RidgeRegression:
         weights that gain nothing are not large, so that the fit does not swing where there are few rows.
         """
         right = self.vectors.T @ (products / self.size)
-        penalties, scores = self.floor * PENALTIES, []
+        penalties, scores = self.floor * 10.0 ** np.arange(0, 9, 0.5), []
         for penalty in penalties:
             shrunk = self.values / (self.values + penalty)
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)

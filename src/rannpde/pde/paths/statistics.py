@@ -73,8 +73,8 @@ class PathSample:
         """The error in time that is left, from the changes D of the last doubling of the step and D' of the one before.
 
         A geometric series of the ratio q = D/D' leaves D q/(1 - q): a third of D for a rule of order two, at least
-        that, and D itself where the changes do not fall by half. What may be noise of D counts as a third of itself, and
-        ``errors`` standard errors of D are added likewise.
+        that, and D itself where the changes do not fall by half. What may be noise of D counts as a third of itself,
+        and ``errors`` standard errors of D are added likewise.
         """
         change, before, noise = (abs(float(one)) for one in (self.in_time.mean, self.before.mean, self.in_time.error))
         share = min(max(change / (before - change), 1 / 3), 1.0) if change < before else 1.0
