@@ -413,6 +413,11 @@ def test_steep_gradients_do_not_make_weights_explode():
     assert found.half_width < 3e-3 * found.value
 
 
+def test_no_point_is_no_place_to_ask():
+    with pytest.raises(rp.InputError, match="one point or more"):
+        rp.solve(hjb(5), at=np.zeros((0, 5)))
+
+
 # ------------------------------------------------------------------------------------------------------ coverage
 
 

@@ -180,10 +180,11 @@ def asked_points(at: Any, form: Parabolic) -> Array:
     if array.ndim == 0:
         array = np.full(form.dim, float(array))
     rows = np.atleast_2d(array)
+    require(len(rows) > 0, "at with shape", array.shape, "one point or more")
     if rows.shape[1] == form.dim:
         return np.column_stack([np.full(len(rows), form.first_time), rows])
     wanted = f"of shape ({form.dim},) or (k, {form.dim}), or with the time in front, (k, {form.dim + 1})"
-    require(rows.shape[1] == form.dim + 1 and len(rows) > 0, "at with shape", array.shape, wanted)
+    require(rows.shape[1] == form.dim + 1, "at with shape", array.shape, wanted)
     lower, upper = form.time
     last = upper if form.backward else lower
     for t in rows[:, 0]:
