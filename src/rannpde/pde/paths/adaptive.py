@@ -169,6 +169,11 @@ class PointSearch:
             return self.most_paths + 1
         return int(min(ceil(found.paths * (found.standard_error / allowed) ** 2), 2**62))
 
+    def needed(self, trained: TrainedPair) -> int:
+        """Fresh paths that all unknowns need with these models."""
+        found = self._round(trained, trained.sample)
+        return self.unknowns * self._needed(found, self._target(found, trained.sample))
+
     def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
         """Whether a pair of models needs less time to the target; where none reaches it, whether it is less biased."""
         biases = [self._surely_biased(one, one.sample) for one in (found, best)]

@@ -169,7 +169,8 @@ class RegionSearch:
         trained = search.first()
         if search.fixed is None:
             trained = search.refine(trained, rounds)
-        paths, scale, ended = 4 * search.trainer.tuning.pilot, 1.0, None
+        needed, scale, ended = search.needed(trained), 1.0, None
+        paths = max(4 * search.trainer.tuning.pilot, needed if needed <= search.most_paths else 0)
         best: RegionNetwork | None = None
         wider: PathsResolution | None = None
         before = inf
@@ -259,7 +260,8 @@ class RegionSearch:
 
         At random places, two independent means of many paths have the product (u - û_0)² in expectation, with a noise
         of (variance of a path)/(paths of a place): few places with many paths are better than many with two. Paths are
-        followed until that noise is a quarter of what is asked for, or until they are as many as the correction had.
+        followed until that noise is a quarter of what is asked for, or the error surely larger than that, or until they
+        are as many as the correction had.
         """
         search, process = self.search, trained.models[0].process
         places = search.trainer.start(2 * ERROR_PLACES, search.trainer.rng)[:ERROR_PLACES]
@@ -280,10 +282,11 @@ class RegionSearch:
             repeats += 2
             one, other = total / repeats - known
             product = SampleMoments.of(one * other)
-            enough = 8 * float(product.error) <= asked or 4 * repeats * ERROR_PLACES >= paths
+            noise = 2 * float(product.error)
+            enough = 4 * noise <= asked or float(product.mean) - noise > asked or 4 * repeats * ERROR_PLACES >= paths
             if enough or search.monitor.exhausted:
                 break
-        found = float(product.mean) + 2 * float(product.error)
+        found = float(product.mean) + noise
         return float(np.sqrt(max(found, 0.0))), float(np.sqrt(square))
 
 
