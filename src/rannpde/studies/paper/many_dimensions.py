@@ -47,8 +47,8 @@ DEVIATIONS = (
     "(Cole and Hopf); the second has the explicit solution v = 8/5 + sin(Σx/√d) e^((t-1)/2). Steps, neurons and paths "
     "are the same in all dimensions; output weights are those of one ridge regression a step.",
     "1/√N and 1/√M are drawn with the constant 1, N being the neurons and M the fresh paths: they tell what 'free of "
-    "the dimension' looks like, not what was proven for these equations. The grey curve is n^(-2/d), the order of a grid "
-    "with as many points n as the paths have states, steps × M: no grid was computed.",
+    "the dimension' looks like, not what was proven for these equations. The grey curve is n^(-2/d), the order of a "
+    "grid with as many points n as the paths have states, steps × M: no grid was computed.",
 )
 
 
