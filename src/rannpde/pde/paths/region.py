@@ -286,8 +286,8 @@ class RegionSearch:
             enough = 4 * noise <= asked or float(product.mean) - noise > asked or 4 * repeats * ERROR_PLACES >= paths
             if enough or search.monitor.exhausted:
                 break
-        found = float(product.mean) + noise
-        return float(np.sqrt(max(found, 0.0))), float(np.sqrt(square))
+        # a mean square is not negative: what the noise made of it is not taken from its standard errors
+        return float(np.sqrt(max(float(product.mean), 0.0) + noise)), float(np.sqrt(square))
 
 
 def region_search(search: PointSearch, region: Domain) -> RegionSearch:
