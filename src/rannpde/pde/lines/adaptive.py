@@ -19,6 +19,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
 from rannpde.pde.adaptivity.result import Iteration
+from rannpde.pde.discontinuities import error_over_difference, initial_values_jump, without_smoothing
 from rannpde.pde.lines.comparison import SolutionSamples
 from rannpde.pde.lines.settings import IterationSettings, LinesResult
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
@@ -56,7 +57,7 @@ class LinesIterations:
         self.record: AdaptiveRecord[SpaceTimeSolution, Iteration] = AdaptiveRecord()
         self.samples: SolutionSamples | None = None
         self.first: SpaceTimeSolution | None = None
-        self.difference = np.inf
+        self.difference, self.share = np.inf, settings.tuning.error_share
 
     def run(self) -> LinesResult:
         """Iterations until two with the wanted tolerance agree, or until something else ends them."""
@@ -90,10 +91,13 @@ class LinesIterations:
         return solution
 
     def estimate(self, before: SpaceTimeSolution | None, now: SpaceTimeSolution) -> float:
-        """ESTIMATE: a share of the difference of two iterations."""
+        """ESTIMATE: a share of the difference of two iterations; at jumps that are carried along, a multiple."""
         earlier, self.samples = self.samples, SolutionSamples(now)
         self.difference = np.inf if earlier is None else self.samples.difference(earlier)
-        return self.settings.tuning.error_share * self.difference
+        if before is None and without_smoothing(now.evolution.problem) and initial_values_jump(now.evolution):
+            first, second = self.kind.tolerances[-2:] if len(self.kind.tolerances) > 1 else (2.0, 1.0)
+            self.share = error_over_difference(first / second)
+        return self.share * self.difference
 
     def indicators(self, now: SpaceTimeSolution) -> Array:
         """MARK: the basis as a whole."""
@@ -130,7 +134,11 @@ class LinesIterations:
             return ended
         if self._comparable and now.trajectory.broken:
             return ended or Status.INTEGRATOR
-        return (ended or Status.CONVERGED) if self._comparable and self.difference <= self.settings.tol else None
+        return (
+            (ended or Status.CONVERGED)
+            if self._comparable and max(self.difference, estimate) <= self.settings.tol
+            else None
+        )
 
     def _better(self, now: SpaceTimeSolution, estimate: float) -> bool:
         """The last solution, unless it was cut short."""

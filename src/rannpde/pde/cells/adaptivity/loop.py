@@ -38,10 +38,12 @@ from rannpde.pde.cells.mesh.initial import (
     resolve_holes_and_corners,
     resolve_layers,
     resolve_waves,
+    touching,
 )
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
@@ -86,6 +88,7 @@ class CellsLoop:
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.stationary = StationarySolver(problem, tol, monitor, tuning, factors or {}, self.interfaces, self.points)
         self.creases = problem.domain.creases
+        self.jumps = corner_jumps(problem)
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
         timed = in_time is not None
@@ -197,10 +200,11 @@ class CellsLoop:
         """ESTIMATE: the difference of two iterations; where they agree, also defect times stability."""
         values = now.network(self.points)
         change = np.inf if before is None else self._difference(before, now)
-        residual = float(now.indicators.max())
+        indicators = self._indicators(now)
+        residual = float(indicators.max())
         cells = sum(cell is not None for cell in now.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in now.mesh.tree.leaves])
-        whole = float(np.sqrt(volumes @ now.indicators**2 / volumes.sum()))
+        whole = float(np.sqrt(volumes @ indicators**2 / volumes.sum()))
         one = Iteration(cells, now.steps, change, 0.0, residual, self.degree, counted="cells")
         self.estimator.record(one, whole)
         short = now.status.by_caller or now.status is Status.INTEGRATOR  # the integration did not reach the end
@@ -276,7 +280,7 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
             reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
-            self.threshold = min(self.threshold, reduction * float(now.indicators.max()))
+            self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
         elif self.agree and not self._fails_residual_check(now):
             return Status.CONVERGED
         if self.monitor.exhausted:
@@ -290,7 +294,7 @@ class CellsLoop:
         if self.in_time is not None:
             return False
         reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
-        self.threshold = min(self.threshold, reduction * float(solution.indicators.max()))
+        self.threshold = min(self.threshold, reduction * float(self._indicators(solution).max()))
         self.grade_at_crossings = self.dim == 2 and reduction < 1
         return reduction < 1
 
@@ -298,7 +302,16 @@ class CellsLoop:
 
     def indicators(self, now: DiscreteSolution) -> Array:
         """MARK: squared residuals of the cells above the threshold."""
-        return np.where(now.indicators > self.threshold, now.indicators, 0.0) ** 2
+        indicators = self._indicators(now)
+        return np.where(indicators > self.threshold, indicators, 0.0) ** 2
+
+    def _indicators(self, now: DiscreteSolution) -> Array:
+        """Return the residuals of cells (C,), 0 where prescribed values jump at a corner: there no residual is small,
+        and what a cell of the first, graded mesh leaves in the solution is of the order of its length."""
+        if not self.jumps:
+            return now.indicators
+        held = [touching(now.mesh.tree.leaves[home], self.jumps) for home in now.mesh.homes]
+        return np.where(held, 0.0, now.indicators)
 
     def refine(self, resolution: CellNode | None, now: DiscreteSolution, marked: Array) -> CellNode | None:
         """REFINE: split marked cells; None beyond the most cells allowed."""
@@ -321,7 +334,7 @@ class CellsLoop:
         meshes did not agree, more cells are marked.
         """
         assert self.last is not None
-        residual = float(self.last.indicators.max())
+        residual = float(self._indicators(self.last).max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.tol < self.record.best_estimate < np.inf
             has_corners = bool(self.problem.domain.corners or self.interfaces.corners)
@@ -330,7 +343,7 @@ class CellsLoop:
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
             if more:
-                marked = self.last.indicators > self.threshold
+                marked = self._indicators(self.last) > self.threshold
                 tree = refine_marked(before, self.last, marked, self.sizes, self.tuning)
         if self.in_time is None and self._similar(before, tree):
             self.degree = sum(self.degrees) - self.degree
