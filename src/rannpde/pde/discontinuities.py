@@ -16,9 +16,9 @@ from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
 from rannpde.pde.problem.problem import Problem
 
-GRID = 2**12
+LINE_INTERVALS = 2**12
 """Intervals of a line along which initial values are looked at."""
-ORDER = 5
+STEP_ORDER = 5
 """Of the time integration at the tolerances at which a jump can be followed: three stages of Radau IIA."""
 NEAR_CORNER = float(np.finfo(float).eps) ** 0.5
 """Distance from a corner, relative to the sides, at which prescribed values are compared."""
@@ -54,8 +54,8 @@ def initial_values_jump(evolution: Evolution) -> bool:
     """Whether initial values jump along one of the axes of space, through its middle."""
     bounds = evolution.domain.space.bounds
     for axis, (lower, upper) in enumerate(bounds):
-        points = np.tile(bounds.mean(axis=1), (GRID + 1, 1))
-        points[:, axis] = np.linspace(lower, upper, GRID + 1)
+        points = np.tile(bounds.mean(axis=1), (LINE_INTERVALS + 1, 1))
+        points[:, axis] = np.linspace(lower, upper, LINE_INTERVALS + 1)
         for name, order in evolution.orders.items():
             component = Component(name, 0)
             if order and component in evolution.initial and jumps(evolution.initial_values(component, points)):
@@ -72,7 +72,7 @@ def error_over_difference(factor: float) -> float:
     >>> round(error_over_difference(4.0), 1), round(error_over_difference(2.0), 1)
     (2.2, 3.1)
     """
-    rate = factor ** (ORDER / (2 * (ORDER + 1) ** 2))
+    rate = factor ** (STEP_ORDER / (2 * (STEP_ORDER + 1) ** 2))
     return float((rate**2 - 1) ** -0.5)
 
 

@@ -64,8 +64,9 @@ class LinesIterations:
         settings = self.settings
         loop = AdaptiveLoop(most=len(self.kind.tolerances))
         found = loop.run(
-            self, 1, settings.tol, lambda: settings.monitor.ended, self._told, self._verdict, self.record, self._better
-        )
+            self, 1, settings.tol, lambda: settings.monitor.ended, self._described, self._verdict, self.record,
+            self._better, self._report,
+        )  # fmt: skip
         assert self.record.last is not None
         trajectory, status, detail = self.record.last.trajectory, found.status, found.detail
         if status is Status.STALLED:  # of a broken integration, the last iteration knows why
@@ -113,13 +114,16 @@ class LinesIterations:
         number = len(self.record.iterations)
         return number > 1 and self.kind.tolerances[number - 2] <= self.settings.tol
 
-    def _told(self, now: SpaceTimeSolution, estimate: float, seconds: float) -> Iteration:
-        number = len(self.record.iterations) + 1
-        one = self._iteration(number, now, self.difference, seconds)
-        stopped = now.trajectory.status  # a part of the time says nothing about the whole
-        told = None if stopped is not None and stopped.by_caller else self.difference
-        self.settings.monitor.tell(number, one.steps, width=one.width, estimate=told)
-        return one
+    def _described(self, now: SpaceTimeSolution, estimate: float, seconds: float) -> Iteration:
+        return self._iteration(len(self.record.iterations) + 1, now, self.difference, seconds)
+
+    def _report(self, now: SpaceTimeSolution, estimate: float) -> None:
+        number, stopped = len(self.record.iterations), now.trajectory.status
+        told = (
+            None if stopped is not None and stopped.by_caller else self.difference
+        )  # a part says nothing of the whole
+        last = self.record.iterations[-1]
+        self.settings.monitor.tell(number, last.steps, width=last.width, estimate=told)
 
     def _iteration(self, number: int, now: SpaceTimeSolution, difference: float, seconds: float) -> Iteration:
         system, steps = now.segments[-1].system, sum(len(segment.trajectory.steps) for segment in now.segments)

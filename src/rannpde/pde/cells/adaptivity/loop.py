@@ -15,19 +15,19 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.cells.adaptivity.checks import (
     defect_error,
     may_be_ill_conditioned,
     quadrature,
     several_slopes,
-    stability,
+    stability_constant,
 )
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.marking import refine_marked
-from rannpde.pde.cells.adaptivity.solving import MeshSolver, StationarySolver, sizes_of
+from rannpde.pde.cells.adaptivity.solving import MeshSolver, StationarySolver, sampled_sizes
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.initial import (
@@ -38,7 +38,7 @@ from rannpde.pde.cells.mesh.initial import (
     resolve_holes_and_corners,
     resolve_layers,
     resolve_waves,
-    touching,
+    touches_corner,
 )
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
@@ -120,8 +120,9 @@ class CellsLoop:
         self.graded = self.problem.linear or self.in_time is not None  # Newton's first steps need no graded mesh
         loop = AdaptiveLoop(self.tuning.theta, self.tuning.max_iterations, patience=None)
         found = loop.run(
-            self, None, self.tol, lambda: self.monitor.ended, self._told, self._verdict, self.record, self._better
-        )
+            self, None, self.tol, lambda: self.monitor.ended, self._described, self._verdict, self.record,
+            self._better, self._report,
+        )  # fmt: skip
         return self.result(found.status)
 
     def result(self, status: Status, detail: str = "") -> CellsResult:
@@ -209,7 +210,7 @@ class CellsLoop:
         self.estimator.record(one, whole)
         short = now.status.by_caller or now.status is Status.INTEGRATOR  # the integration did not reach the end
         self.broken = short and (now.status.by_caller or (before is not None and before.status is now.status))
-        self.last, self.sizes = now, sizes_of(values, self.sizes)
+        self.last, self.sizes = now, sampled_sizes(values, self.sizes)
         estimate = self.estimator.estimate()
         if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
             estimate = max(estimate, self.turning * max(whole, self._rounding))
@@ -236,7 +237,7 @@ class CellsLoop:
         """Return the error that agreement does not show on a line; the stability is measured elsewhere as well."""
         system = self.stationary.system if self.may_be_ill_conditioned else None
         if system is not None:
-            self.stability = stability(system, now, self.sizes, self.points, self.rng)
+            self.stability = stability_constant(system, now, self.sizes, self.points, self.rng)
         if self.dim > 1 or self.in_time is not None or not self.stability <= MOST_AMPLIFICATION:
             return 0.0
         self.several_slopes = several_slopes(self.problem, now, self.points)
@@ -260,13 +261,14 @@ class CellsLoop:
         """With large residuals, and where it has been checked, the last one."""
         return not self._small or self.agree or estimate <= self.record.best_estimate
 
-    def _told(self, now: DiscreteSolution, estimate: float, seconds: float) -> Iteration:
+    def _described(self, now: DiscreteSolution, estimate: float, seconds: float) -> Iteration:
         iterations = self.estimator.iterations
         iterations[-1] = replace(iterations[-1], seconds=seconds)
-        self.monitor.tell(
-            len(iterations), now.steps, width=iterations[-1].width, estimate=estimate, counted=iterations[-1].counted
-        )
         return iterations[-1]
+
+    def _report(self, now: DiscreteSolution, estimate: float) -> None:
+        last, number = self.estimator.iterations[-1], len(self.estimator.iterations)
+        self.monitor.tell(number, now.steps, width=last.width, estimate=estimate, counted=last.counted)
 
     def _verdict(self, now: DiscreteSolution, estimate: float) -> Status | None:
         """Return the status with which an iteration ends the loop; None where it goes on, perhaps with more marked."""
@@ -310,7 +312,7 @@ class CellsLoop:
         and what a cell of the first, graded mesh leaves in the solution is of the order of its length."""
         if not self.jumps:
             return now.indicators
-        held = [touching(now.mesh.tree.leaves[home], self.jumps) for home in now.mesh.homes]
+        held = [touches_corner(now.mesh.tree.leaves[home], self.jumps) for home in now.mesh.homes]
         return np.where(held, 0.0, now.indicators)
 
     def refine(self, resolution: CellNode | None, now: DiscreteSolution, marked: Array) -> CellNode | None:
@@ -343,7 +345,7 @@ class CellsLoop:
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
             if more:
-                marked = self._indicators(self.last) > self.threshold
+                marked = doerfler(self.indicators(self.last), self.tuning.theta)
                 tree = refine_marked(before, self.last, marked, self.sizes, self.tuning)
         if self.in_time is None and self._similar(before, tree):
             self.degree = sum(self.degrees) - self.degree

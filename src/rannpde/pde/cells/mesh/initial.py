@@ -277,7 +277,7 @@ def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels:
     return tree
 
 
-def touching(leaf: CellNode, corners: Sequence[tuple[float, ...]]) -> bool:
+def touches_corner(leaf: CellNode, corners: Sequence[tuple[float, ...]]) -> bool:
     """Return whether a leaf touches one of these points of space."""
     slack = 2 * FLAT * leaf.lengths
     lower, upper = leaf.bounds[:, 0] - slack, leaf.bounds[:, 1] + slack
