@@ -390,7 +390,6 @@ OFF: dict[str, Any] = {
     "cells.frequency_spread": (1.0, 1.0),
     "cells.jitter": (0.0, 0.0, 0.0),
     "cells.first_splits": (0, 0, 0),
-    "cells.face_weight": (1.0, 1.0, 1.0),
     "cells.condition_weight": (1.0, 1.0, 1.0),
     "cells.corner_exponent": 0.0,
     "cells.trace_degree_reduction": (0, 0, 0),

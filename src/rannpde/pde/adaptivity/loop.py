@@ -19,6 +19,13 @@ from rannpde.pde.adaptivity.result import AdaptiveResult, IterationT, StateT
 from rannpde.pde.monitor import Status
 
 ResolutionT = TypeVar("ResolutionT")
+ERROR_SHARE = 1 / float(np.sqrt(2))
+"""The error of one of two solutions over their difference, where their errors are independent and of one size."""
+GAIN = 0.8
+"""Refinement that does not lower what it should to this share does not help any more: the one number of all stopping
+rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
+SAME_SOLUTION = 1e-2
+"""Realisations that differ by less approximate one solution; what differs by more may not be determined."""
 
 
 class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
@@ -110,7 +117,7 @@ class AdaptiveLoop:
     theta: float = 0.5
     most: int = 30
     patience: int | None = 3
-    gain: float = 0.8
+    gain: float = GAIN
 
     def run(
         self,

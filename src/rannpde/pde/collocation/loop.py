@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord
+from rannpde.pde.adaptivity.loop import ERROR_SHARE, SAME_SOLUTION, AdaptiveLoop, AdaptiveRecord
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.collocation.layers import NonRidgeLayer
 from rannpde.pde.collocation.trial import Trial
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 Schedule = Callable[["CollocationLoop"], Iterator["IterationPlan"]]
 """Gives the steps of a schedule one by one, from what the loop has found so far."""
 
-SAME_SOLUTION = 1e-2
-"""Realisations that differ by less approximate one solution."""
 CONSTANT_SPREAD = 0.05
 """Two realisations differ by a constant if the standard deviation of their difference is below this fraction of its
 mean."""
@@ -139,7 +137,7 @@ class CollocationLoop:
         """Error of the best divided by its difference to the next; realisations of a fitted law have more in common."""
         tuning = self.owner.tuning
         learned = any(isinstance(subdomain.features, NonRidgeLayer) for subdomain in self.best.network.subdomains)
-        return tuning.estimator_factor * (tuning.learning.estimator_factor if learned else 1.0)
+        return ERROR_SHARE * (tuning.learning.estimator_factor if learned else 1.0)
 
     @property
     def unequal(self) -> bool:
