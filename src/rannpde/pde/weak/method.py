@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
@@ -22,6 +23,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.evolution import weak_evolution
 from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
+from rannpde.pde.weak.fluxes import FluxRecord, SideFluxes, bounded_fluxes, side_fluxes
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstacle
 from rannpde.pde.weak.plate_form import PlateForm, plate_form
@@ -128,6 +130,7 @@ class WeakCells:
                 raise OutOfBudget
 
         iterations: list[WeakIteration] = []
+        fluxes: list[tuple[Any, FluxRecord]] = []
         discretisation: AnyDiscretisation
         form: WeakForm | PlateForm
         if _fourth_order(problem) and not isinstance(problem.domain, SpaceTime):
@@ -153,6 +156,9 @@ class WeakCells:
                     float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
+            through = _fluxes(discretisation, state)
+            if through:
+                fluxes.append((state, FluxRecord(through, state.relative_indicator)))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
             return iterations[-1]
 
@@ -171,9 +177,9 @@ class WeakCells:
                 last: Any = discretisation.last
                 outcome = AdaptiveResult(last, tuple(iterations), known, Status.INTERRUPTED)
                 return self._solution(
-                    problem, form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED
+                    problem, form, discretisation, outcome, iterations, fluxes, monitor, why, Status.INTERRUPTED
                 )
-        return self._solution(problem, form, discretisation, outcome, iterations, monitor, why)
+        return self._solution(problem, form, discretisation, outcome, iterations, fluxes, monitor, why)
 
     def _solution(
         self,
@@ -182,6 +188,7 @@ class WeakCells:
         discretisation: AnyDiscretisation,
         outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration],
         iterations: list[WeakIteration],
+        fluxes: list[tuple[Any, FluxRecord]],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
@@ -190,6 +197,8 @@ class WeakCells:
         bound = None
         if isinstance(state, WeakState) and problem is form.problem:
             bound = energy_bound(state.local, state.solution)
+        ends = [number for number, (one, _) in enumerate(fluxes, start=1) if one is state]
+        known = [record for _, record in fluxes[: max(ends, default=0)]]
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.function
@@ -210,7 +219,10 @@ class WeakCells:
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=WeakHistory(tuple(iterations), tuple(form.described()), bound.relative if bound else None),
+            history=WeakHistory(
+                tuple(iterations), tuple(form.described()), bound.relative if bound else None,
+                bounded_fluxes(known, self.settings.trust),
+            ),
             method=Choice(self.name, label, why),
             seconds=monitor.elapsed,
         )  # fmt: skip
@@ -243,6 +255,14 @@ class WeakCells:
         if outcome.status.by_caller:
             return outcome.status, ""
         return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
+
+
+def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) -> dict[str, Array]:
+    """Side → fluxes of a stationary linear problem by the weak residual."""
+    if not isinstance(discretisation, WeakDiscretisation) or not isinstance(state, WeakState):
+        return {}
+    linear = discretisation.form.quasilinear is None and not len(discretisation.motions) and state.trajectory is None
+    return side_fluxes(state.local, state.solution, discretisation.finder) if linear else {}
 
 
 def _fourth_order(problem: Problem) -> bool:
@@ -279,6 +299,8 @@ class WeakHistory:
     form: tuple[str, ...] = ()
     bound: float | None = None
     """Guaranteed bound of the energy norm of the error, over that of the solution; None where there is none."""
+    fluxes: SideFluxes = field(default_factory=dict)
+    """Side → ∫ n·A∇u by the weak residual for each equation, and a bound of their errors."""
 
     advice = "more time, or a weaker tolerance, may help"
 
@@ -294,7 +316,8 @@ class WeakHistory:
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
-        return {"iterations": rows, "form": list(self.form), "bound": self.bound}
+        fluxes = {name: [list(values), error] for name, (values, error) in self.fluxes.items()}
+        return {"iterations": rows, "form": list(self.form), "bound": self.bound, "fluxes": fluxes}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
@@ -303,4 +326,5 @@ class WeakHistory:
         return cls(
             tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])),
             None if bound is None else float(bound),
+            {name: (tuple(map(float, row[0])), float(row[1])) for name, row in table.get("fluxes", {}).items()},
         )  # fmt: skip
