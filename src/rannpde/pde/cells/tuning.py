@@ -77,9 +77,9 @@ class CellsTuning:
 
     Error estimate and stopping rules:
 
-    singular_estimator_factor : estimate divided by the difference of two iterations for flows and other systems around re-entrant corners, for re-entrant edges of
-        solids, and where interfaces cross; behind a step errors were three and four times the difference of the last
-        two iterations, at an edge twice, at crossings up to seven times
+    singular_estimator_factor : estimate divided by the difference of two iterations for flows and other systems around
+        re-entrant corners, for re-entrant edges of solids, and where interfaces cross; behind a step errors were three
+        and four times that difference, at an edge twice, at crossings up to seven times
     residual_gain_factor, min_gain, min_gain_in_time : where the later iteration has a smaller residual, the estimate is
         multiplied by residual_gain_factor times that ratio, but not by less than min_gain (min_gain_in_time for time
         integration)

@@ -15,7 +15,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
+from rannpde.pde.adaptivity.loop import SAME_SOLUTION, AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.cells.adaptivity.checks import (
     defect_error,
@@ -50,8 +50,6 @@ from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
 
-WAVE_TOLERANCE = 1e-2
-"""Waves are resolved at least to this relative accuracy: with less, the phase is lost, and residuals tell nothing."""
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
 MOST_AMPLIFICATION = float(np.finfo(float).eps) ** -0.5
@@ -185,7 +183,7 @@ class CellsLoop:
         tree = first_tree(self.problem, self.degree, self.tol if self.graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, budget // 4)
-        tol = min(self.tol, WAVE_TOLERANCE)
+        tol = min(self.tol, SAME_SOLUTION)  # with less, the phase of a wave is lost, and residuals tell nothing
         if self.dim == 1:
             tree = resolve_layers(tree, self.problem, state, self.degree, tol)
         tree, self.phase = resolve_waves(tree, self.problem, state, self.degree, tol, budget // 2)
