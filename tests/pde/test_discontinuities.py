@@ -39,6 +39,12 @@ def test_corners_at_which_prescribed_values_jump_are_found(left, corners):
         assert set(corner_jumps(plate(left, equation="laplace(u) = u**3", domain=PLANE))) == corners
 
 
+def test_values_that_vanish_at_corners_and_middles_do_not_jump():
+    assert corner_jumps(rp.zoo("kovasznay")) == []
+    waves = "u = sin(2*pi*(y + 0.2)/0.9)*cos(4*pi*x/1.3)"
+    assert corner_jumps(plate(waves, waves)) == []
+
+
 def test_a_plate_that_is_heated_at_one_side_does_not_go_to_lines():
     assert "jump at a corner" in rp.Lines().drawbacks(plate("u = 5"))[0]
     assert not rp.Lines().drawbacks(plate("u = (y + 0.2)*(0.7 - y)"))

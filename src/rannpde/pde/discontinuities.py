@@ -96,14 +96,15 @@ def corner_jumps(problem: Problem) -> list[tuple[float, ...]]:
     end = domain.bounds[: domain.dim - 2, 1]
     around = {}
     for corner in product(*space.bounds.tolist()):
-        # to the middles of both sides, and close to the corner
-        steps = [share * step for share in (1.0, NEAR_CORNER) for step in np.diag(space.bounds.mean(axis=1) - corner)]
+        # close to the corner, and at places along both sides at which no period of the data vanishes
+        shares = (NEAR_CORNER, *(prime**-0.5 for prime in (2, 3, 5, 7)))
+        steps = [share * step for share in shares for step in np.diag(space.bounds.mean(axis=1) - corner)]
         around[corner] = [prescribed_values(problem, np.concatenate([end, corner + step])[None]) for step in steps]
     found = []
     for name in problem.fields:
         size = max((abs(one[name]) for sides in around.values() for one in sides if name in one), default=0.0)
         for corner, sides in around.items():
-            near = [one[name] for one in sides[2:] if name in one]
+            near = [one[name] for one in sides[:2] if name in one]
             if (
                 near and np.ptp(near) > NEAR_CORNER**0.25 * size
             ):  # continuous data, even a square root's, differ by less

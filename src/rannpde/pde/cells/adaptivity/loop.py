@@ -306,11 +306,13 @@ class CellsLoop:
         return np.where(indicators > self.threshold, indicators, 0.0) ** 2
 
     def _indicators(self, now: DiscreteSolution) -> Array:
-        """Return the residuals of cells (C,), 0 where prescribed values jump at a corner: there no residual is small,
-        and what a cell of the first, graded mesh leaves in the solution is of the order of its length."""
+        """Return the residuals of cells (C,), 0 for cells as small as the tolerance where prescribed values jump at a
+        corner: no residual is small there, and what such a cell leaves in a solution is of the order of its length."""
         if not self.jumps:
             return now.indicators
-        held = [touches_corner(now.mesh.tree.leaves[home], self.jumps) for home in now.mesh.homes]
+        tree = now.mesh.tree
+        small = [bool((leaf.lengths <= self.tol * tree.lengths).all()) for leaf in tree.leaves]
+        held = [one and touches_corner(leaf, self.jumps) for one, leaf in zip(small, tree.leaves, strict=True)]
         return np.where(held, 0.0, now.indicators)
 
     def refine(self, resolution: CellNode | None, now: DiscreteSolution, marked: Array) -> CellNode | None:
