@@ -30,6 +30,8 @@ from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
 """Points for the mean squares of residuals, which are only told."""
+STIFF = 1e3
+"""Ratio of the stiffness of two strains, 1/(1 - 2ν) of Poisson's ratio, beyond which rounding is seen in six digits."""
 AnyDiscretisation = WeakDiscretisation | EvolutionDiscretisation | PlateDiscretisation
 
 
@@ -240,7 +242,14 @@ class WeakCells:
             return Status.CONVERGED, agreed + told
         if outcome.reason is StopReason.TIME:
             return Status.BUDGET, ""
-        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+        told = f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+        form = discretisation.form if isinstance(discretisation, WeakDiscretisation) else None
+        if form is not None and form.fields > 1 and form.stiffness_ratio > STIFF:
+            told += (
+                f"; a change of volume or another strain is {form.stiffness_ratio:.0e} times as stiff as others, as in "
+                "nearly incompressible materials, and rounding counts as many times"
+            )
+        return Status.STALLED, told
 
 
 def _fourth_order(problem: Problem) -> bool:
