@@ -47,9 +47,9 @@ def test_a_thick_cylinder_in_other_units():
 
 
 def test_digits_that_rounding_takes_are_explained():
-    solution = rp.solve(cylinder(0.4999999), tol=1e-8, method="weak")
+    with pytest.warns(rp.ConvergenceWarning, match="nearly incompressible"):
+        solution = rp.solve(cylinder(0.4999999), tol=1e-8, method="weak")
     assert not solution.converged
-    assert "incompressible" in solution.reason
     assert max(solution.errors().values()) < 30 * solution.estimate
 
 
