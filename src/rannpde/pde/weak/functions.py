@@ -18,7 +18,8 @@ KEPT = 2**28
 """Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
 
 FACE_DIGITS = 11
-"""Digits to which two faces agree, each in the coordinates of its cell, that have the same tables."""
+"""Digits to which faces agree, each in the coordinates of its cell, that have the same tables; and coefficients of
+cells that have the same matrices."""
 
 
 class CellFunctions:

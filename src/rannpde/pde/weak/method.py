@@ -26,12 +26,11 @@ from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstac
 from rannpde.pde.weak.plate_form import PlateForm, plate_form
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
+from rannpde.rounding import COMPUTED
 from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
 """Points for the mean squares of residuals, which are only told."""
-STIFF = 1e3
-"""Ratio of the stiffness of two strains, 1/(1 - 2ν) of Poisson's ratio, beyond which rounding is seen in six digits."""
 AnyDiscretisation = WeakDiscretisation | EvolutionDiscretisation | PlateDiscretisation
 
 
@@ -244,7 +243,7 @@ class WeakCells:
             return Status.BUDGET, ""
         told = f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
         form = discretisation.form if isinstance(discretisation, WeakDiscretisation) else None
-        if form is not None and form.fields > 1 and form.stiffness_ratio > STIFF:
+        if form is not None and form.fields > 1 and COMPUTED <= discretisation.tol < form.stiffness_ratio * COMPUTED:
             told += (
                 f"; a change of volume or another strain is {form.stiffness_ratio:.0e} times as stiff as others, as in "
                 "nearly incompressible materials, and rounding counts as many times"

@@ -22,7 +22,7 @@ from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import cell_network, sampled
+from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution, WeakState, shape_obstacle
@@ -349,7 +349,7 @@ class ShapeSolver:
     def _network(self, modes: ShapeModes, weights: Array, traces: Array) -> CellNetwork:
         pencil = modes.pencil
         own = HybridSolution(weights.reshape(pencil.mesh.count, pencil.fields, -1), traces, np.zeros(0))
-        return cell_network(pencil.local, own)
+        return weak_network(pencil.local, own)
 
     def _found(self, modes: ShapeModes, errors: Array, counted: str, status: Status, detail: str) -> ShapeSpectrum:
         kept = min(self.count, len(modes.values))
