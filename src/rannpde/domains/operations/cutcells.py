@@ -77,7 +77,7 @@ class BoxClipper:
         outline = planar_outline(domain)
         self.size = outline.size
         self.arcs = outline.monotone_in_both()
-        self.solids = [stretch.leaf for stretch in outline.stretches]
+        self.solids = [labelled.leaf for labelled in outline.labelled_arcs]
 
     @property
     def curved(self) -> bool:

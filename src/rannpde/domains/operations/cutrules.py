@@ -1,11 +1,11 @@
 """Rules for integrals over what a domain in the plane leaves of boxes, by strips.
 
 A cell is cut into strips at the heights of the ends of the pieces of the boundary in it. Within a strip every line
-across meets the same pieces, so that its stretches inside have smooth ends, but for roots at and near horizontal
+across meets the same pieces, so that its intervals inside have smooth ends, but for roots at and near horizontal
 tangents: heights are those of Gauss nodes in the parameter of the piece that turns most, in which nothing is singular.
 
-Strips and stretches that are a share s of the cell need fewer nodes: a polynomial of degree 2p on the cell grows, on
-ellipses about the stretch, like one of degree 2p √s.
+Strips and intervals that are a share s of the cell need fewer nodes: a polynomial of degree 2p on the cell grows, on
+ellipses about the interval, like one of degree 2p √s.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class StripRules:
         strips = self._strips(boxes, cut)
         ends = np.array([0.0, 0.5, 1.0])
         sketch = [strip.bottom + (strip.top - strip.bottom) * ends for strip in strips]
-        found = self._stretches(boxes, strips, sketch)  # strip, left, width at three heights
+        found = self._intervals(boxes, strips, sketch)  # strip, left, width at three heights
         if not found:
             return {}
         probes = np.array([(left[1] + 0.5 * width[1], sketch[number][1]) for number, left, width in found])
@@ -137,15 +137,15 @@ class StripRules:
         kept = {number for (number, _, _), good in zip(found, inside, strict=True) if good}
         strips = [strip for number, strip in enumerate(strips) if number in kept]
         heights = self._heights(strips, extents, count, across)
-        stretches = self._stretches(boxes, strips, [y for y, _ in heights])
-        middles = [len(heights[number][0]) // 2 for number, _, _ in stretches]
+        intervals = self._intervals(boxes, strips, [y for y, _ in heights])
+        middles = [len(heights[number][0]) // 2 for number, _, _ in intervals]
         probes = np.array(
             [(left[m] + 0.5 * width[m], heights[number][0][m])
-             for m, (number, left, width) in zip(middles, stretches, strict=True)]
+             for m, (number, left, width) in zip(middles, intervals, strict=True)]
         )  # fmt: skip
         inside = self.domain.level(probes) < 0
         gathered: dict[int, list[tuple[Array, Array]]] = {}
-        for (number, left, width), good in zip(stretches, inside, strict=True):
+        for (number, left, width), good in zip(intervals, inside, strict=True):
             if good:
                 (y, shares), box = heights[number], strips[number].box
                 extent = extents[box]
@@ -230,8 +230,8 @@ class StripRules:
                 heights[n] = np.clip(y, strips[n].bottom, strips[n].top), heights[n][1] * rate
         return heights
 
-    def _stretches(self, boxes: Array, strips: list[_Strip], heights: list[Array]) -> list[tuple[int, Array, Array]]:
-        """Strip, left end and width at each of its heights, of all stretches between pieces and sides of the box."""
+    def _intervals(self, boxes: Array, strips: list[_Strip], heights: list[Array]) -> list[tuple[int, Array, Array]]:
+        """Strip, left end and width at each of its heights, of all intervals between pieces and sides of the box."""
         requests = [_Requests(arcs) for arcs in self.parts]
         asked = [
             [(f, requests[f].ask(k, y)) for f, k in strip.covering] for strip, y in zip(strips, heights, strict=True)

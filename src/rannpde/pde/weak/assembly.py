@@ -216,7 +216,7 @@ def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
     """matrices[same[b]] @ vectors[b] for all b, without copies of the matrices of each kind."""
     if len(matrices) == len(same):
         return np.asarray(np.matmul(matrices[same], vectors[:, :, None])[:, :, 0])
-    found = np.empty((len(same), matrices.shape[1]))
+    found = np.empty((len(same), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
     for kind, matrix in enumerate(matrices):
         mine = np.flatnonzero(same == kind)
         found[mine] = vectors[mine] @ matrix.T

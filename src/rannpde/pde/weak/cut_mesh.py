@@ -114,8 +114,8 @@ def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -
 
 
 @dataclass(frozen=True)
-class _Stretch:
-    """A stretch of a piece of a chart on one side of which a cell lies."""
+class _SubArc:
+    """A sub-arc of a piece of a chart on one side of which a cell lies."""
 
     lower: float
     upper: float
@@ -124,7 +124,7 @@ class _Stretch:
 
 def interface_faces(clipped: Sequence[ClippedBoxes], number: Array, nodes: int) -> tuple[CurvedFaces, Array]:
     """Pieces of interfaces between the cells ``number`` (R, L) of regions, and the cells (I, 2) beside them."""
-    sides: dict[tuple[int, int], dict[float, list[_Stretch]]] = {}
+    sides: dict[tuple[int, int], dict[float, list[_SubArc]]] = {}
     charts: dict[int, Chart] = {}
     for region, one in enumerate(clipped):
         for inner in one.inner:
@@ -137,7 +137,7 @@ def interface_faces(clipped: Sequence[ClippedBoxes], number: Array, nodes: int) 
             ):  # fmt: skip
                 own = sides.setdefault((inner.solid, piece), {1.0: [], -1.0: []})
                 if cell >= 0:
-                    own[sign].append(_Stretch(lower, upper, cell))
+                    own[sign].append(_SubArc(lower, upper, cell))
     points, weights, normals = [np.empty((0, nodes, 2))], [np.empty((0, nodes))], [np.empty((0, nodes, 2))]
     beside = [np.empty((0, 2), dtype=int)]
     unit, shares = composite_gauss(np.array([0.0, 1.0]), nodes)
@@ -159,10 +159,10 @@ def interface_faces(clipped: Sequence[ClippedBoxes], number: Array, nodes: int) 
     return CurvedFaces(*(np.concatenate(one) for one in (points, weights, normals))), np.concatenate(beside)
 
 
-def _common(one: list[_Stretch], other: list[_Stretch]) -> list[tuple[float, float, int, int]]:
-    """Where stretches of two sides overlap: ends and both cells; neighbours between the same cells are one."""
+def _common(one: list[_SubArc], other: list[_SubArc]) -> list[tuple[float, float, int, int]]:
+    """Where sub-arcs of two sides overlap: ends and both cells; neighbours between the same cells are one."""
     found: list[tuple[float, float, int, int]] = []
-    one, other = (sorted(side, key=lambda stretch: stretch.lower) for side in (one, other))
+    one, other = (sorted(side, key=lambda subarc: subarc.lower) for side in (one, other))
     i = j = 0
     while i < len(one) and j < len(other):
         lower, upper = max(one[i].lower, other[j].lower), min(one[i].upper, other[j].upper)
