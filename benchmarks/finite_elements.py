@@ -158,3 +158,55 @@ def inclusion(order: int, levels: int, contrast: float) -> Elements:
     mesh = plane(shape, 0.5, order, levels)
     factor = mesh.MaterialCF({"inner": contrast, "rest": 1.0})
     return scalar(mesh, order, 1.0, {"rim": 0.0}, 0.0, factor)
+
+
+def checkerboard(order: int, levels: int, contrast: float) -> Elements:
+    """-∇·(k∇u) = 1 on (-1, 1)², k = contrast in two opposite quadrants, refined to the crossing."""
+    quadrants = []
+    for x in (-1, 0):
+        for y in (-1, 0):
+            face = occ.MoveTo(x, y).Rectangle(1, 1).Face()
+            face.faces.name = "stiff" if x == y else "soft"
+            for edge in face.edges:
+                edge.name = "rim" if max(abs(edge.center.x), abs(edge.center.y)) > 0.75 else "inside"
+            quadrants.append(face)
+    shape = occ.Glue(quadrants)
+    for vertex in shape.vertices:
+        if max(abs(vertex.p.x), abs(vertex.p.y)) < 0.5:
+            vertex.hpref = 1
+    mesh = plane(shape, 0.5, order, levels)
+    return scalar(mesh, order, 1.0, {"rim": 0.0}, 0.0, mesh.MaterialCF({"stiff": contrast, "soft": 1.0}))
+
+
+def fichera(spacing: float, order: int, levels: int) -> Elements:
+    """-Δu = 1 on (-1, 1)³ without (0, 1)³, u = 0 on the boundary, refined to the re-entrant edges."""
+    cube = occ.Box(occ.Pnt(-1, -1, -1), occ.Pnt(1, 1, 1)) - occ.Box(occ.Pnt(0, 0, 0), occ.Pnt(1, 1, 1))
+    for edge in cube.edges:
+        middle = edge.center
+        if sorted(abs(value) < 1e-9 for value in (middle.x, middle.y, middle.z)) == [False, True, True]:
+            edge.hpref = 1
+    mesh = ng.Mesh(occ.OCCGeometry(cube).GenerateMesh(maxh=spacing))
+    if levels:
+        mesh.RefineHP(levels, factor=0.25)
+    return scalar(mesh, order, 1.0, {".*": 0.0})
+
+
+def bar(spacing: float, order: int, lam: float, mu: float, load: float) -> Elements:
+    """A cantilever 1 × 0.2 × 0.2 in space, clamped at x = 0, under its weight; smaller elements at the clamp."""
+    solid = occ.Box(occ.Pnt(0, 0, 0), occ.Pnt(1, 0.2, 0.2))
+    for face in solid.faces:
+        clamped = face.center.x < 1e-9
+        face.name = "clamp" if clamped else "free"
+        if clamped:
+            face.edges.maxh = spacing / 8
+    mesh = ng.Mesh(occ.OCCGeometry(solid).GenerateMesh(maxh=spacing))
+    space = ng.VectorH1(mesh, order=order, dirichlet="clamp")
+    u, v = space.TnT()
+    strain = lambda gradient: 0.5 * (gradient + gradient.trans)  # noqa: E731
+    form = ng.BilinearForm(space, symmetric=True, condense=True)
+    form += (2 * mu * ng.InnerProduct(strain(ng.Grad(u)), strain(ng.Grad(v))) + lam * ng.div(u) * ng.div(v)) * ng.dx
+    right = ng.LinearForm(space)
+    right += -load * v[1] * ng.dx
+    found = ng.GridFunction(space)
+    solved(form, right, found)
+    return Elements(mesh, (found[0], found[1], found[2]), space.ndof)

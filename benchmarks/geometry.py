@@ -470,6 +470,37 @@ def inclusion() -> rp.Problem:
     return rp.Problem(equation, rp.Box(x=(-1, 1), y=(-1, 1)), {"rim": rp.On("boundary", "u = 0")})
 
 
+def checkerboard() -> rp.Problem:
+    equation = "div(where(x*y > 0, 10000, 1)*grad(u)) = -1"
+    return rp.Problem(equation, rp.Box(x=(-1, 1), y=(-1, 1)), {"rim": rp.On("boundary", "u = 0")})
+
+
+def fichera() -> rp.Problem:
+    solid = rp.Box(x=(-1, 1), y=(-1, 1), z=(-1, 1)) - rp.Box(x=(0, 1), y=(0, 1), z=(0, 1))
+    return rp.Problem("-laplace(u) = 1", solid, {"rim": rp.On("boundary", "u = 0")})
+
+
+def bar() -> rp.Problem:
+    """The cantilever in space."""
+    body = [
+        "(lam+2*mu)*u_xx + mu*(u_yy + u_zz) + (lam+mu)*(v_xy + w_xz) = 0",
+        "mu*(v_xx + v_zz) + (lam+2*mu)*v_yy + (lam+mu)*(u_xy + w_yz) = rho",
+        "mu*(w_xx + w_yy) + (lam+2*mu)*w_zz + (lam+mu)*(u_xz + v_yz) = 0",
+    ]
+    own = {
+        a: f"(lam+2*mu)*{a} + lam*({b} + {c}) = 0"
+        for a, b, c in (("u_x", "v_y", "w_z"), ("v_y", "u_x", "w_z"), ("w_z", "u_x", "v_y"))
+    }
+    shear = {"xy": "mu*(u_y + v_x) = 0", "xz": "mu*(u_z + w_x) = 0", "yz": "mu*(v_z + w_y) = 0"}
+    conditions = {
+        "clamp": rp.On("x=0", ["u = 0", "v = 0", "w = 0"]),
+        "tip": rp.On("x=1", [own["u_x"], shear["xy"], shear["xz"]]),
+        "y": rp.On(("y=0", "y=0.2"), [shear["xy"], own["v_y"], shear["yz"]]),
+        "z": rp.On(("z=0", "z=0.2"), [shear["xz"], shear["yz"], own["w_z"]]),
+    }
+    return rp.Problem(body, rp.Box(x=(0, 1), y=(0, 0.2), z=(0, 0.2)), conditions, STEEL)
+
+
 ROWS: Mapping[str, Row] = {
     "2d-C": Row(
         case_c, 1e-6, 20, elements(lambda: case_c_elements(0.15, 9)), elements(lambda: case_c_elements(0.1, 13))
@@ -504,6 +535,17 @@ ROWS: Mapping[str, Row] = {
     "Motz": Row(motz, 1e-8, 3, elements(lambda: fem.motz(10, 12)), elements(lambda: fem.motz(14, 26))),
     "inclusion": Row(
         inclusion, 1e-6, 5, elements(lambda: fem.inclusion(8, 8, 100.0)), elements(lambda: fem.inclusion(14, 16, 100.0))
+    ),
+    "checkerboard": Row(
+        checkerboard, 1e-4, 5, elements(lambda: fem.checkerboard(8, 30, 1e4)),
+        elements(lambda: fem.checkerboard(10, 200, 1e4)),
+    ),
+    "Fichera": Row(
+        fichera, 1e-3, 30, elements(lambda: fem.fichera(0.6, 4, 2)), elements(lambda: fem.fichera(0.5, 6, 3))
+    ),
+    "bar": Row(
+        bar, 1e-3, 20, elements(lambda: fem.bar(0.1, 4, *STEEL.values())),
+        elements(lambda: fem.bar(0.07, 6, *STEEL.values())), fields=2,
     ),
 }  # fmt: skip
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from math import pi
+from math import cos, pi, sin
 
 import numpy as np
 import pytest
 import sympy
+from scipy.optimize import brentq
 
 import rannpde as rp
 from rannpde import On
@@ -36,19 +37,19 @@ def inclusion(contrast, centre=(0.1, -0.05), radius=0.4):
 def manufactured(generator):
     """u = S/k with a smooth S that vanishes on the interface: u and the flux k∇u = ∇S are continuous."""
     kind = generator.choice(["circle", "root", "ellipse", "line", "curve"])
-    contrast, scale = 10 ** generator.uniform(-3, 4), 10 ** generator.uniform(-2, 2)
-    shift = scale * generator.uniform(-3, 3, 2)
+    contrast, scale = (10 ** float(generator.uniform(*ends)) for ends in ((-3, 4), (-2, 2)))
+    shift = (scale * generator.uniform(-3, 3, 2)).tolist()
     x, y = (X - shift[0]) / scale, (Y - shift[1]) / scale
-    (a, b), radius = generator.uniform(-0.4, 0.4, 2), generator.uniform(0.15, 0.55)
+    (a, b), radius = generator.uniform(-0.4, 0.4, 2).tolist(), float(generator.uniform(0.15, 0.55))
     level = written = (x - a) ** 2 + (y - b) ** 2 - radius**2
     if kind == "root":
         written = sympy.sqrt((x - a) ** 2 + (y - b) ** 2) - radius
     elif kind == "ellipse":
-        cosine, sine = np.cos(10 * a), np.sin(10 * a)
+        cosine, sine = cos(10 * a), sin(10 * a)
         one, other = (x - a) * cosine + (y - b) * sine, (y - b) * cosine - (x - a) * sine
-        level = written = one**2 / radius**2 + other**2 / (generator.uniform(0.3, 0.9) * radius) ** 2 - 1
+        level = written = one**2 / radius**2 + other**2 / (float(generator.uniform(0.3, 0.9)) * radius) ** 2 - 1
     elif kind == "line":
-        level = written = x * np.cos(10 * a) + y * np.sin(10 * a) - b
+        level = written = x * cos(10 * a) + y * sin(10 * a) - b
     elif kind == "curve":
         level = written = y - 0.2 * sympy.sin(2.3 * x) - b
     phase, offset = generator.uniform(0, 3), generator.uniform(-1.5, 1.5)
@@ -68,8 +69,8 @@ def manufactured(generator):
 
 @pytest.mark.parametrize("contrast", [1e-3, 0.2, 1e4])
 def test_a_disc_in_a_uniform_field(contrast):
-    solution = rp.solve(inclusion(contrast), tol=1e-4)
-    assert solution.converged and solution.method.name == "weak"
+    solution = rp.solve(inclusion(contrast), tol=1e-4, method="weak")
+    assert solution.converged
     assert solution.errors()["u"] < 1e-4
 
 
@@ -96,7 +97,8 @@ def test_areas_of_cells_and_lengths_of_faces_and_the_divergence_theorem():
     assert mesh.curves is not None
     inner = np.bincount(mesh.materials, areas)
     inside = [k for k, region in enumerate(discretisation.mesher.regions) if region.level(np.zeros((1, 2)))[0] < 0]
-    assert len(inside) == 1 and len(inner) > 4
+    assert len(inside) == 1
+    assert len(inner) > 4
     # ∮ x·n over the faces and patches of each cell is twice its area
     flux = np.zeros(mesh.count)
     points, weights, normals = *mesh.face_points(layer.nodes), mesh.face_normals(layer.nodes)
@@ -128,8 +130,6 @@ def test_an_inclined_interface_that_ends_at_the_boundary_is_singular_there(angle
         + sympy.sin(first * angle) * sympy.cos(first * (pi - angle)),
     )  # fmt: skip
     grid = np.linspace(0.05, 1.9, 400)
-    from scipy.optimize import brentq
-
     start = next(k for k in range(399) if balance(grid[k]) * balance(grid[k + 1]) < 0)
     power = brentq(balance, grid[start], grid[start + 1])
     ratio = np.sin(power * angle) / np.sin(power * (pi - angle))
@@ -139,19 +139,20 @@ def test_an_inclined_interface_that_ends_at_the_boundary_is_singular_there(angle
         above = ratio * np.sin(power * (pi - theta))
         return np.hypot(x, y) ** power * np.where(theta < angle, np.sin(power * theta), above)
 
-    below = f"y*{np.cos(angle)!r} - x*{np.sin(angle)!r} < 0"
+    below = f"y*{cos(angle)!r} - x*{sin(angle)!r} < 0"
     problem = rp.Problem(
         f"div(where({below}, {contrast}, 1)*grad(u)) = 0", rp.Box(x=(-1, 1), y=(0, 1)),
         {"floor": On("y=0", "u = 0"), "rest": On("boundary except y=0", "u = g(x, y)")}, functions={"g": known},
         exact={"u": lambda points: known(points[:, 0], points[:, 1])},
     )  # fmt: skip
     solution = rp.solve(problem, tol=1e-4, method="weak")
-    assert solution.converged and solution.errors()["u"] < 1e-4
+    assert solution.converged
+    assert solution.errors()["u"] < 1e-4
 
 
 def test_curves_that_touch_are_an_obstacle_that_is_named():
     circles = "where(x**2 + y**2 < 0.25, 2, where((x - 1)**2 + y**2 < 0.25, 3, 1))"
     problem = rp.Problem(f"div({circles}*grad(u)) = 1", SQUARE, {"rim": On("boundary", "u = 0")})
-    with pytest.raises(NoDivergenceForm, match="touch|finely|followed"):
+    with pytest.raises(NoDivergenceForm, match="coefficients jump along curves"):
         WeakDiscretisation(weak_formulation(problem), 1e-2, WeakSettings(), np.random.default_rng(0), lambda: None)
     assert any("coefficients jump" in reason for reason in rp.WeakCells().obstacles(problem))

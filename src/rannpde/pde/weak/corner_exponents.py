@@ -10,6 +10,8 @@ It holds for one field and for systems (Williams' exponents of elasticity), of a
 
 from __future__ import annotations
 
+from math import pi
+
 import numpy as np
 from numpy.polynomial.legendre import Legendre, leggauss
 from scipy.linalg import block_diag, eigvals, null_space
@@ -18,8 +20,8 @@ from rannpde.arrays import Array
 from rannpde.pde.weak.form import WeakForm
 from rannpde.rounding import COMPUTED
 
-SECTOR_DEGREE = 12
-"""Of the polynomials in each sector, which find λ to six digits, of a whole turn to four."""
+SECTOR_DEGREE, WIDEST_SECTOR = 10, 0.5 * pi
+"""Of the polynomials in each sector, and its opening at most: they find λ to five digits at an anisotropy of 10."""
 WHOLE = 1e-4
 """Distance from an integer that is none for polynomials of this degree: solutions may be smooth then."""
 
@@ -29,11 +31,10 @@ def corner_exponent(
 ) -> float:
     """The least Re λ > 0 at a point; 1 where it is an integer, since solutions may be smooth then.
 
-    diffusions (n, K, F, 2, 2) : of the sectors, at least two in a whole turn, which begin at angles (n,) and have
+    diffusions (n, K, F, 2, 2) : of the sectors, which begin at angles (n,) and have
     openings (n,), one after the other; held : projections (K, K) on what is prescribed on the first and the last
     side; None for a whole turn
 
-    >>> from math import pi
     >>> even = np.eye(2).reshape(1, 1, 1, 2, 2)
     >>> held, free = np.eye(1), np.zeros((1, 1))
     >>> round(corner_exponent(even, np.zeros(1), np.array([1.5 * pi]), (held, held)), 5)
@@ -41,6 +42,9 @@ def corner_exponent(
     >>> round(corner_exponent(even, np.zeros(1), np.array([1.5 * pi]), (held, free)), 5)
     0.33333
     """
+    pieces = np.ceil(openings / WIDEST_SECTOR - WHOLE).astype(int)
+    diffusions, openings = np.repeat(diffusions, pieces, axis=0), np.repeat(openings / pieces, pieces)
+    starts = starts[0] + np.cumsum(openings) - openings
     count, fields, n = len(diffusions), diffusions.shape[1], SECTOR_DEGREE
     nodes, weights = leggauss(n + 4)
     # hat functions of the ends, and integrated Legendre polynomials that vanish there

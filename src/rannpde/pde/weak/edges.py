@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, log2
+from math import ceil, log2, pi
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.solids import tree_leaves
 from rannpde.domains.domain import Box, Domain
 from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.weak.corner_exponents import corner_exponent
 from rannpde.pde.weak.form import WeakForm
-from rannpde.pde.weak.grading import BESIDE, LEVELS, SYSTEM_EXPONENT
+from rannpde.pde.weak.grading import BESIDE, LEVELS
 from rannpde.pde.weak.mesh import ConditionFinder
 
 FIRST_EDGES = 0.5
@@ -99,8 +100,9 @@ def singular_edges(form: WeakForm, finder: ConditionFinder) -> tuple[SingularEdg
                     odd = np.argwhere(around == (count == 1))[0]  # the quadrant that differs from the three others
                     point = np.zeros(3)
                     point[axis], point[b], point[c] = middles[axis][k], edge_b, edge_c
-                    kinds = _kinds(form, finder, point, (b, c), np.where(odd == 1, 1.0, -1.0), count == 3, size)
-                    exponent, halved = _behaviour(form.fields, count == 3, kinds, (b, c))
+                    signs = np.where(odd == 1, 1.0, -1.0)
+                    kinds = _kinds(form, finder, point, (b, c), signs, count == 3, size)
+                    exponent, halved = _behaviour(form, point, (b, c), signs, count == 3, kinds, size)
                     if exponent < 1:
                         span = (float(places[axis][k]), float(places[axis][k + 1]))
                         found.append(SingularEdge(axis, tuple(point.tolist()), span, exponent, halved))
@@ -147,16 +149,27 @@ def _kinds(
 
 
 def _behaviour(
-    fields: int, reentrant: bool, kinds: Sequence[Array], axes: tuple[int, int]
+    form: WeakForm,
+    point: Array,
+    axes: tuple[int, int],
+    odd: Array,
+    reentrant: bool,
+    kinds: Sequence[Array],
+    size: float,
 ) -> tuple[float, tuple[int, ...]]:
-    """λ at an edge, and the axes across which cells are halved there."""
-    changes = bool(np.abs(kinds[0] - kinds[1]).max() > 1e-6)
+    """λ at an edge, that of the plane across it, and the axes across which cells are halved there."""
+    inside = point.copy()
+    inside[list(axes)] += BESIDE * size * (-odd if reentrant else odd)
+    diffusion = form.at(inside[None]).diffusion[:, :, :, axes][:, :, :, :, axes]
+    quarter = {(1, 1): 0, (-1, 1): 1, (-1, -1): 2, (1, -1): 3}[int(odd[0]), int(odd[1])]  # the odd quadrant
+    first, last = (kinds[1], kinds[0]) if quarter % 2 == 0 else (kinds[0], kinds[1])  # counter-clockwise round it
+    start, opening, held = quarter * pi / 2, pi / 2, (first, last)
     if reentrant:
-        return (SYSTEM_EXPONENT if fields > 1 else 1 / 3 if changes else 2 / 3), axes
-    if fields > 1 and changes:
-        more = int(np.trace(kinds[1]) > np.trace(kinds[0]))
-        return SYSTEM_EXPONENT, (axes[more],)
-    return 1.0, ()
+        start, opening, held = start + pi / 2, 3 * pi / 2, (last, first)
+    exponent = corner_exponent(diffusion, np.array([start]), np.array([opening]), held)
+    if exponent >= 1 or reentrant:
+        return exponent, axes
+    return exponent, (axes[int(np.trace(kinds[1]) > np.trace(kinds[0]))],)
 
 
 def towards_edges(tree: CellNode, wanted: Sequence[tuple[SingularEdge, int]], most: int) -> CellNode:

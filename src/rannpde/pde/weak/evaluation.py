@@ -112,7 +112,7 @@ def _rates(sizes: Array, degree: int) -> Array:
     return np.asarray(np.where(resolved, np.inf, slopes).min(axis=1))
 
 
-def cell_network(local: CellsWithFunctions, solution: WeightedFunctions) -> CellNetwork:
+def weak_network(local: CellsWithFunctions, solution: WeightedFunctions) -> CellNetwork:
     """The fields as a function of points."""
     tree, homes, interfaces = local.mesh.located
     weights = output_weights(local, solution)

@@ -19,7 +19,7 @@ from rannpde.pde.residual import relative_difference
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import cell_network, sampled
+from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.integration import WeakIntegrator, WeakTrajectory
 from rannpde.pde.weak.mesh import WeakMesh
@@ -110,7 +110,7 @@ class EvolutionDiscretisation:
         count, fields = system.mesh.count, system.fields
         weights = vectors.reshape(len(vectors), count, fields, system.size).transpose(1, 0, 2, 3)
         flat = HybridSolution(weights.reshape(count, -1, system.size), path.traces, np.zeros(count))
-        return CellTrajectory(cell_network(system.local, flat), path.times, stages, orders, self.evolution.interval[1])
+        return CellTrajectory(weak_network(system.local, flat), path.times, stages, orders, self.evolution.interval[1])
 
     def _indicators(
         self, system: SemiDiscreteForm, path: WeakTrajectory, derivative: Array

@@ -34,7 +34,7 @@ class FluxRecord:
 
 
 def side_fluxes(local: LocalMatrices, solution: HybridSolution, finder: ConditionFinder) -> dict[str, Array]:
-    """Side → ∫ n·A∇u (K,) through every side with conditions; nothing where there is advection, which has a flux too."""
+    """Side → ∫ n·A∇u (K,) through every side with conditions; nothing where advection has a flux too."""
     patches = local.mesh.patches
     pairs = local.interior + np.arange(len(patches))
     if not len(pairs):

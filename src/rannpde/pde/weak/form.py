@@ -26,7 +26,7 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import DivergenceSystem, EllipticCoefficients, NoDivergenceForm
 from rannpde.pde.weak.quasilinear_form import NominalSystem, QuasilinearForm, nominal_system, quasilinear_form
-from rannpde.rounding import COMPUTED
+from rannpde.rounding import COMPUTED, ROUNDED
 
 COEFFICIENT_SAMPLES = 12
 """Points of the domain and of each side at which coefficients are compared: they are formulas, not noise."""
@@ -71,6 +71,16 @@ class WeakForm:
     def terms(self) -> tuple[Term, ...]:
         """The conditions."""
         return self.problem.constraints
+
+    @cached_property
+    def stiffness_ratio(self) -> float:
+        """The largest ratio of the energies of two gradients at a point, but for those without energy, as rotations."""
+        diffusion = self.at(self.problem.domain.sample(COEFFICIENT_SAMPLES, rng=0)).diffusion
+        size = diffusion.shape[1] * diffusion.shape[3]
+        values = np.linalg.eigvalsh(_flat_form(diffusion).reshape(-1, size, size))
+        largest = values.max(axis=1, keepdims=True)
+        least = np.where(values > ROUNDED * largest, values, np.inf).min(axis=1, keepdims=True)
+        return float((largest / least).max())
 
     def at(self, points: Array) -> EllipticCoefficients:
         """Coefficients at points (M, d), of the diffusion with the split that makes the conditions natural."""
@@ -235,6 +245,12 @@ def _twist(form: WeakForm, diffusion: Array) -> Array:
     return np.where(np.abs(twist) > COMPUTED * scale, twist, 0.0)
 
 
+def _flat_form(diffusion: Array) -> Array:
+    """The symmetric part (…, K, d, F, d) of a diffusion (…, K, F, d, d), as a form of gradients."""
+    turned = np.swapaxes(diffusion, -3, -2)
+    return np.asarray(0.5 * (turned + np.moveaxis(turned, (-4, -3), (-2, -1))))
+
+
 def _uneven(diffusion: Array) -> Array:
     """What keeps a diffusion (M, K, F, d, d) from being symmetric, as one row."""
     return np.asarray((diffusion - diffusion.transpose(0, 2, 1, 4, 3)).ravel())
@@ -274,8 +290,7 @@ def _most_positive(diffusion: Array, found: Array, free: Array, directions: Arra
 
     def matrix(step: Array) -> Array:
         whole = diffusion + np.tensordot(found + free @ step, directions, axes=1)
-        flat = whole.transpose(0, 2, 1, 3).reshape(size, size)
-        return 0.5 * (flat + flat.T)
+        return _flat_form(whole).reshape(size, size)
 
     largest = float(np.linalg.eigvalsh(matrix(np.zeros(free.shape[1]))).max())
     step = np.zeros(free.shape[1])

@@ -18,7 +18,8 @@ KEPT = 2**28
 """Bytes of tables on cut cells that are kept; what is beyond is computed again when it is asked for."""
 
 FACE_DIGITS = 11
-"""Digits to which two faces agree, each in the coordinates of its cell, that have the same tables."""
+"""Digits to which faces agree, each in the coordinates of its cell, that have the same tables; and coefficients of
+cells that have the same matrices."""
 
 
 class CellFunctions:
@@ -45,16 +46,14 @@ class CellFunctions:
     def _prepare(self, cell: int, border: Array, lengths: Array) -> None:
         """Combinations and trace constant of a cut cell; border (M, d), lengths (M,) : rule on all its sides."""
         layer, part = self.layer, self.mesh.parts[cell]
-        values = layer.legendre(self._scaled(cell, part.points))
-        jet = (values @ layer.jet).reshape(len(values), 1 + layer.dim, self.size)
+        jet, slopes = layer.cut_tables(self._scaled(cell, part.points))
         own = layer.orthonormal(jet, part.weights)
         padded = np.zeros((self.size, self.size))
         padded[:, : own.shape[1]] = own
         self.combinations[cell], self.used[cell] = padded, own.shape[1]
         self._keep(cell, jet @ padded)
-        span = layer.derivative_span
-        beside = layer.legendre(self._scaled(cell, border)) @ span
-        self.penalty[cell] = layer.trace_constant(values @ span, part.weights, beside, lengths)
+        beside = layer.legendre(self._scaled(cell, border)) @ layer.derivative_span
+        self.penalty[cell] = layer.trace_constant(slopes, part.weights, beside, lengths)
 
     def _scaled(self, cell: int, points: Array) -> Array:
         return self.mesh.scaled(np.array([cell]), points[None])[0]
@@ -71,7 +70,7 @@ class CellFunctions:
         known = self._tables.get(cell)
         if known is not None:
             return known
-        jet = self.layer.tables(self._scaled(cell, self.mesh.parts[cell].points))
+        jet, _ = self.layer.cut_tables(self._scaled(cell, self.mesh.parts[cell].points))
         return self._keep(cell, jet @ self.combinations[cell])
 
     def cell_table(self, cell: int) -> tuple[Array, Array, Array]:

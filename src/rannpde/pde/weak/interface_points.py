@@ -9,15 +9,12 @@ from math import pi
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.domains.boundary.planar import SMOOTH_JOIN_ANGLE, Vertex
+from rannpde.domains.boundary.planar import JOINED, SMOOTH_JOIN_ANGLE, Vertex
 from rannpde.pde.weak.corner_exponents import corner_exponent, sector_diffusions
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.regions import MaterialRegion
-
-SAME = 1e-9
-"""Distance of two points, over the size of the domain, that are one."""
 
 
 def interface_points(
@@ -33,7 +30,7 @@ def interface_points(
             smooth = abs(vertex.angle - pi) <= SMOOTH_JOIN_ANGLE and vertex.labels[0] == vertex.labels[1]
             if smooth or max(leaf for leaf, _ in vertex.labels) < own:
                 continue
-            near = [met for point, met in places if np.linalg.norm(point - vertex.point) <= SAME * size]
+            near = [met for point, met in places if np.linalg.norm(point - vertex.point) <= JOINED * size]
             if near:
                 near[0].append(vertex)
             else:
@@ -49,7 +46,7 @@ def with_interfaces(points: Sequence[SingularPoint], more: Sequence[SingularPoin
     """All points; of two at one place that of the interface, with the lower exponent."""
     found = {one.point: one for one in points}
     for one in more:
-        near = next((key for key in found if np.allclose(key, one.point, rtol=SAME, atol=SAME)), None)
+        near = next((key for key in found if np.allclose(key, one.point, rtol=JOINED, atol=JOINED)), None)
         if near is None:
             found[one.point] = one
         else:

@@ -11,14 +11,12 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import reserve
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import WeakForm
-from rannpde.pde.weak.functions import CellFunctions
+from rannpde.pde.weak.functions import FACE_DIGITS, CellFunctions
 from rannpde.pde.weak.mesh import WeakMesh
 from rannpde.pde.weak.volume import VolumeCoefficients, VolumeIntegrals
 
 MEMORY = 2**27
 """Bytes of the matrices of one batch of cells."""
-ALIKE = 11
-"""Digits to which the geometry and the coefficients of two cells agree that have the same matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +125,7 @@ class LocalMatrices:
         Most faces look alike in the coordinates of their cells: what differs is computed once.
         """
         scaled = self.mesh.scaled(cells, points)
-        ends = np.round(np.concatenate([scaled[:, 0], scaled[:, -1]], axis=1), 11) + 0.0
+        ends = np.round(np.concatenate([scaled[:, 0], scaled[:, -1]], axis=1), FACE_DIGITS) + 0.0
         if self.mesh.parts:
             own = np.array([cell if cell in self.combinations else -1 for cell in cells.tolist()], dtype=float)
             single = np.where(own >= 0, np.arange(len(cells)), -1)
@@ -205,7 +203,9 @@ class LocalMatrices:
             keys += [self.projection[column].reshape(b, -1), held.reshape(b, -1)]
         whole = np.concatenate(keys, axis=1)
         size = np.maximum(np.abs(whole).max(axis=0), 1e-300)
-        _, first, same = np.unique(np.round(whole / size, ALIKE) + 0.0, axis=0, return_index=True, return_inverse=True)
+        _, first, same = np.unique(
+            np.round(whole / size, FACE_DIGITS) + 0.0, axis=0, return_index=True, return_inverse=True
+        )
         return first, same.ravel()
 
     def _matrices(self, batch: CellBatch, matrix: Array) -> tuple[Array, Array, Array, Array]:

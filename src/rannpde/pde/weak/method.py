@@ -29,6 +29,7 @@ from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstac
 from rannpde.pde.weak.plate_form import PlateForm, plate_form
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakState, shape_obstacle
+from rannpde.rounding import COMPUTED
 from rannpde.threads import one_thread
 
 LOSS_POINTS = 2000
@@ -254,7 +255,14 @@ class WeakCells:
             return Status.CONVERGED, agreed + told
         if outcome.status.by_caller:
             return outcome.status, ""
-        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
+        told = f"{outcome.detail}; it is {outcome.estimate:.1e}"
+        form = discretisation.form if isinstance(discretisation, WeakDiscretisation) else None
+        if form is not None and form.fields > 1 and COMPUTED <= discretisation.tol < form.stiffness_ratio * COMPUTED:
+            told += (
+                f"; a change of volume or another strain is {form.stiffness_ratio:.0e} times as stiff as others, as in "
+                "nearly incompressible materials, and rounding counts as many times"
+            )
+        return Status.STALLED, told
 
 
 def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) -> dict[str, Array]:

@@ -26,7 +26,7 @@ from rannpde.pde.residual import relative_difference
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges
-from rannpde.pde.weak.evaluation import axis_decay, cell_network, decay, sampled, volume_points
+from rannpde.pde.weak.evaluation import axis_decay, decay, sampled, volume_points, weak_network
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     LEVELS,
@@ -183,7 +183,7 @@ class WeakDiscretisation:
             self.motions = self._free(local)
         linear = self.form.quasilinear is None
         found = HybridSystem(local).solve(self.motions, self.endless) if linear else self._newton(local)
-        network = cell_network(local, found)
+        network = weak_network(local, found)
         residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
@@ -231,7 +231,7 @@ class WeakDiscretisation:
                 state, _ = rough.solve(coarse, known)
             except NewtonFailure:
                 break
-            known = cell_network(coarse, HybridSolution(state.weights, state.traces, np.zeros(coarse.mesh.count)))
+            known = weak_network(coarse, HybridSolution(state.weights, state.traces, np.zeros(coarse.mesh.count)))
         return known
 
     def _free(self, local: LocalMatrices) -> FreeMotions:

@@ -21,7 +21,7 @@ from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedField
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import cell_network, sampled
+from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.form import natural_combination, weak_formulation
 from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
@@ -221,7 +221,7 @@ class EllipticCells:
         shape = (local.mesh.count, -1, local.size)
         stacked = np.concatenate([part.reshape(shape) for part in np.real(modes)], axis=1)
         together = HybridSolution(stacked, np.zeros(0), np.zeros(0))
-        network = cell_network(local, WeightedFields(stacked[:, : len(self.fields)]))
+        network = weak_network(local, WeightedFields(stacked[:, : len(self.fields)]))
         state = WeakState(
             network, local.mesh, local, together, np.zeros((0, 1)), indicators, 1.0, pencil.unknowns
         )  # fmt: skip
@@ -231,5 +231,5 @@ class EllipticCells:
         self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
         shape = (pencil.count, len(self.fields), -1)
-        found = [cell_network(pencil.local, WeightedFields(own.reshape(shape))) for own, _ in mode.parts()]
+        found = [weak_network(pencil.local, WeightedFields(own.reshape(shape))) for own, _ in mode.parts()]
         return found[0], found[1] if len(found) > 1 else None

@@ -30,7 +30,7 @@ from rannpde.pde.spectrum.shapes.plate_cells import PlateCells
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
 from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import cell_network, sampled
+from rannpde.pde.weak.evaluation import sampled, weak_network
 from rannpde.pde.weak.grading import SingularPoint, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
@@ -171,5 +171,5 @@ class PlateModes:
     def functions(
         self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
-        found = [cell_network(pencil.local, WeightedFields(own[:, None])) for own, _ in mode.parts()]
+        found = [weak_network(pencil.local, WeightedFields(own[:, None])) for own, _ in mode.parts()]
         return found[0], found[1] if len(found) > 1 else None
