@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 import numpy as np
@@ -36,7 +36,7 @@ def stationary_walls(problem: Problem) -> WallMeasures | None:
     return wall_measures(axes, -sign * symbol.get((0,) * box.dim, 0.0), None)
 
 
-def caloric_walls(problem: Problem, symbol: Symbol, initial: object) -> WallMeasures | None:
+def caloric_walls(problem: Problem, symbol: Symbol, initial: Callable[[Array], Array]) -> WallMeasures | None:
     """The solution of u_t = Σ a_i ∂_i² u - κ u for constant values on walls, where initial values differ from them.
 
     symbol : space multi-index → coefficient; initial : function of points (M, d). It begins with the constant that
@@ -50,7 +50,7 @@ def caloric_walls(problem: Problem, symbol: Symbol, initial: object) -> WallMeas
     if axes is None or not any(walls.open for walls in axes):
         return None
     given = [value for walls in axes for value in (walls.low, walls.high) if np.isfinite(value)]
-    at_walls = np.asarray(initial(_on_walls(axes)))  # type: ignore[operator]
+    at_walls = initial(_on_walls(axes))
     size = max(float(np.abs(at_walls).max()), *map(abs, given))
     if np.ptp(at_walls) > 1e-12 * size or np.abs(np.array(given) - at_walls[0]).max() <= 1e-12 * size:
         return None
@@ -80,7 +80,8 @@ def _axes(problem: Problem, bounds: Array, symbol: Symbol, offset: int) -> tuple
         return None
     rows = zip(range(dim), bounds.tolist(), units, strict=True)
     return tuple(
-        AxisWalls(low, high - low, symbol[unit], found[axis, -1.0], found[axis, 1.0]) for axis, (low, high), unit in rows
+        AxisWalls(low, high - low, symbol[unit], found[axis, -1.0], found[axis, 1.0])
+        for axis, (low, high), unit in rows
     )
 
 
@@ -91,7 +92,8 @@ def _wall(problem: Problem, term: Term) -> tuple[int, float, float] | None:
         return None
     known = dict.fromkeys(words.normals, 0.0) | {words.normals[side.axis]: float(side.outward)}
     coefficients: Mapping[tuple[int, ...], float | None] = {
-        jet.index: constant(partial.subs(known)) for jet, partial in zip(expression.jets, expression.partials, strict=True)
+        jet.index: constant(partial.subs(known))
+        for jet, partial in zip(expression.jets, expression.partials, strict=True)
     }
     given = constant(-expression.formula.subs(dict.fromkeys(expression.symbols, 0)).subs(known))
     acting = {index: value for index, value in coefficients.items() if value != 0.0}

@@ -79,7 +79,7 @@ class ModalProblem:
 
     @cached_property
     def jumps(self) -> bool:
-        """Whether initial values of something that diffuses differ from those of walls: no method resolves the start."""
+        """Whether something that diffuses begins with other values than its walls have: no method resolves it."""
         if not self.diffusive or not any(np.isinf(h) for h in (*np.ravel(self.walls.box), self.walls.circle or 0.0)):
             return False
         space = self.domain.space

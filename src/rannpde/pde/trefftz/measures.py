@@ -17,7 +17,7 @@ probabilities keep their digits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb, inf
@@ -39,6 +39,9 @@ PANEL = 2.5
 """Length in log s of the panels of integrals: an integrand like exp(-1/s) is a polynomial of low degree on it."""
 FIRST_NODES, MOST_NODES = 12, 48
 """Gauss nodes of a panel that are tried, twice as many each time: integrands are analytic."""
+
+Profile = Callable[[Array, Array], Array]
+"""Of the width of images, or the time, and the place."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def _survival(time: Array, x: Array, order: int) -> Array:
 
 
 def _ended(time: Array, x: Array, order: int) -> Array:
-    """∂^order of the probability that motion from x in (0, 1) has ended at 0: erfc(x) - erfc(2 - x) + erfc(2 + x) - …"""
+    """∂^order of the probability that motion from x in (0, 1) has ended at 0: erfc(x) - erfc(2 - x) + …"""
 
     def images(width: Array, x: Array) -> Array:
         total = _erfc(x / width, order)
@@ -144,11 +147,11 @@ def _ended(time: Array, x: Array, order: int) -> Array:
     return _summed(time, x, images, eigenfunctions)
 
 
-def _summed(time: Array, x: Array, images: object, eigenfunctions: object) -> Array:
+def _summed(time: Array, x: Array, images: Profile, eigenfunctions: Profile) -> Array:
     time, x = np.broadcast_arrays(time, x)
     early, found = time < IMAGES_UNTIL, np.empty(time.shape)
-    found[early] = images(np.sqrt(4 * time[early]), x[early])  # type: ignore[operator]
-    found[~early] = eigenfunctions(time[~early], x[~early])  # type: ignore[operator]
+    found[early] = images(np.sqrt(4 * time[early]), x[early])
+    found[~early] = eigenfunctions(time[~early], x[~early])
     return found
 
 
@@ -230,16 +233,17 @@ class WallMeasures:
             return np.zeros(len(x))
         return self.initial * self._product(range(len(self.axes)), time[:, None], x, clock, orders)[:, 0]
 
-    def _product(self, axes: object, s: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
+    def _product(self, axes: Sequence[int], s: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
         """∂_s^clock ∂^orders of exp(-κs) Π S_j over some axes (M, Q), by Leibniz' rule and ∂_s S = a ∂²S."""
-        own = list(axes)  # type: ignore[call-overload]
-        if not own:
-            return (-self.killing) ** clock * np.exp(-self.killing * s) if self.killing else np.full(s.shape, clock == 0.0)
-        axis, walls = own[0], self.axes[own[0]]
+        if not axes:
+            return (
+                (-self.killing) ** clock * np.exp(-self.killing * s) if self.killing else np.full(s.shape, clock == 0.0)
+            )
+        axis, walls = axes[0], self.axes[axes[0]]
         total = np.zeros(s.shape)
         for k in range(clock + 1):
             first = walls.diffusivity**k * walls.survival(s, x[:, axis], orders[axis] + 2 * k)
-            total += comb(clock, k) * first * self._product(own[1:], s, x, clock - k, orders)
+            total += comb(clock, k) * first * self._product(axes[1:], s, x, clock - k, orders)
         return total
 
     def _part(self, axis: int, time: Array, x: Array, clock: int, orders: MultiIndex) -> Array:

@@ -363,7 +363,9 @@ def _measured(
     scale = float(np.sqrt(np.mean(np.square(network(inside))))) or 1.0
     record = TrefftzIteration(0, 0, 0, 0.0, error / scale, 1.0, error / scale, monitor.elapsed)
     reached = error <= tol * scale
-    detail = "integrals of the measures of the walls are exact to the tolerance" if reached else "integrals converge slowly"
+    detail = (
+        "integrals of the measures of the walls are exact to the tolerance" if reached else "integrals converge slowly"
+    )
     found = TrefftzResult(network, record, (record,), Status.CONVERGED if reached else Status.STALLED, detail, scale)
     return _solution(problem, found, error, tol, "harmonic measures of the walls", monitor, why, name)
 
