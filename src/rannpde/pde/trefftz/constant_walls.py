@@ -16,9 +16,6 @@ from rannpde.pde.statement.expression import constant
 from rannpde.pde.trefftz.measures import AxisWalls, WallMeasures, wall_measures
 from rannpde.pde.trefftz.operator import Symbol, linear_equations
 
-WALL_POINTS = 64
-"""Points of each wall at which initial values are compared with a constant."""
-
 
 def stationary_walls(problem: Problem) -> WallMeasures | None:
     """The solution of Σ a_i ∂_i² u = κ u on a box for constant values on its walls; None for other problems."""
@@ -106,15 +103,15 @@ def _wall(problem: Problem, term: Term) -> tuple[int, float, float] | None:
     return (side.axis, float(side.outward), inf) if index == across and given == 0 else None
 
 
-def _on_walls(axes: tuple[AxisWalls, ...]) -> Array:
-    """Points (M, d) on the walls that have values."""
+def _on_walls(axes: tuple[AxisWalls, ...], count: int = 64) -> Array:
+    """Points (M, d) on the walls that have values, so many on each."""
     rng = np.random.default_rng(0)
     low, length = (np.array([getattr(walls, name) for walls in axes]) for name in ("start", "length"))
     found = []
     for axis, walls in enumerate(axes):
         for place, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
             if np.isfinite(value):
-                points = low + length * rng.uniform(size=(WALL_POINTS, len(axes)))
+                points = low + length * rng.uniform(size=(count, len(axes)))
                 points[:, axis] = place
                 found.append(points)
     return np.concatenate(found)

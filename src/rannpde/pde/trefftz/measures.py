@@ -33,14 +33,14 @@ IMAGES_UNTIL = 0.1
 """a s/length² from which on eigenfunctions are summed instead of images: both then need a handful of terms."""
 IMAGES, EIGENFUNCTIONS = 6, 11
 """Terms of both sums: erfc(5/√0.4) and exp(-0.1·(10π)²) are below all digits, also in derivatives."""
-DIGITS = 40.0
+CUT_OFF = 40.0
 """exp(-40) is below the rounding of float64: integrands are cut off there."""
-PANEL = 2.5
+LOG_PANEL = 2.5
 """Length in log s of the panels of integrals: an integrand like exp(-1/s) is a polynomial of low degree on it."""
-FIRST_NODES, MOST_NODES = 12, 48
+PANEL_NODES, MOST_PANEL_NODES = 12, 48
 """Gauss nodes of a panel that are tried, twice as many each time: integrands are analytic."""
 
-Profile = Callable[[Array, Array], Array]
+MeasureSum = Callable[[Array, Array], Array]
 """Of the width of images, or the time, and the place."""
 
 
@@ -117,11 +117,10 @@ def _survival(time: Array, x: Array, order: int) -> Array:
         return total / width**order
 
     def eigenfunctions(time: Array, x: Array) -> Array:
-        return sum(
-            4 / (n * np.pi) * (n * np.pi) ** order * np.sin(n * np.pi * x + order * np.pi / 2)
-            * np.exp(-((n * np.pi) ** 2) * time)
-            for n in range(1, EIGENFUNCTIONS, 2)
-        )  # fmt: skip
+        total = np.zeros(time.shape)
+        for n in range(1, EIGENFUNCTIONS, 2):
+            total += 4 / (n * np.pi) * _sine(n, order, time, x)
+        return total
 
     return turn * _summed(time, x, images, eigenfunctions)
 
@@ -137,17 +136,21 @@ def _ended(time: Array, x: Array, order: int) -> Array:
         return total / width**order
 
     def eigenfunctions(time: Array, x: Array) -> Array:
-        steady = 1 - x if order == 0 else np.full(x.shape, -1.0 if order == 1 else 0.0)
-        return steady - sum(
-            2 / (n * np.pi) * (n * np.pi) ** order * np.sin(n * np.pi * x + order * np.pi / 2)
-            * np.exp(-((n * np.pi) ** 2) * time)
-            for n in range(1, EIGENFUNCTIONS)
-        )  # fmt: skip
+        total = 1 - x if order == 0 else np.full(x.shape, -1.0 if order == 1 else 0.0)
+        for n in range(1, EIGENFUNCTIONS):
+            total -= 2 / (n * np.pi) * _sine(n, order, time, x)
+        return total
 
     return _summed(time, x, images, eigenfunctions)
 
 
-def _summed(time: Array, x: Array, images: Profile, eigenfunctions: Profile) -> Array:
+def _sine(n: int, order: int, time: Array, x: Array) -> Array:
+    """The derivative of that order of exp(-n²π²time) sin nπx."""
+    w = n * np.pi
+    return w**order * np.sin(w * x + order * np.pi / 2) * np.exp(-(w**2) * time)
+
+
+def _summed(time: Array, x: Array, images: MeasureSum, eigenfunctions: MeasureSum) -> Array:
     time, x = np.broadcast_arrays(time, x)
     early, found = time < IMAGES_UNTIL, np.empty(time.shape)
     found[early] = images(np.sqrt(4 * time[early]), x[early])
@@ -157,7 +160,7 @@ def _summed(time: Array, x: Array, images: Profile, eigenfunctions: Profile) -> 
 
 def _add(total: Array, place: Array, width: Array, order: int, factor: float, first: Array) -> None:
     """Add the derivative of erfc(place/width) where it has digits beside that of the first image."""
-    counts = place**2 - first**2 < DIGITS * width**2
+    counts = place**2 - first**2 < CUT_OFF * width**2
     total[counts] += factor * _erfc(place[counts] / width[counts], order)
 
 
@@ -183,7 +186,7 @@ class WallMeasures:
     origin: float
     initial: float
     start: float = inf
-    nodes: int = FIRST_NODES
+    nodes: int = PANEL_NODES
 
     @property
     def timed(self) -> bool:
@@ -270,7 +273,7 @@ class WallMeasures:
             return last[:, 0]
         total = (last * self._product(others, end, x, 0, orders))[:, 0] if self.timed else np.zeros(len(x))
         low, length = self._limits(axis, others, time, x, decay)
-        panels = np.ceil(length / PANEL).astype(int)
+        panels = np.ceil(length / LOG_PANEL).astype(int)
         for count in np.unique(panels[panels > 0]):  # points near edges need many
             own = panels == count
             s, weights = self._rule(low[own], length[own], int(count))
@@ -299,7 +302,7 @@ class WallMeasures:
         smallest = min(walls.length**2 / walls.diffusivity for walls in self.axes) * np.finfo(float).eps ** 2
         square = np.maximum(square, smallest)
         peak = np.minimum(0.5 * np.sqrt(square / decay), time)
-        least = 0.25 * square / peak + decay * peak + DIGITS  # the exponent at the peak, and the digits below it
+        least = 0.25 * square / peak + decay * peak + CUT_OFF  # the exponent at the peak, and the digits below it
         root = np.sqrt(np.maximum(least**2 - decay * square, 0.0))
         low = np.log(0.5 * square / (least + root))
         high = np.minimum(np.log((least + root) / (2 * decay)), np.log(time))
@@ -323,7 +326,7 @@ class WallMeasures:
             finer = replace(now, nodes=2 * now.nodes)
             better = finer.derivative(points, still)
             errors, rounding = np.abs(better - values), np.finfo(float).eps * float(np.abs(better).max(initial=0.0))
-            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_NODES:
+            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_PANEL_NODES:
                 return finer, float(errors.max(initial=0.0)) + rounding
             now, values = finer, better
 
@@ -336,7 +339,9 @@ class WallMeasures:
     def unpack(cls, arrays: Mapping[str, Array]) -> WallMeasures:
         """The inverse of ``pack``."""
         *numbers, nodes = map(float, arrays["numbers"])
-        return cls(tuple(AxisWalls(*map(float, row)) for row in arrays["axes"]), *numbers, nodes=int(nodes))
+        killing, origin, initial, start = numbers
+        axes = tuple(AxisWalls(*map(float, row)) for row in arrays["axes"])
+        return cls(axes, killing, origin, initial, start, int(nodes))
 
 
 def wall_measures(
