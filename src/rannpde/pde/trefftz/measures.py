@@ -86,9 +86,12 @@ class AxisWalls:
         time, unit = self._unit(s, x)
         scale = self._scale**order
         if np.isfinite(self.low) and np.isfinite(self.high):
-            other = (-1.0) ** order
-            found = self.low * _ended(time, unit, order) if self.low else 0.0
-            return (found + (self.high * other * _ended(time, 1 - unit, order) if self.high else 0.0)) / scale
+            found = np.zeros(s.shape)
+            if self.low:
+                found += self.low * _ended(time, unit, order)
+            if self.high:
+                found += self.high * (-1.0) ** order * _ended(time, 1 - unit, order)
+            return found / scale
         value = self.low if np.isfinite(self.low) else self.high
         both = _ended(time, unit, order) + (-1.0) ** order * _ended(time, 1 - unit, order)
         return value * both / scale
