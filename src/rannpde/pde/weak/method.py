@@ -12,7 +12,8 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -145,10 +146,10 @@ class WeakCells:
             form = weak_formulation(problem)
             discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
-        def over() -> bool:
-            return monitor.exhausted or discretisation.failure is not None
+        def over() -> Status | None:
+            return Status.NEWTON if discretisation.failure is not None else monitor.ended
 
-        def tell(state: WeakState | PlateState, estimate: float) -> None:
+        def tell(state: WeakState | PlateState, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
                 WeakIteration(
                     state.mesh.count, state.degree, state.unknowns, state.relative_indicator,
@@ -159,9 +160,10 @@ class WeakCells:
             if through:
                 fluxes.append((state, FluxRecord(through, state.relative_indicator)))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
+            return iterations[-1]
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
-        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState]
+        outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration]
         with one_thread(problem.domain.dim < 3):
             try:
                 if isinstance(discretisation, PlateDiscretisation):
@@ -173,7 +175,7 @@ class WeakCells:
                     raise
                 known = iterations[-1].estimate if iterations else np.inf
                 last: Any = discretisation.last
-                outcome = AdaptiveOutcome(last, known, (known,), StopReason.TIME)
+                outcome = AdaptiveResult(last, tuple(iterations), known, Status.INTERRUPTED)
                 return self._solution(
                     problem, form, discretisation, outcome, iterations, fluxes, monitor, why, Status.INTERRUPTED
                 )
@@ -184,14 +186,14 @@ class WeakCells:
         problem: Problem,
         form: WeakForm | PlateForm,
         discretisation: AnyDiscretisation,
-        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
+        outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration],
         iterations: list[WeakIteration],
         fluxes: list[tuple[Any, FluxRecord]],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
     ) -> Solution:
-        state = outcome.state
+        state = outcome.best
         bound = None
         if isinstance(state, WeakState) and problem is form.problem:
             bound = energy_bound(state.local, state.solution)
@@ -228,11 +230,11 @@ class WeakCells:
     def _verdict(
         self,
         discretisation: AnyDiscretisation,
-        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
+        outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration],
         bound: EnergyBound | None,
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
-        left = outcome.state.relative_indicator
+        left = outcome.best.relative_indicator
         left = min(left, bound.relative) if bound else left
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
@@ -242,7 +244,7 @@ class WeakCells:
                 f"the equations and conditions leave {free} free; add a condition that fixes it "
                 "(what comes back has the mean zero there)"
             )
-        if outcome.reason is StopReason.REACHED:
+        if outcome.status is Status.CONVERGED:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             agreed = "two solutions of different resolution agree to the tolerance"
@@ -250,9 +252,9 @@ class WeakCells:
             if bound:
                 told = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
             return Status.CONVERGED, agreed + told
-        if outcome.reason is StopReason.TIME:
-            return Status.BUDGET, ""
-        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+        if outcome.status.by_caller:
+            return outcome.status, ""
+        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
 
 
 def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) -> dict[str, Array]:
