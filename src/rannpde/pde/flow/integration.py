@@ -153,9 +153,7 @@ class FlowIntegrator:
             before = size
         return None
 
-    def _left(
-        self, time: float, length: float, stream: Array, stages: Array, traces: Array
-    ) -> tuple[Array, Array] | None:
+    def _left(self, time: float, length: float, stream: Array, stages: Array, traces: Array) -> tuple[Array, Array] | None:
         """What is left of the equations of the stages, (s, C, k) and (s, T)."""
         flow, tableau = self.flow, self.tableau
         rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
