@@ -67,7 +67,7 @@ def hot_plate() -> PublishedCase:
 
 
 def permeability() -> PublishedCase:
-    """Flow through square ducts of width 1: the mean velocity is 1/(2 f Re) with the friction factor f Re = 14.22708."""
+    """Flow through square ducts of width 1: the mean velocity is 1/(2 f Re), with f Re = 14.22708 (Shah, London)."""
     square = rp.Box(x=(0, 1), y=(0, 1))
     outputs = {"friction": rp.Output("w", kind="mean")}
     problem = rp.Problem("laplace(w) = -1", square, {"boundary": "w = 0"}, outputs=outputs)
