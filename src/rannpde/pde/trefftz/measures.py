@@ -37,7 +37,7 @@ CUT_OFF = 40.0
 """exp(-40) is below the rounding of float64: integrands are cut off there."""
 LOG_PANEL = 2.5
 """Length in log s of the panels of integrals: an integrand like exp(-1/s) is a polynomial of low degree on it."""
-PANEL_NODES, MOST_PANEL_NODES = 12, 48
+LOG_NODES, MOST_LOG_NODES = 12, 48
 """Gauss nodes of a panel that are tried, twice as many each time: integrands are analytic."""
 
 MeasureSum = Callable[[Array, Array], Array]
@@ -189,7 +189,7 @@ class WallMeasures:
     origin: float
     initial: float
     start: float = inf
-    nodes: int = PANEL_NODES
+    nodes: int = LOG_NODES
 
     @property
     def timed(self) -> bool:
@@ -329,7 +329,7 @@ class WallMeasures:
             finer = replace(now, nodes=2 * now.nodes)
             better = finer.derivative(points, still)
             errors, rounding = np.abs(better - values), np.finfo(float).eps * float(np.abs(better).max(initial=0.0))
-            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_PANEL_NODES:
+            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_LOG_NODES:
                 return finer, float(errors.max(initial=0.0)) + rounding
             now, values = finer, better
 
