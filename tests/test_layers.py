@@ -114,7 +114,7 @@ BELOW_IN_PDE = {
         "paths",
         "polynomials",
     },
-    "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow"},
+    "outputs": STATED | {"budget", "monitor", "solution", "selection", "flow", "trefftz", "weak"},
     "solve": STATED
     | {
         "discontinuities",

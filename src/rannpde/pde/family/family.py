@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array, MultiIndex, block_rows
 from rannpde.errors import choose, finite_points
 from rannpde.network.features import multi_index
 from rannpde.pde.family.combined import CombinedFunction
@@ -21,7 +21,12 @@ from rannpde.pde.solution import Solution
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Family(ParametricSolution):
-    """The solution for every value of the parameters with a range: ``family(points, nu=0.03)``."""
+    """The solution for every value of the parameters with a range: ``family(points, nu=0.03)``.
+
+    asked : values of all solutions at the points that were asked for last
+    """
+
+    asked: dict[tuple[MultiIndex, bytes], Array] = field(default_factory=dict, init=False)
 
     # ------------------------------------------------------------------------------------------------ values
 
@@ -43,8 +48,20 @@ class Family(ParametricSolution):
             assert self.table is not None
             found = self.table(weights, points)
         else:
-            found = CombinedFunction(tuple(one.function for one in self.members), weights).derivative(points, index)
+            found = self._combined(points, index, weights)
         return found[:, 0] if len(self.fields) == 1 else found
+
+    def _combined(self, points: Array, index: MultiIndex, weights: Array) -> Array:
+        """∂^index (M, fields) from the solutions at the nodes, which are kept for the last points that were asked for:
+        other values of the parameters there cost a product of matrices."""
+        if len(self.members) * len(points) > block_rows(len(self.fields)):  # too many to keep
+            return CombinedFunction(tuple(one.function for one in self.members), weights).derivative(points, index)
+        key = (index, points.tobytes())
+        if key not in self.asked:
+            found = np.stack([one.function.derivative(points, index) for one in self.members])
+            self.asked.clear()
+            self.asked[key] = found
+        return np.asarray(np.tensordot(weights, self.asked[key], axes=1))
 
     def field(self, name: str, points: Array, **values: float) -> Array:
         """The values (M,) of one field."""

@@ -28,8 +28,6 @@ ZOOM_POINTS = 24
 """Points of each box, in which a better one is sought."""
 ZOOMS = 80
 """Boxes at most."""
-FLAT_TOP = 1e-14
-"""Values of a box that differ by this share of the largest are the same."""
 SHRINK = 0.4
 """Factor from one box to the next where the best point is not at its rim."""
 SMALLEST = 1e-11
@@ -148,7 +146,7 @@ def _by_patches(search: Search, patches: RegionPatches, settings: OutputSettings
         kept = best + 2 * spread >= max(best.max(), known)
         if not kept.any():
             return None
-        flat = spread[kept].max() <= FLAT_TOP * max(abs(best.max()), search.scale)
+        flat = spread[kept].max() <= settings.rounding * max(abs(best.max()), search.scale)
         patch, centre, best, half = patch[kept], centre[kept], best[kept], half[kept]
         if flat or half.max() <= SMALLEST:
             break

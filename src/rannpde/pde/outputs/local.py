@@ -29,11 +29,11 @@ def condition_defect(
     A condition on derivatives, such as a traction, that is missed by a share of what the gradient would make of it
     says that derivatives have an error of that share there; the expression has it too.
     """
-    if not expression.order:
-        return 0.0
     worst = 0.0
     lengths = np.diff(problem.domain.bounds, axis=1)[:, 0]
     box = np.stack([point - NEAR_SHARE * lengths, point + NEAR_SHARE * lengths], axis=1)
+    if not expression.order:
+        return _value_defect(problem, function, expression, point, normal, box)
     for term in problem.constraints:
         if isinstance(term.region, Side) and any(jet.order for jet in term.expression.jets):
             points = term.region.within(box, NEAR_POINTS, rng=5)
@@ -43,6 +43,30 @@ def condition_defect(
     known, jets = expression.inputs(function, point[None, :], normals)
     size = _natural_size(expression.expression, known, jets, problem, function, point[None, :])
     return worst * size if np.isfinite(worst * size) else np.inf
+
+
+def _value_defect(
+    problem: Problem,
+    function: SolvedFunction,
+    expression: OutputExpression,
+    point: Array,
+    normal: Array | None,
+    box: Array,
+) -> float:
+    """The error of an expression in values near a side on which they are given: how far they are from these."""
+    worst = 0.0
+    for term in problem.constraints:
+        given = term.prescribed
+        if not isinstance(term.region, Side) or given is None or given[0].order:
+            continue
+        points = term.region.within(box, NEAR_POINTS, rng=5)
+        if len(points):
+            jets = jets_of(function, problem.fields, points, term.expression.jets)
+            residual, (slope,) = term.expression.linearised(term.known(points, problem.vocabulary), jets)
+            worst = max(worst, float(np.median(np.abs(residual / slope))))
+    if not worst or expression.anchors:
+        return worst
+    return worst * float(expression.slopes(function, point[None, :], None if normal is None else normal[None, :])[0])
 
 
 def _relative_residual(term: Term, problem: Problem, function: SolvedFunction, points: Array) -> float:

@@ -13,9 +13,7 @@ from rannpde.errors import InputError
 from rannpde.pde.outputs.comparison import SolutionPair
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.problem.output_expression import OutputExpression
-
-SLOPE_STEP = 1e-6
-"""Step of the central difference that gives the speed of the passage, relative to the duration."""
+from rannpde.rounding import EPS
 
 
 def first_passage(
@@ -56,7 +54,7 @@ def first_passage(
             f"{values.min():.6g} and {values.max():.6g}; solve for a longer time"
         )
     time = crossing[0] if crossing[0] == crossing[1] else float(brentq(value, *crossing, xtol=1e-15 * duration))
-    step = SLOPE_STEP * duration
+    step = EPS ** (1 / 3) * duration  # the best of a central difference
     low, high = max(start, time - step), min(end, time + step)
     speed = abs(value(high) - value(low)) / (high - low)
     error = comparison.safety * difference(comparison, expression, _at(row, time)[0])

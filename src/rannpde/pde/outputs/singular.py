@@ -13,7 +13,6 @@ OCTAVES = range(4, 14)
 RING_POINTS = 64
 KNOWN_RINGS = 4
 """Rings at least on which two solutions must agree before growth is believed."""
-RING_AGREEMENT = 0.02
 LEAST_GROWTH = 0.04
 """The least exponent α: corners that open by 10° beyond π have 0.05. Logarithms look smaller at small radii."""
 STEADY = 0.7
@@ -41,7 +40,7 @@ def singular_growth(pair: SolutionPair, expression: OutputExpression, point: Arr
             continue
         both = [expression.values(s.function, cloud) for s in (pair.solution, pair.companion)]
         one, other = (float(np.max(np.abs(v) if sign is None else sign * v)) for v in both)
-        if not abs(one - other) <= RING_AGREEMENT * abs(one) or one <= 0:
+        if not abs(one - other) <= pair.settings.resolved * abs(one) or one <= 0:
             break
         known.append(one)
     if len(known) < KNOWN_RINGS:

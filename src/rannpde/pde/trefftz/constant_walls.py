@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 import numpy as np
@@ -15,9 +15,6 @@ from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import constant
 from rannpde.pde.trefftz.measures import AxisWalls, WallMeasures, wall_measures
 from rannpde.pde.trefftz.operator import Symbol, linear_equations
-
-WALL_POINTS = 64
-"""Points of each wall at which initial values are compared with a constant."""
 
 
 def stationary_walls(problem: Problem) -> WallMeasures | None:
@@ -36,7 +33,7 @@ def stationary_walls(problem: Problem) -> WallMeasures | None:
     return wall_measures(axes, -sign * symbol.get((0,) * box.dim, 0.0), None)
 
 
-def caloric_walls(problem: Problem, symbol: Symbol, initial: object) -> WallMeasures | None:
+def caloric_walls(problem: Problem, symbol: Symbol, initial: Callable[[Array], Array]) -> WallMeasures | None:
     """The solution of u_t = Σ a_i ∂_i² u - κ u for constant values on walls, where initial values differ from them.
 
     symbol : space multi-index → coefficient; initial : function of points (M, d). It begins with the constant that
@@ -50,7 +47,7 @@ def caloric_walls(problem: Problem, symbol: Symbol, initial: object) -> WallMeas
     if axes is None or not any(walls.open for walls in axes):
         return None
     given = [value for walls in axes for value in (walls.low, walls.high) if np.isfinite(value)]
-    at_walls = np.asarray(initial(_on_walls(axes)))  # type: ignore[operator]
+    at_walls = initial(_on_walls(axes))
     size = max(float(np.abs(at_walls).max()), *map(abs, given))
     if np.ptp(at_walls) > 1e-12 * size or np.abs(np.array(given) - at_walls[0]).max() <= 1e-12 * size:
         return None
@@ -80,7 +77,8 @@ def _axes(problem: Problem, bounds: Array, symbol: Symbol, offset: int) -> tuple
         return None
     rows = zip(range(dim), bounds.tolist(), units, strict=True)
     return tuple(
-        AxisWalls(low, high - low, symbol[unit], found[axis, -1.0], found[axis, 1.0]) for axis, (low, high), unit in rows
+        AxisWalls(low, high - low, symbol[unit], found[axis, -1.0], found[axis, 1.0])
+        for axis, (low, high), unit in rows
     )
 
 
@@ -91,7 +89,8 @@ def _wall(problem: Problem, term: Term) -> tuple[int, float, float] | None:
         return None
     known = dict.fromkeys(words.normals, 0.0) | {words.normals[side.axis]: float(side.outward)}
     coefficients: Mapping[tuple[int, ...], float | None] = {
-        jet.index: constant(partial.subs(known)) for jet, partial in zip(expression.jets, expression.partials, strict=True)
+        jet.index: constant(partial.subs(known))
+        for jet, partial in zip(expression.jets, expression.partials, strict=True)
     }
     given = constant(-expression.formula.subs(dict.fromkeys(expression.symbols, 0)).subs(known))
     acting = {index: value for index, value in coefficients.items() if value != 0.0}
@@ -104,15 +103,15 @@ def _wall(problem: Problem, term: Term) -> tuple[int, float, float] | None:
     return (side.axis, float(side.outward), inf) if index == across and given == 0 else None
 
 
-def _on_walls(axes: tuple[AxisWalls, ...]) -> Array:
-    """Points (M, d) on the walls that have values."""
+def _on_walls(axes: tuple[AxisWalls, ...], count: int = 64) -> Array:
+    """Points (M, d) on the walls that have values, so many on each."""
     rng = np.random.default_rng(0)
     low, length = (np.array([getattr(walls, name) for walls in axes]) for name in ("start", "length"))
     found = []
     for axis, walls in enumerate(axes):
         for place, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
             if np.isfinite(value):
-                points = low + length * rng.uniform(size=(WALL_POINTS, len(axes)))
+                points = low + length * rng.uniform(size=(count, len(axes)))
                 points[:, axis] = place
                 found.append(points)
     return np.concatenate(found)

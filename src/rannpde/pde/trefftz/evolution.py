@@ -24,8 +24,6 @@ MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}
 """Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
 FIRST_COUNT, FIRST_RADIUS = 12, 16.0
 """Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
-TURNS = 256
-"""Angles at which it is tried how often initial values turn around a disc."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 
@@ -79,7 +77,7 @@ class ModalProblem:
 
     @cached_property
     def jumps(self) -> bool:
-        """Whether initial values of something that diffuses differ from those of walls: no method resolves the start."""
+        """Whether something that diffuses begins with other values than its walls have: no method resolves it."""
         if not self.diffusive or not any(np.isinf(h) for h in (*np.ravel(self.walls.box), self.walls.circle or 0.0)):
             return False
         space = self.domain.space
@@ -173,23 +171,26 @@ class ModalProblem:
     @cached_property
     def _turns(self) -> int | None:
         """The highest m of cos mθ in initial values and loads on a disc; None where there is no end of them."""
-        space, angles = self.domain.space, np.arange(TURNS) * 2 * np.pi / TURNS
+        space, count = self.domain.space, 4 * ceil(self._reach_of_all)
+        angles = np.arange(count) * 2 * np.pi / count
         assert isinstance(space, Ball)
         arrows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         radii = float(space.radius) * np.linspace(0.0, 1.0, LINES + 1)[1:]
         points = np.asarray(space.centre) + (radii[:, None, None] * arrows).reshape(-1, 2)
-        given = np.concatenate([self.initial(points), self.load(points)], axis=1).T.reshape(-1, TURNS)
+        given = np.concatenate([self.initial(points), self.load(points)], axis=1).T.reshape(-1, count)
         sizes = np.abs(np.fft.rfft(given, axis=1)).max(axis=0)
         above = np.flatnonzero(sizes > 100 * np.finfo(float).eps * sizes.max(initial=0.0))
-        return None if above.max(initial=0) > TURNS // 4 else int(above.max(initial=0))
+        return None if above.max(initial=0) > count // 4 else int(above.max(initial=0))
+
+    @property
+    def _reach_of_all(self) -> float:
+        """α radius of the last eigenfunction of a disc, of all turns, by Weyl's law of their number."""
+        return 2 * float(np.sqrt(MOST_EIGENFUNCTIONS[2] / 8))  # radial functions cost more than cosines
 
     @property
     def _farthest(self) -> float:
-        """α radius of the last eigenfunction of a disc, by Weyl's law of their number.
-
-        Where few turns count there are fewer of them, and as large a table of them reaches farther.
-        """
-        every = 2 * float(np.sqrt(MOST_EIGENFUNCTIONS[2] / 8))  # radial functions cost more than cosines
+        """The same; where few turns count there are fewer functions, and as large a table of them reaches farther."""
+        every = self._reach_of_all
         return every if self._turns is None else max(every, float(np.sqrt(np.pi * every**3 / 8 / (self._turns + 1))))
 
     def _disc(self, reach: float) -> DiscModes:

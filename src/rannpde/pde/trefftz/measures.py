@@ -17,7 +17,7 @@ probabilities keep their digits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb, inf
@@ -33,12 +33,15 @@ IMAGES_UNTIL = 0.1
 """a s/length² from which on eigenfunctions are summed instead of images: both then need a handful of terms."""
 IMAGES, EIGENFUNCTIONS = 6, 11
 """Terms of both sums: erfc(5/√0.4) and exp(-0.1·(10π)²) are below all digits, also in derivatives."""
-DIGITS = 40.0
+CUT_OFF = 40.0
 """exp(-40) is below the rounding of float64: integrands are cut off there."""
-PANEL = 2.5
+LOG_PANEL = 2.5
 """Length in log s of the panels of integrals: an integrand like exp(-1/s) is a polynomial of low degree on it."""
-FIRST_NODES, MOST_NODES = 12, 48
+LOG_NODES, MOST_LOG_NODES = 12, 48
 """Gauss nodes of a panel that are tried, twice as many each time: integrands are analytic."""
+
+MeasureSum = Callable[[Array, Array], Array]
+"""Of the width of images, or the time, and the place."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,12 @@ class AxisWalls:
         time, unit = self._unit(s, x)
         scale = self._scale**order
         if np.isfinite(self.low) and np.isfinite(self.high):
-            other = (-1.0) ** order
-            found = self.low * _ended(time, unit, order) if self.low else 0.0
-            return (found + (self.high * other * _ended(time, 1 - unit, order) if self.high else 0.0)) / scale
+            found = np.zeros(s.shape)
+            if self.low:
+                found += self.low * _ended(time, unit, order)
+            if self.high:
+                found += self.high * (-1.0) ** order * _ended(time, 1 - unit, order)
+            return found / scale
         value = self.low if np.isfinite(self.low) else self.high
         both = _ended(time, unit, order) + (-1.0) ** order * _ended(time, 1 - unit, order)
         return value * both / scale
@@ -114,17 +120,16 @@ def _survival(time: Array, x: Array, order: int) -> Array:
         return total / width**order
 
     def eigenfunctions(time: Array, x: Array) -> Array:
-        return sum(
-            4 / (n * np.pi) * (n * np.pi) ** order * np.sin(n * np.pi * x + order * np.pi / 2)
-            * np.exp(-((n * np.pi) ** 2) * time)
-            for n in range(1, EIGENFUNCTIONS, 2)
-        )  # fmt: skip
+        total = np.zeros(time.shape)
+        for n in range(1, EIGENFUNCTIONS, 2):
+            total += 4 / (n * np.pi) * _sine(n, order, time, x)
+        return total
 
     return turn * _summed(time, x, images, eigenfunctions)
 
 
 def _ended(time: Array, x: Array, order: int) -> Array:
-    """∂^order of the probability that motion from x in (0, 1) has ended at 0: erfc(x) - erfc(2 - x) + erfc(2 + x) - …"""
+    """∂^order of the probability that motion from x in (0, 1) has ended at 0: erfc(x) - erfc(2 - x) + …"""
 
     def images(width: Array, x: Array) -> Array:
         total = _erfc(x / width, order)
@@ -134,27 +139,31 @@ def _ended(time: Array, x: Array, order: int) -> Array:
         return total / width**order
 
     def eigenfunctions(time: Array, x: Array) -> Array:
-        steady = 1 - x if order == 0 else np.full(x.shape, -1.0 if order == 1 else 0.0)
-        return steady - sum(
-            2 / (n * np.pi) * (n * np.pi) ** order * np.sin(n * np.pi * x + order * np.pi / 2)
-            * np.exp(-((n * np.pi) ** 2) * time)
-            for n in range(1, EIGENFUNCTIONS)
-        )  # fmt: skip
+        total = 1 - x if order == 0 else np.full(x.shape, -1.0 if order == 1 else 0.0)
+        for n in range(1, EIGENFUNCTIONS):
+            total -= 2 / (n * np.pi) * _sine(n, order, time, x)
+        return total
 
     return _summed(time, x, images, eigenfunctions)
 
 
-def _summed(time: Array, x: Array, images: object, eigenfunctions: object) -> Array:
+def _sine(n: int, order: int, time: Array, x: Array) -> Array:
+    """The derivative of that order of exp(-n²π²time) sin nπx."""
+    w = n * np.pi
+    return w**order * np.sin(w * x + order * np.pi / 2) * np.exp(-(w**2) * time)
+
+
+def _summed(time: Array, x: Array, images: MeasureSum, eigenfunctions: MeasureSum) -> Array:
     time, x = np.broadcast_arrays(time, x)
     early, found = time < IMAGES_UNTIL, np.empty(time.shape)
-    found[early] = images(np.sqrt(4 * time[early]), x[early])  # type: ignore[operator]
-    found[~early] = eigenfunctions(time[~early], x[~early])  # type: ignore[operator]
+    found[early] = images(np.sqrt(4 * time[early]), x[early])
+    found[~early] = eigenfunctions(time[~early], x[~early])
     return found
 
 
 def _add(total: Array, place: Array, width: Array, order: int, factor: float, first: Array) -> None:
     """Add the derivative of erfc(place/width) where it has digits beside that of the first image."""
-    counts = place**2 - first**2 < DIGITS * width**2
+    counts = place**2 - first**2 < CUT_OFF * width**2
     total[counts] += factor * _erfc(place[counts] / width[counts], order)
 
 
@@ -180,7 +189,7 @@ class WallMeasures:
     origin: float
     initial: float
     start: float = inf
-    nodes: int = FIRST_NODES
+    nodes: int = LOG_NODES
 
     @property
     def timed(self) -> bool:
@@ -230,16 +239,17 @@ class WallMeasures:
             return np.zeros(len(x))
         return self.initial * self._product(range(len(self.axes)), time[:, None], x, clock, orders)[:, 0]
 
-    def _product(self, axes: object, s: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
+    def _product(self, axes: Sequence[int], s: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
         """∂_s^clock ∂^orders of exp(-κs) Π S_j over some axes (M, Q), by Leibniz' rule and ∂_s S = a ∂²S."""
-        own = list(axes)  # type: ignore[call-overload]
-        if not own:
-            return (-self.killing) ** clock * np.exp(-self.killing * s) if self.killing else np.full(s.shape, clock == 0.0)
-        axis, walls = own[0], self.axes[own[0]]
+        if not axes:
+            return (
+                (-self.killing) ** clock * np.exp(-self.killing * s) if self.killing else np.full(s.shape, clock == 0.0)
+            )
+        axis, walls = axes[0], self.axes[axes[0]]
         total = np.zeros(s.shape)
         for k in range(clock + 1):
             first = walls.diffusivity**k * walls.survival(s, x[:, axis], orders[axis] + 2 * k)
-            total += comb(clock, k) * first * self._product(own[1:], s, x, clock - k, orders)
+            total += comb(clock, k) * first * self._product(axes[1:], s, x, clock - k, orders)
         return total
 
     def _part(self, axis: int, time: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
@@ -266,7 +276,7 @@ class WallMeasures:
             return last[:, 0]
         total = (last * self._product(others, end, x, 0, orders))[:, 0] if self.timed else np.zeros(len(x))
         low, length = self._limits(axis, others, time, x, decay)
-        panels = np.ceil(length / PANEL).astype(int)
+        panels = np.ceil(length / LOG_PANEL).astype(int)
         for count in np.unique(panels[panels > 0]):  # points near edges need many
             own = panels == count
             s, weights = self._rule(low[own], length[own], int(count))
@@ -295,7 +305,7 @@ class WallMeasures:
         smallest = min(walls.length**2 / walls.diffusivity for walls in self.axes) * np.finfo(float).eps ** 2
         square = np.maximum(square, smallest)
         peak = np.minimum(0.5 * np.sqrt(square / decay), time)
-        least = 0.25 * square / peak + decay * peak + DIGITS  # the exponent at the peak, and the digits below it
+        least = 0.25 * square / peak + decay * peak + CUT_OFF  # the exponent at the peak, and the digits below it
         root = np.sqrt(np.maximum(least**2 - decay * square, 0.0))
         low = np.log(0.5 * square / (least + root))
         high = np.minimum(np.log((least + root) / (2 * decay)), np.log(time))
@@ -319,7 +329,7 @@ class WallMeasures:
             finer = replace(now, nodes=2 * now.nodes)
             better = finer.derivative(points, still)
             errors, rounding = np.abs(better - values), np.finfo(float).eps * float(np.abs(better).max(initial=0.0))
-            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_NODES:
+            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_LOG_NODES:
                 return finer, float(errors.max(initial=0.0)) + rounding
             now, values = finer, better
 
@@ -332,7 +342,9 @@ class WallMeasures:
     def unpack(cls, arrays: Mapping[str, Array]) -> WallMeasures:
         """The inverse of ``pack``."""
         *numbers, nodes = map(float, arrays["numbers"])
-        return cls(tuple(AxisWalls(*map(float, row)) for row in arrays["axes"]), *numbers, nodes=int(nodes))
+        killing, origin, initial, start = numbers
+        axes = tuple(AxisWalls(*map(float, row)) for row in arrays["axes"])
+        return cls(axes, killing, origin, initial, start, int(nodes))
 
 
 def wall_measures(

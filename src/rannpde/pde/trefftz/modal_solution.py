@@ -67,7 +67,9 @@ def modal_solution(given: ModalProblem, tol: float, rng: np.random.Generator) ->
         parts = flow.parts(initial, load, modes, given.shown)
         network = ModalNetwork(modes, tuple(parts), lift, given.domain.time[0], given.domain.dim)
         amplification = flow.amplification(duration, given.shown)
-        found = _judged(given, network, flow, (fresh, wanted, load_wanted), (initial, load), inside, amplification, (outer, dropped))
+        found = _judged(
+            given, network, flow, (fresh, wanted, load_wanted), (initial, load), inside, amplification, (outer, dropped)
+        )
         bound = None if found.bound is None else found.bound + quadrature
         yield replace(found, estimate=found.estimate + quadrature / found.scale, bound=bound)
 

@@ -229,9 +229,7 @@ class DiscModes(SpatialModes):
     zeros: Array
 
     @classmethod
-    def below(
-        cls, centre: Array, radius: float, condition: float, most: float, turns: int | None = None
-    ) -> DiscModes:
+    def below(cls, centre: Array, radius: float, condition: float, most: float, turns: int | None = None) -> DiscModes:
         """All with α radius ≤ most, and m ≤ turns; condition : infinite where values vanish, 0 where slopes do."""
         orders, zeros = [], []
         for m in range((ceil(most) if turns is None else min(turns, ceil(most))) + 1):
