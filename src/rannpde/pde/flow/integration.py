@@ -23,6 +23,8 @@ SLOW = 0.25
 """Contraction of Newton's method from which on a new tangent pays: eight iterations instead of four for five digits."""
 SAME_STEP = (0.9, 1.6)
 """Factors of the next step within which the last one is repeated: new factors cost as much as several iterations."""
+REGAINED = 2**0.1
+"""Growth, from step to step, of the longest that is tried after Newton's method has failed with a longer one."""
 FIRST_STEP = 1 / 64
 """The first step over the whole time; it is shortened until its error is allowed."""
 SHORTEST_STEP = 1e-12
@@ -50,7 +52,7 @@ class FlowIntegrator:
     tableau: RadauTableau
     tol: float
     stop: Callable[[], bool] = lambda: False
-    told: Callable[[float], None] = lambda share: None
+    told: Callable[[float, int], None] = lambda time, steps: None
     control: StepControl = field(default_factory=StepControl)
 
     def run(self, stream: Array) -> FlowTrajectory:
@@ -59,7 +61,7 @@ class FlowIntegrator:
         start, end = flow.evolution.interval
         self._tangent, self._factors, self._length = None, None, 0.0
         self._largest, self._count, self._rate = flow.norm(stream), 0, 0.0
-        time, length = start, FIRST_STEP * (end - start)
+        time, length, longest = start, FIRST_STEP * (end - start), end - start
         times, streams, traces, rates = [start], [stream[None]], [], []
         last: tuple[Array, Array, float] | None = None
         while time < end and length > SHORTEST_STEP * (end - start):
@@ -68,7 +70,8 @@ class FlowIntegrator:
             found = self._step(time, length, stream, self._guess(stream, last, length))
             if found is None:
                 if self._fresh == time:
-                    length *= 0.25
+                    length *= 0.5
+                    longest = length
                 self._tangent = None
                 continue
             stages, around = found
@@ -85,11 +88,13 @@ class FlowIntegrator:
             times.append(time)
             streams.append(stages)
             traces.append(around)
-            self.told((time - start) / (end - start))
+            self.told(float(time), len(times) - 1)
             if self.stop() and time < end:
                 break
+            longest *= REGAINED
+            factor = min(factor, self.control.growth, longest / length)
             if not SAME_STEP[0] < factor < SAME_STEP[1]:
-                length *= min(factor, self.control.growth)
+                length *= factor
         return FlowTrajectory(
             np.array(times), np.concatenate(streams), np.concatenate([*traces, np.empty((0, flow.system.total))]),
             np.concatenate([*rates, np.empty((0, *flow.shape))]), time >= end, self._count,

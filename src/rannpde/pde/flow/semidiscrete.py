@@ -87,14 +87,18 @@ class SemiDiscreteFlow:
         """The root of the mean of ρ |u|² in space."""
         return float(np.sqrt(max(float((stream * self.weighted(stream)).sum()), 0.0)))
 
+    def move(self, time: float) -> None:
+        """Let data be those of a time."""
+        self.evolution.moment.value = time
+        if self.evolution.moving:
+            self.local.read_conditions()
+
     def loads(self, time: float) -> FlowVector:
         """b at a time."""
         if self._steady is not None:
             return self._steady
-        local, system = self.local, self.system
-        self.evolution.moment.value = time
-        if self.evolution.moving:
-            local.boundary = local._boundary()
+        system = self.system
+        self.move(time)
         found = FlowVector(np.zeros(self.shape), np.zeros(system.total))
         still = system.at(0.0)
         for group in self.groups:
