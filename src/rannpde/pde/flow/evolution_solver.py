@@ -94,7 +94,7 @@ class FlowEvolutionDiscretisation:
         self.impulsive = self._starts_with_a_jump(flow)
         tol = tuning.time_error_share * self.tol / tuning.step_tolerance_reduction**self.iterations
         tableau = radau_tableau(3 if tol > tuning.five_stage_tolerance else 5)
-        path = FlowIntegrator(flow, tableau, tol, self._stopped, self.told).run(begin)
+        path = FlowIntegrator(flow, tableau, tol, self._pressed, self._stopped, self.told).run(begin)
         self.iterations += 1
         self.newton_steps = len(path.times) - 1
         self.incomplete = not path.complete
@@ -105,6 +105,11 @@ class FlowEvolutionDiscretisation:
             flow.system.unknowns, series,
         )  # fmt: skip
         return self.last
+
+    @property
+    def _pressed(self) -> bool:
+        """Whether errors of the pressure have a meaning."""
+        return not (self.impulsive or self.corners.jumps)
 
     def _at(self, share: float) -> float:
         start, end = self.evolution.interval
@@ -186,7 +191,7 @@ class FlowEvolutionDiscretisation:
 
     def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
         """Of the relative L² error in space and time, from the difference of two integrations."""
-        found = self.space.compared(before, now, not self.impulsive)
+        found = self.space.compared(before, now, self._pressed)
         self.vanishing = self.space.vanishing
         return np.inf if self.incomplete else found
 

@@ -17,10 +17,12 @@ from rannpde.checkpoints import checkpoint
 from rannpde.pde.flow.semidiscrete import FactorisedFlow, FlowVector, SemiDiscreteFlow
 from rannpde.pde.time.control import StepControl, step_factor
 from rannpde.pde.time.radau import LAST_STEP
-from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, truncation_estimate
+from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, legendre_transform, truncation_estimate
 
 SLOW = 0.25
 """Contraction of Newton's method from which on a new tangent pays: eight iterations instead of four for five digits."""
+FEW = 6
+"""Iterations ahead in which Newton's method must be expected to converge: a new tangent costs about as many."""
 SAME_STEP = (0.9, 1.6)
 """Factors of the next step within which the last one is repeated: new factors cost as much as several iterations."""
 REGAINED = 2**0.1
@@ -46,11 +48,13 @@ class FlowTrajectory:
 
 @dataclass(eq=False)
 class FlowIntegrator:
-    """tol : of the error of a step, relative to the largest velocity so far; stop : whether to end early"""
+    """tol : of the error of a step, relative to the largest velocity so far; pressed : whether that of the pressure
+    counts too; stop : whether to end early; told : hears of the time and the number of steps"""
 
     flow: SemiDiscreteFlow
     tableau: RadauTableau
     tol: float
+    pressed: bool = True
     stop: Callable[[], bool] = lambda: False
     told: Callable[[float, int], None] = lambda time, steps: None
     control: StepControl = field(default_factory=StepControl)
@@ -60,7 +64,7 @@ class FlowIntegrator:
         flow, tableau = self.flow, self.tableau
         start, end = flow.evolution.interval
         self._tangent, self._factors, self._length = None, None, 0.0
-        self._largest, self._count, self._rate = flow.norm(stream), 0, 0.0
+        self._largest, self._pressures, self._count, self._rate = flow.norm(stream), 0.0, 0, 0.0
         time, length, longest = start, FIRST_STEP * (end - start), end - start
         times, streams, traces, rates = [start], [stream[None]], [], []
         last: tuple[Array, Array, float] | None = None
@@ -77,9 +81,10 @@ class FlowIntegrator:
             stages, around = found
             self._largest = max(self._largest, flow.norm(stages[-1]))
             allowed = self.tol * np.sqrt((end - start) / (time + length - start))
-            error = self._error(stream, stages)
-            factor = step_factor(allowed, error, len(tableau) + 1, self.control.safety)
-            if error > allowed:
+            errors = (self._error(stream, stages), self._pressure_error(around) if self.pressed else 0.0)
+            orders = (len(tableau) + 1, len(tableau))
+            factor = min(step_factor(allowed, *one, self.control.safety) for one in zip(errors, orders, strict=True))
+            if max(errors) > allowed:
                 length *= min(max(factor, self.control.shrink), 0.8)
                 continue
             rates.append(np.tensordot(tableau.derivative, stages - stream, axes=1) / length)
@@ -153,7 +158,8 @@ class FlowIntegrator:
                 return stages, traces
             if not iteration and size <= goal * SLOW:
                 return stages, traces
-            if rate >= 1 and iteration > 1:
+            ahead = self.control.newton_iterations - 1 - iteration
+            if iteration and rate ** min(ahead, FEW) * size > goal:  # a new tangent, or a shorter step, is faster
                 return None
             before = size
         return None
@@ -173,3 +179,10 @@ class FlowIntegrator:
         series = np.tensordot(self.tableau.legendre, np.concatenate([stream[None], stages]), axes=1)[-3:]
         sizes = np.array([self.flow.norm(one) for one in series]) / max(self._largest, 1e-300)
         return float(truncation_estimate(sizes[-1], sizes[:-1].max()))
+
+    def _pressure_error(self, traces: Array) -> float:
+        """The same of the multipliers (s, T), which are polynomials through the stages."""
+        series = np.tensordot(legendre_transform(self.tableau.nodes), traces, axes=1)[-3:]
+        sizes = np.linalg.norm(series[:, self.flow.system.faces * self.flow.system.m :], axis=1)
+        self._pressures = max(self._pressures, float(np.linalg.norm(traces[-1, self.flow.system.faces * self.flow.system.m :])))
+        return float(truncation_estimate(sizes[-1], sizes[:-1].max())) / max(self._pressures, 1e-300)

@@ -125,7 +125,7 @@ class Flow:
             iterations.append(
                 WeakIteration(
                     state.local.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
-                    float(estimate), monitor.elapsed, discretisation.newton_steps,
+                    float(estimate), monitor.elapsed, 0 if state.series else discretisation.newton_steps,
                 )
             )  # fmt: skip
             records.append(ForceRecord(state.forces, state.relative_indicator))
