@@ -11,7 +11,9 @@ EQUATIONS = {
 }
 
 
-def vortices(reynolds=20.0, unit=1.0, speed=1.0, density=1.0, corner=(0.3, 0.1), size=(1.7, 1.3), periods=0.5, open_side=False):
+def vortices(
+    reynolds=20.0, unit=1.0, speed=1.0, density=1.0, corner=(0.3, 0.1), size=(1.7, 1.3), periods=0.5, open_side=False
+):
     """Taylor and Green's vortices, which decay: velocities on the boundary, or a traction on its right side."""
     viscosity = speed * unit / reynolds
     x, y = f"(x/{unit!r})", f"(y/{unit!r})"

@@ -12,7 +12,8 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.time.integration import InitialValues, integration_obstacles, orders_in_time
-from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
+from rannpde.pde.flow.form import FlowForm, NoFlow
+from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.divergence import NoDivergenceForm

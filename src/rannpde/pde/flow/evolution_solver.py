@@ -19,7 +19,7 @@ from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.flow.evolution import FlowEvolution
 from rannpde.pde.flow.integration import FlowIntegrator, FlowTrajectory
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators, side_forces
+from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators
 from rannpde.pde.flow.semidiscrete import FlowVector, SemiDiscreteFlow
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution, ForceSeries
 from rannpde.pde.time.tableau import radau_tableau
@@ -140,7 +140,11 @@ class FlowEvolutionDiscretisation:
         count = len(path.traces)
         nodes = radau_tableau(stages).nodes
         times = (path.times[:-1, None] + np.diff(path.times)[:, None] * nodes).ravel()
-        looks = {int(np.argmin(np.abs(times - start - (times[-1] - start) / 2**k))) for k in range(LOOKS)} if count else set()
+        looks = (
+            {int(np.argmin(np.abs(times - start - (times[-1] - start) / 2**k))) for k in range(LOOKS)}
+            if count
+            else set()
+        )
         pressures = np.zeros((1 + count, *flow.shape))
         mean = self._mean(flow) if system.enclosed else None
         forces: dict[str, list[Array]] = {}

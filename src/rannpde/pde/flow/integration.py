@@ -164,7 +164,9 @@ class FlowIntegrator:
             before = size
         return None
 
-    def _left(self, time: float, length: float, stream: Array, stages: Array, traces: Array) -> tuple[Array, Array] | None:
+    def _left(
+        self, time: float, length: float, stream: Array, stages: Array, traces: Array
+    ) -> tuple[Array, Array] | None:
         """What is left of the equations of the stages, (s, C, k) and (s, T)."""
         flow, tableau = self.flow, self.tableau
         rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
@@ -184,5 +186,7 @@ class FlowIntegrator:
         """The same of the multipliers (s, T), which are polynomials through the stages."""
         series = np.tensordot(legendre_transform(self.tableau.nodes), traces, axes=1)[-3:]
         sizes = np.linalg.norm(series[:, self.flow.system.faces * self.flow.system.m :], axis=1)
-        self._pressures = max(self._pressures, float(np.linalg.norm(traces[-1, self.flow.system.faces * self.flow.system.m :])))
+        self._pressures = max(
+            self._pressures, float(np.linalg.norm(traces[-1, self.flow.system.faces * self.flow.system.m :]))
+        )
         return float(truncation_estimate(sizes[-1], sizes[:-1].max())) / max(self._pressures, 1e-300)

@@ -17,8 +17,9 @@ from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudg
 from rannpde.pde.flow.evolution import flow_evolution
 from rannpde.pde.flow.evolution_solver import FlowEvolutionDiscretisation
 from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
-from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
+from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.pressure import entering
+from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, ForceSeries
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
@@ -119,7 +120,9 @@ class Flow:
         def finished(outcome: AdaptiveOutcome[FlowIterate], status: Status | None = None, detail: str = "") -> Solution:
             here = next(k for k, one in enumerate(records) if one.forces is outcome.state.forces)
             forces = bounded_forces(records[: here + 1], self.settings.trust)
-            return self._solution(problem, form, discretisation, outcome, iterations, forces, monitor, why, status, detail)
+            return self._solution(
+                problem, form, discretisation, outcome, iterations, forces, monitor, why, status, detail
+            )
 
         def tell(state: FlowIterate, estimate: float) -> None:
             iterations.append(
@@ -173,14 +176,20 @@ class Flow:
             label += f", {discretisation.newton_steps} steps in time"
         told_form = list(form.described())
         if isinstance(discretisation, FlowEvolutionDiscretisation) and discretisation.impulsive:
-            told_form.append("the boundary moves at once at the start, where the pressure is infinite: errors are the velocity's")
+            told_form.append(
+                "the boundary moves at once at the start, where the pressure is infinite: errors are the velocity's"
+            )
         if discretisation.corners.jumps:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if discretisation.vanishing:
             told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
-        if not state.series and not form.linear and entering(state.local, state.solution.state, min(outcome.estimate, 0.1)):
+        if (
+            not state.series
+            and not form.linear
+            and entering(state.local, state.solution.state, min(outcome.estimate, 0.1))
+        ):
             told_form.append("fluid enters where a traction is given: other flows may satisfy all this too")
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
@@ -241,7 +250,9 @@ class FlowHistory:
         choose("side", side, {name: name for name in self.series})
         wanted = np.atleast_1d(np.asarray(times, dtype=float))
         inside = bool(((wanted >= self.times[0]) & (wanted <= self.times[-1])).all())
-        require(inside, "times", times, f"between {self.times[0]:.4g} and {self.times[-1]:.4g}, the first and last stage")
+        require(
+            inside, "times", times, f"between {self.times[0]:.4g} and {self.times[-1]:.4g}, the first and last stage"
+        )
         return np.asarray(CubicSpline(self.times, np.array(self.series[side]))(wanted))
 
     def lines(self) -> list[str]:
@@ -259,7 +270,10 @@ class FlowHistory:
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
         forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
         return {"iterations": rows, "form": list(self.form), "forces": forces} | (
-            {"times": list(self.times), "series": {name: [list(row) for row in rows] for name, rows in self.series.items()}}
+            {
+                "times": list(self.times),
+                "series": {name: [list(row) for row in rows] for name, rows in self.series.items()},
+            }
             if self.times
             else {}
         )

@@ -72,7 +72,9 @@ class SemiDiscreteFlow:
         """The same as a state of the stationary flow."""
         split = self.system.faces * self.system.m
         traces = vector.traces
-        return FlowState(vector.stream, traces[:split].reshape(-1, self.system.m), traces[split:].reshape(-1, self.system.n))
+        return FlowState(
+            vector.stream, traces[:split].reshape(-1, self.system.m), traces[split:].reshape(-1, self.system.n)
+        )
 
     # ------------------------------------------------------------------------------------------------------- vectors
 
@@ -131,17 +133,25 @@ class SemiDiscreteFlow:
         for group in self.groups:
             points, weights, table = self.local.stream_tables(group.batch.cells)
             wanted = values(points.reshape(-1, 2)).reshape(*points.shape)
-            right[group.batch.cells] = -self.evolution.density * self.system.tested(group.batch.cells, weights, table, wanted)
+            right[group.batch.cells] = -self.evolution.density * self.system.tested(
+                group.batch.cells, weights, table, wanted
+            )
         split = self.system.faces * self.system.m
         bare = []
         for group in self.groups:
-            upper, lower, corner = (np.zeros_like(one) for one in (group.still.upper, group.still.lower, group.still.corner))
+            upper, lower, corner = (
+                np.zeros_like(one) for one in (group.still.upper, group.still.lower, group.still.corner)
+            )
             along = group.batch.faces * self.system.m
             upper[:, :, along:], lower[:, along:] = group.still.upper[:, :, along:], group.still.lower[:, along:]
             index = np.arange(along)
             corner[:, index, index] = 1.0
             bare.append((self.system.regular(group.batch, group.mass.copy()), upper, lower, corner))
-        return FactorisedFlow(self, bare).solve(FlowVector(right, np.where(np.arange(len(data)) < split, 0.0, data))).stream
+        return (
+            FactorisedFlow(self, bare)
+            .solve(FlowVector(right, np.where(np.arange(len(data)) < split, 0.0, data)))
+            .stream
+        )
 
     # ------------------------------------------------------------------------------------------------- factorisation
 
