@@ -24,14 +24,10 @@ from rannpde.pde.flow.semidiscrete import FlowVector, SemiDiscreteFlow
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution, ForceSeries
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.weak.evaluation import volume_points
+from rannpde.pde.weak.evolution_solver import LOOKS
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import CHECK_POINTS
 from rannpde.rounding import COMPUTED
-
-LOOKS = 3
-"""Times, each half of the one after it, at which indicators are looked at."""
-BALANCED = (0.0, 0.37, 1.0)
-"""Shares of the time at which prescribed velocities must let as much out as in."""
 
 
 class FlowEvolutionDiscretisation:
@@ -87,7 +83,7 @@ class FlowEvolutionDiscretisation:
         flow = SemiDiscreteFlow(self.evolution, local, self.pause)
         begin = flow.projected(self._velocity_at_start, self.evolution.interval[0])
         if self.last is None:
-            for share in BALANCED:
+            for share in (0.0, *radau_tableau(3).nodes):
                 flow.move(self._at(share))
                 space.check_balance(flow.system)
             flow.move(self._at(0.0))

@@ -14,23 +14,11 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
+from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.flow.semidiscrete import FactorisedFlow, FlowVector, SemiDiscreteFlow
-from rannpde.pde.time.control import StepControl, step_factor
-from rannpde.pde.time.radau import LAST_STEP
+from rannpde.pde.time.control import DEEPEST_LEVEL, StepControl, step_factor
+from rannpde.pde.time.radau import LAST_STEP, SAME_STEP
 from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, legendre_transform, truncation_estimate
-
-SLOW = 0.25
-"""Contraction of Newton's method from which on a new tangent pays: eight iterations instead of four for five digits."""
-FEW = 6
-"""Iterations ahead in which Newton's method must be expected to converge: a new tangent costs about as many."""
-SAME_STEP = (0.9, 1.6)
-"""Factors of the next step within which the last one is repeated: new factors cost as much as several iterations."""
-REGAINED = 2**0.1
-"""Growth, from step to step, of the longest that is tried after Newton's method has failed with a longer one."""
-FIRST_STEP = 1 / 64
-"""The first step over the whole time; it is shortened until its error is allowed."""
-SHORTEST_STEP = 1e-12
-"""Over the whole time: an integration whose steps are shorter has come to a singularity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +46,25 @@ class FlowIntegrator:
     stop: Callable[[], bool] = lambda: False
     told: Callable[[float, int], None] = lambda time, steps: None
     control: StepControl = field(default_factory=StepControl)
+    tuning: CellsTuning = field(default_factory=CellsTuning)
 
     def run(self, stream: Array) -> FlowTrajectory:
         """From weights (C, k) at the start of the time."""
         flow, tableau = self.flow, self.tableau
         start, end = flow.evolution.interval
         self._tangent, self._factors, self._length = None, None, 0.0
-        self._largest, self._pressures, self._count, self._rate = flow.norm(stream), 0.0, 0, 0.0
-        time, length, longest = start, FIRST_STEP * (end - start), end - start
+        self._largest, self._pressures, self._count, self._slow = flow.norm(stream), 0.0, 0, False
+        time, length, wait = start, (end - start) / 2**self.tuning.first_step_level, 0
         times, streams, traces, rates = [start], [stream[None]], [], []
         last: tuple[Array, Array, float] | None = None
-        while time < end and length > SHORTEST_STEP * (end - start):
+        while time < end and length > (end - start) / 2**DEEPEST_LEVEL:
             checkpoint()
             length = end - time if end - time < LAST_STEP * length else length
             found = self._step(time, length, stream, self._guess(stream, last, length))
             if found is None:
                 if self._fresh == time:
                     length *= 0.5
-                    longest = length
+                    wait = self.tuning.steps_per_factor
                 self._tangent = None
                 continue
             stages, around = found
@@ -96,10 +85,9 @@ class FlowIntegrator:
             self.told(float(time), len(times) - 1)
             if self.stop() and time < end:
                 break
-            longest *= REGAINED
-            factor = min(factor, self.control.growth, longest / length)
-            if not SAME_STEP[0] < factor < SAME_STEP[1]:
-                length *= factor
+            wait -= 1
+            if factor < SAME_STEP[0] or (factor > 2 and wait <= 0):  # new factors cost as much as several iterations
+                length *= min(factor, self.control.growth)
         return FlowTrajectory(
             np.array(times), np.concatenate(streams), np.concatenate([*traces, np.empty((0, flow.system.total))]),
             np.concatenate([*rates, np.empty((0, *flow.shape))]), time >= end, self._count,
@@ -117,7 +105,7 @@ class FlowIntegrator:
 
     def _solvers(self, time: float, length: float, stages: Array, traces: Array) -> list[FactorisedFlow]:
         """Factors of A' + σM for all σ of the step; the tangent is taken in the middle of the guess."""
-        if self._tangent is None or self._rate > SLOW:
+        if self._tangent is None or self._slow:
             middle = len(self.tableau) // 2
             here = FlowVector(stages[middle], traces[middle])
             self._tangent = self.flow.tangent(here, time + length * self.tableau.nodes[middle])
@@ -136,7 +124,7 @@ class FlowIntegrator:
         tableau, flow = self.tableau, self.flow
         stages, traces = guess
         solvers = self._solvers(time, length, stages, traces)
-        goal, before = self.control.newton_share * self.tol, np.inf
+        goal, before, few = self.control.newton_share * self.tol, np.inf, self.control.newton_iterations // 2
         for iteration in range(self.control.newton_iterations):
             left = self._left(time, length, stream, stages, traces)
             if left is None:
@@ -151,15 +139,14 @@ class FlowIntegrator:
             if not np.isfinite(size):
                 return None
             rate = size / before if iteration else 0.0
-            self._rate = max(rate, 0.0)
+            self._slow = iteration >= few
             if size <= self.control.rounding or flow.evolution.form.linear:
                 return stages, traces
             if iteration and rate < 1 and rate / (1 - rate) * size < goal:
                 return stages, traces
-            if not iteration and size <= goal * SLOW:
+            if not iteration and size <= goal:
                 return stages, traces
-            ahead = self.control.newton_iterations - 1 - iteration
-            if iteration and rate ** min(ahead, FEW) * size > goal:  # a new tangent, or a shorter step, is faster
+            if iteration and rate**few * size > goal:  # a new tangent, or a shorter step, is faster
                 return None
             before = size
         return None

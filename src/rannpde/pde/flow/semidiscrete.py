@@ -157,7 +157,7 @@ class SemiDiscreteFlow:
 
     def tangent(self, vector: FlowVector, time: float) -> list[FlowMatrices]:
         """The derivative of A at a state, by groups."""
-        self.evolution.moment.value = time
+        self.move(time)
         state = self.state(vector)
         found = []
         for group in self.groups:
