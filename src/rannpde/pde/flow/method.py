@@ -13,7 +13,8 @@ from scipy.interpolate import CubicSpline
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime, is_box
 from rannpde.errors import choose, positive_integer, require
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.flow.evolution import flow_evolution
 from rannpde.pde.flow.evolution_solver import FlowEvolutionDiscretisation
 from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
@@ -117,14 +118,16 @@ class Flow:
             form = flow_formulation(problem)
             discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
-        def finished(outcome: AdaptiveOutcome[FlowIterate], status: Status | None = None, detail: str = "") -> Solution:
-            here = next(k for k, one in enumerate(records) if one.forces is outcome.state.forces)
+        def finished(
+            outcome: AdaptiveResult[FlowIterate, WeakIteration], status: Status | None = None, detail: str = ""
+        ) -> Solution:
+            here = next(k for k, one in enumerate(records) if one.forces is outcome.best.forces)
             forces = bounded_forces(records[: here + 1], self.settings.trust)
             return self._solution(
                 problem, form, discretisation, outcome, iterations, forces, monitor, why, status, detail
             )
 
-        def tell(state: FlowIterate, estimate: float) -> None:
+        def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
                 WeakIteration(
                     state.local.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
@@ -132,12 +135,13 @@ class Flow:
                 )
             )  # fmt: skip
             records.append(ForceRecord(state.forces, state.relative_indicator))
-            kept = AdaptiveOutcome(state, estimate, (estimate,), StopReason.TIME)
+            kept = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
             monitor.keep(lambda status, detail: finished(kept, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
+            return iterations[-1]
 
-        def over() -> bool:
-            return monitor.exhausted or discretisation.failure is not None
+        def over() -> Status | None:
+            return Status.NEWTON if discretisation.failure is not None else monitor.ended
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(True):
@@ -148,7 +152,7 @@ class Flow:
         problem: Problem,
         form: FlowForm,
         discretisation: FlowDiscretisation | FlowEvolutionDiscretisation,
-        outcome: AdaptiveOutcome[FlowIterate],
+        outcome: AdaptiveResult[FlowIterate, WeakIteration],
         iterations: list[WeakIteration],
         forces: Forces,
         monitor: Monitor,
@@ -156,7 +160,7 @@ class Flow:
         ended: Status | None,
         told: str,
     ) -> Solution:
-        state = outcome.state
+        state = outcome.best
         status, detail = self._verdict(discretisation, outcome)
         if ended is not None:
             status, detail = ended, told
@@ -200,19 +204,21 @@ class Flow:
         )  # fmt: skip
 
     def _verdict(
-        self, discretisation: FlowDiscretisation | FlowEvolutionDiscretisation, outcome: AdaptiveOutcome[FlowIterate]
+        self,
+        discretisation: FlowDiscretisation | FlowEvolutionDiscretisation,
+        outcome: AdaptiveResult[FlowIterate, WeakIteration],
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
-        left = outcome.state.relative_indicator
-        if outcome.reason is StopReason.REACHED:
+        left = outcome.best.relative_indicator
+        if outcome.status is Status.CONVERGED:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
-        if outcome.reason is StopReason.TIME:
-            return Status.BUDGET, ""
-        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+        if outcome.status.by_caller:
+            return outcome.status, ""
+        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
 
 
 def _form(problem: Problem) -> FlowForm:
