@@ -34,7 +34,7 @@ def channel(reynolds, unit=1.0, speed=1.0, angle=0.0, moving=False, corner=(0.0,
 
 
 def flow_error(solution, count=2000):
-    """Relative errors of the velocity as a vector and of the pressure: of one that vanishes beside the viscous stress."""
+    """Relative errors of the velocity as a vector and of the pressure, which is compared with the stress if it is 0."""
     problem = solution.stated
     points = problem.domain.sample(count, rng=1)
     found, exact = solution(points), problem.exact_solution(points)

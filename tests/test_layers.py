@@ -95,7 +95,7 @@ BELOW_IN_PDE = {
     "trefftz": STATED | {"budget", "monitor", "solution", "forward_model"},
     "paths": STATED | {"budget", "monitor", "solution"},
     "weak": STATED | {"monitor", "solution", "cells", "adaptivity", "time", "forward_model"},
-    "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak"},
+    "flow": STATED | {"monitor", "solution", "cells", "adaptivity", "forward_model", "weak", "time"},
     "spectrum": STATED | {"budget", "monitor", "solution", "cells", "adaptivity", "weak", "trefftz"},
     "inverse": STATED | {"monitor", "solution", "forward_model", "cells", "lines"},
     "family": STATED | {"monitor", "solution"},

@@ -9,8 +9,8 @@ import rannpde as rp
 from known_flows import cavity, cylinder, random_flow
 from rannpde.pde.flow.assembly import FlowSystem
 from rannpde.pde.flow.forces import ForceRecord, bounded_forces
-from rannpde.pde.flow.form import flow_formulation
 from rannpde.pde.flow.newton import FlowNewton, flow_distance
+from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.flow.solver import FlowDiscretisation
 from rannpde.pde.weak.settings import WeakSettings
 

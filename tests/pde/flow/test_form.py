@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.flow.form import NoFlow, flow_formulation
+from rannpde.pde.flow.form import NoFlow
+from rannpde.pde.flow.recognition import flow_formulation
 
 BOX = rp.Box(x=(0, 1), y=(0, 1))
 WALLS = {"walls": rp.On("boundary", ["u = 0", "v = 0"])}

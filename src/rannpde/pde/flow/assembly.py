@@ -14,6 +14,7 @@ for all curls v, all v̂ and μ: tangential velocities by interior penalty, norm
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sparse
@@ -349,29 +350,43 @@ class FlowSystem:
 
     # --------------------------------------------------------------------------------------------------- inertia
 
+    @cached_property
+    def _everywhere(self) -> tuple[list[CellBatch], list[tuple[Array, Array]], Array]:
+        """Batches, their weights and tables, and the points (M, 2) of all of them, then of all faces."""
+        batches = list(self.local.batches())
+        found = [self.local.stream_tables(batch.cells) for batch in batches]
+        points = [one[0].reshape(-1, 2) for one in found] + [self.local.points.reshape(-1, 2)]
+        return batches, [(weights, table) for _, weights, table in found], np.concatenate(points)
+
     def inertia(self, state: FlowState) -> tuple[Array, Array]:
         """What C beyond its value at rest adds to the equations of cells (C, k) and of faces (T,), not linearised."""
-        own, around = np.zeros((self.mesh.count, self.local.size)), np.zeros(self.total)
+        local = self.local
+        own, around = np.zeros((self.mesh.count, local.size)), np.zeros(self.total)
         if self.form.inert:
             return own, around
-        for batch in self.local.batches():
-            points, weights, table = self.local.stream_tables(batch.cells)
-            velocity, slope = self.local.flow_inside(table, batch.cells, state.stream[batch.cells])
-            flat = points.reshape(-1, 2)
-            found = self.form.carried(flat, velocity.reshape(-1, 2), slope.reshape(-1, 2, 2))[0]
-            own[batch.cells] -= self.tested(batch.cells, weights, table, found.reshape(velocity.shape))
-        return self._upwinded(state, own, around)
-
-    def _upwinded(self, state: FlowState, own: Array, around: Array) -> tuple[Array, Array]:
-        """Add what differences of tangential velocities across faces carry."""
-        local, boundary = self.local, self.local.boundary
+        batches, tables, points = self._everywhere
+        inside = [
+            local.flow_inside(table, batch.cells, state.stream[batch.cells])
+            for batch, (_, table) in zip(batches, tables, strict=True)
+        ]
         here = state.stream[local.cell][:, :, None]
         slip, through = np.matmul(local.along, here)[:, :, 0], np.matmul(local.across, here)[:, :, 0]
-        velocity = slip[:, :, None] * local.tangents + through[:, :, None] * local.normals
-        still = np.zeros((velocity[..., 0].size, 2, 2))
-        advection = self.form.carried(local.points.reshape(-1, 2), velocity.reshape(-1, 2), still)[1]
-        drift = np.einsum("pqj,pqj->pq", advection.reshape(velocity.shape), local.normals)
-        inner = local.interior
+        beside = slip[:, :, None] * local.tangents + through[:, :, None] * local.normals
+        values = np.concatenate([one.reshape(-1, 2) for one, _ in inside] + [beside.reshape(-1, 2)])
+        slopes = [one.reshape(-1, 2, 2) for _, one in inside] + [np.zeros((beside[..., 0].size, 2, 2))]
+        carried, advection = self.form.carried(points, values, np.concatenate(slopes))
+        first = 0
+        for batch, (weights, table) in zip(batches, tables, strict=True):
+            part = carried[first : first + weights.size].reshape(*weights.shape, 2)
+            own[batch.cells] -= self.tested(batch.cells, weights, table, part)
+            first += weights.size
+        drift = np.einsum("pqj,pqj->pq", advection[first:].reshape(beside.shape), local.normals)
+        self._upwinded(state, slip, drift, own, around)
+        return own, around
+
+    def _upwinded(self, state: FlowState, slip: Array, drift: Array, own: Array, around: Array) -> None:
+        """Add what differences of tangential velocities across faces carry; slip, drift (P, q) : u_t and b·n there."""
+        local, boundary, inner = self.local, self.local.boundary, self.local.interior
         outside = np.empty_like(slip)
         outside[:inner] = state.tangential[local.face[:inner]] @ local.tangential_functions.T
         outside[inner:] = np.einsum("pqf,pqf->pq", local.tangents[inner:], boundary.values)
@@ -381,7 +396,6 @@ class FlowSystem:
         np.add.at(own, local.cell, entering)
         leaving = (np.maximum(drift, 0.0) * -gap)[:inner] @ local.tangential_functions
         np.add.at(around[: self.faces * self.m].reshape(-1, self.m), local.face[:inner], leaving)
-        return own, around
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,16 +12,15 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.pde.cells.time.integration import InitialValues, integration_obstacles, orders_in_time
-from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
+from rannpde.pde.flow.form import FlowForm, NoFlow
+from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.divergence import NoDivergenceForm
+from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.weak.evolution import RATE_NAMES, Held, SpatialStatements
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
 from rannpde.rounding import COMPUTED
-
-LOOKED_AT = 0.6
-"""Share of the time at which data are looked at for singular points: at the start many are zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,8 @@ def flow_evolution(problem: Problem) -> FlowEvolution:
         if term.kind != "initial" and any(jet.index[0] for jet in term.expression.jets):
             raise NoFlow(f"condition {term.name!r} has a derivative in time")
     start, end = problem.domain.time
-    moment = Held(start + LOOKED_AT * (end - start))
+    # data are looked at for singular points within the time: at the start many are zero
+    moment = Held(start + radau_tableau(3).nodes[1] * (end - start))
     rates = tuple(tuple(Held() for _ in problem.fields) for _ in RATE_NAMES)
     try:
         states = SpatialStatements(problem, moment, (rates[0], rates[1]))

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.flow.form import FlowForm, flow_formulation, traction_weights
+from rannpde.pde.flow.form import FlowForm, traction_weights
+from rannpde.pde.flow.recognition import flow_formulation
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression

@@ -14,19 +14,11 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
+from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.flow.semidiscrete import FactorisedFlow, FlowVector, SemiDiscreteFlow
-from rannpde.pde.time.control import StepControl, step_factor
-from rannpde.pde.time.radau import LAST_STEP
-from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, truncation_estimate
-
-SLOW = 0.25
-"""Contraction of Newton's method from which on a new tangent pays: eight iterations instead of four for five digits."""
-SAME_STEP = (0.9, 1.6)
-"""Factors of the next step within which the last one is repeated: new factors cost as much as several iterations."""
-FIRST_STEP = 1 / 64
-"""The first step over the whole time; it is shortened until its error is allowed."""
-SHORTEST_STEP = 1e-12
-"""Over the whole time: an integration whose steps are shorter has come to a singularity."""
+from rannpde.pde.time.control import DEEPEST_LEVEL, StepControl, step_factor
+from rannpde.pde.time.radau import LAST_STEP, SAME_STEP
+from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, legendre_transform, truncation_estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,39 +36,44 @@ class FlowTrajectory:
 
 @dataclass(eq=False)
 class FlowIntegrator:
-    """tol : of the error of a step, relative to the largest velocity so far; stop : whether to end early"""
+    """tol : of the error of a step, relative to the largest velocity so far; pressed : whether that of the pressure
+    counts too; stop : whether to end early; told : hears of the time and the number of steps"""
 
     flow: SemiDiscreteFlow
     tableau: RadauTableau
     tol: float
+    pressed: bool = True
     stop: Callable[[], bool] = lambda: False
-    told: Callable[[float], None] = lambda share: None
+    told: Callable[[float, int], None] = lambda time, steps: None
     control: StepControl = field(default_factory=StepControl)
+    tuning: CellsTuning = field(default_factory=CellsTuning)
 
     def run(self, stream: Array) -> FlowTrajectory:
         """From weights (C, k) at the start of the time."""
         flow, tableau = self.flow, self.tableau
         start, end = flow.evolution.interval
         self._tangent, self._factors, self._length = None, None, 0.0
-        self._largest, self._count, self._rate = flow.norm(stream), 0, 0.0
-        time, length = start, FIRST_STEP * (end - start)
+        self._largest, self._pressures, self._count, self._slow = flow.norm(stream), 0.0, 0, False
+        time, length, wait = start, (end - start) / 2**self.tuning.first_step_level, 0
         times, streams, traces, rates = [start], [stream[None]], [], []
         last: tuple[Array, Array, float] | None = None
-        while time < end and length > SHORTEST_STEP * (end - start):
+        while time < end and length > (end - start) / 2**DEEPEST_LEVEL:
             checkpoint()
             length = end - time if end - time < LAST_STEP * length else length
             found = self._step(time, length, stream, self._guess(stream, last, length))
             if found is None:
                 if self._fresh == time:
-                    length *= 0.25
+                    length *= 0.5
+                    wait = self.tuning.steps_per_factor
                 self._tangent = None
                 continue
             stages, around = found
             self._largest = max(self._largest, flow.norm(stages[-1]))
             allowed = self.tol * np.sqrt((end - start) / (time + length - start))
-            error = self._error(stream, stages)
-            factor = step_factor(allowed, error, len(tableau) + 1, self.control.safety)
-            if error > allowed:
+            errors = (self._error(stream, stages), self._pressure_error(around) if self.pressed else 0.0)
+            orders = (len(tableau) + 1, len(tableau))
+            factor = min(step_factor(allowed, *one, self.control.safety) for one in zip(errors, orders, strict=True))
+            if max(errors) > allowed:
                 length *= min(max(factor, self.control.shrink), 0.8)
                 continue
             rates.append(np.tensordot(tableau.derivative, stages - stream, axes=1) / length)
@@ -85,10 +82,11 @@ class FlowIntegrator:
             times.append(time)
             streams.append(stages)
             traces.append(around)
-            self.told((time - start) / (end - start))
+            self.told(float(time), len(times) - 1)
             if self.stop() and time < end:
                 break
-            if not SAME_STEP[0] < factor < SAME_STEP[1]:
+            wait -= 1
+            if factor < SAME_STEP[0] or (factor > 2 and wait <= 0):  # new factors cost as much as several iterations
                 length *= min(factor, self.control.growth)
         return FlowTrajectory(
             np.array(times), np.concatenate(streams), np.concatenate([*traces, np.empty((0, flow.system.total))]),
@@ -107,7 +105,7 @@ class FlowIntegrator:
 
     def _solvers(self, time: float, length: float, stages: Array, traces: Array) -> list[FactorisedFlow]:
         """Factors of A' + σM for all σ of the step; the tangent is taken in the middle of the guess."""
-        if self._tangent is None or self._rate > SLOW:
+        if self._tangent is None or self._slow:
             middle = len(self.tableau) // 2
             here = FlowVector(stages[middle], traces[middle])
             self._tangent = self.flow.tangent(here, time + length * self.tableau.nodes[middle])
@@ -126,7 +124,7 @@ class FlowIntegrator:
         tableau, flow = self.tableau, self.flow
         stages, traces = guess
         solvers = self._solvers(time, length, stages, traces)
-        goal, before = self.control.newton_share * self.tol, np.inf
+        goal, before, few = self.control.newton_share * self.tol, np.inf, self.control.newton_iterations // 2
         for iteration in range(self.control.newton_iterations):
             left = self._left(time, length, stream, stages, traces)
             if left is None:
@@ -141,19 +139,21 @@ class FlowIntegrator:
             if not np.isfinite(size):
                 return None
             rate = size / before if iteration else 0.0
-            self._rate = max(rate, 0.0)
+            self._slow = iteration >= few
             if size <= self.control.rounding or flow.evolution.form.linear:
                 return stages, traces
             if iteration and rate < 1 and rate / (1 - rate) * size < goal:
                 return stages, traces
-            if not iteration and size <= goal * SLOW:
+            if not iteration and size <= goal:
                 return stages, traces
-            if rate >= 1 and iteration > 1:
+            if iteration and rate**few * size > goal:  # a new tangent, or a shorter step, is faster
                 return None
             before = size
         return None
 
-    def _left(self, time: float, length: float, stream: Array, stages: Array, traces: Array) -> tuple[Array, Array] | None:
+    def _left(
+        self, time: float, length: float, stream: Array, stages: Array, traces: Array
+    ) -> tuple[Array, Array] | None:
         """What is left of the equations of the stages, (s, C, k) and (s, T)."""
         flow, tableau = self.flow, self.tableau
         rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
@@ -168,3 +168,12 @@ class FlowIntegrator:
         series = np.tensordot(self.tableau.legendre, np.concatenate([stream[None], stages]), axes=1)[-3:]
         sizes = np.array([self.flow.norm(one) for one in series]) / max(self._largest, 1e-300)
         return float(truncation_estimate(sizes[-1], sizes[:-1].max()))
+
+    def _pressure_error(self, traces: Array) -> float:
+        """The same of the multipliers (s, T), which are polynomials through the stages."""
+        series = np.tensordot(legendre_transform(self.tableau.nodes), traces, axes=1)[-3:]
+        sizes = np.linalg.norm(series[:, self.flow.system.faces * self.flow.system.m :], axis=1)
+        self._pressures = max(
+            self._pressures, float(np.linalg.norm(traces[-1, self.flow.system.faces * self.flow.system.m :]))
+        )
+        return float(truncation_estimate(sizes[-1], sizes[:-1].max())) / max(self._pressures, 1e-300)

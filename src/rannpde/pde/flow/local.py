@@ -43,7 +43,7 @@ class FlowCells:
         self.functions = CellFunctions(mesh, layer, pause)
         self.size = layer.size
         self._pairs()
-        self.boundary = self._boundary()
+        self.read_conditions()
         nodes = layer.face_grid[0]
         self.tangential_functions = legendre_products(nodes, layer.degree - 1)
         self.normal_functions = legendre_products(nodes, layer.degree - 2)
@@ -77,6 +77,10 @@ class FlowCells:
         self.weights = np.concatenate([weights, weights, patches.weights])
         self.normals = np.concatenate([normals, -normals, patches.normals])
         self.tangents = np.concatenate([tangents, tangents, turned])
+
+    def read_conditions(self) -> None:
+        """Evaluate what holds on patches, once more where data have changed."""
+        self.boundary = self._boundary()
 
     def _boundary(self) -> FlowBoundary:
         patches = self.mesh.patches

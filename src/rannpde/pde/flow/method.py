@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
-from rannpde.domains.domain import is_box
-from rannpde.errors import positive_integer, require
+from rannpde.arrays import Array
+from rannpde.domains.domain import SpaceTime, is_box
+from rannpde.errors import choose, positive_integer, require
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
 from rannpde.pde.adaptivity.result import AdaptiveResult
+from rannpde.pde.flow.evolution import flow_evolution
+from rannpde.pde.flow.evolution_solver import FlowEvolutionDiscretisation
 from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
-from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
+from rannpde.pde.flow.form import FlowForm, NoFlow
 from rannpde.pde.flow.pressure import entering
-from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate
+from rannpde.pde.flow.recognition import flow_formulation
+from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, ForceSeries
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -68,7 +74,7 @@ class Flow:
         if problem.periodic or problem.pairings:
             return ("fields are periodic",)
         try:
-            form = flow_formulation(problem)
+            form = _form(problem)
             found = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None, 3)
             found.cells(found.mesher.tree(1.0), 3, np.random.default_rng(0))
         except (NoFlow, NoDivergenceForm) as reason:
@@ -77,10 +83,10 @@ class Flow:
 
     def drawbacks(self, problem: Problem) -> tuple[str, ...]:
         """Reasons to prefer another method that can solve the problem too."""
-        form = flow_formulation(problem)
+        form = _form(problem)
         rough = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         tractions = any(jet.order for term in form.terms for jet in term.expression.jets)
-        if rough.corners.points or tractions or not is_box(problem.domain) or problem.free_constants:
+        if rough.corners.points or tractions or not is_box(form.problem.domain) or problem.free_constants:
             return ()  # a pressure without a level gets the mean zero here, where least squares would refuse it
         return ("its solution is smooth, where least squares of the strong form give more digits",)
 
@@ -95,23 +101,37 @@ class Flow:
             if monitor.exhausted and iterations:
                 raise OutOfBudget
 
-        form = flow_formulation(problem)
         iterations: list[WeakIteration] = []
         records: list[ForceRecord] = []
-        discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
+        discretisation: FlowDiscretisation | FlowEvolutionDiscretisation
+        if isinstance(problem.domain, SpaceTime):
+            evolution = flow_evolution(problem)
+            form = evolution.form
+
+            def told(time: float, steps: int) -> None:
+                monitor.tell(len(iterations) + 1, steps, time=time)
+
+            discretisation = FlowEvolutionDiscretisation(
+                evolution, tol, self.settings, rng, pause, lambda: monitor.exhausted, told, self.degree
+            )
+        else:
+            form = flow_formulation(problem)
+            discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
         def finished(
             outcome: AdaptiveResult[FlowIterate, WeakIteration], status: Status | None = None, detail: str = ""
         ) -> Solution:
             here = next(k for k, one in enumerate(records) if one.forces is outcome.best.forces)
             forces = bounded_forces(records[: here + 1], self.settings.trust)
-            return self._solution(form, discretisation, outcome, iterations, forces, monitor, why, status, detail)
+            return self._solution(
+                problem, form, discretisation, outcome, iterations, forces, monitor, why, status, detail
+            )
 
         def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
                 WeakIteration(
                     state.local.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
-                    float(estimate), monitor.elapsed, discretisation.newton_steps,
+                    float(estimate), monitor.elapsed, 0 if state.series else discretisation.newton_steps,
                 )
             )  # fmt: skip
             records.append(ForceRecord(state.forces, state.relative_indicator))
@@ -129,8 +149,9 @@ class Flow:
 
     def _solution(
         self,
+        problem: Problem,
         form: FlowForm,
-        discretisation: FlowDiscretisation,
+        discretisation: FlowDiscretisation | FlowEvolutionDiscretisation,
         outcome: AdaptiveResult[FlowIterate, WeakIteration],
         iterations: list[WeakIteration],
         forces: Forces,
@@ -139,40 +160,53 @@ class Flow:
         ended: Status | None,
         told: str,
     ) -> Solution:
-        state, problem = outcome.best, form.problem
+        state = outcome.best
         status, detail = self._verdict(discretisation, outcome)
         if ended is not None:
             status, detail = ended, told
         network = state.network
-        losses = mean_squares(problem, network, problem.domain.sample(LOSS_POINTS, rng=11))
+        few = LOSS_POINTS // 5 if state.series else LOSS_POINTS  # each is a step and a cell
+        losses = mean_squares(problem, network, problem.domain.sample(few, rng=11))
         measures = dict.fromkeys(losses, problem.domain.measure)
         for term in problem.constraints:
             if term.region is None:
                 continue
-            points = term.region.sample(LOSS_POINTS // 10, rng=11)
+            points = term.region.sample(few // 10, rng=11)
             square = root_mean_square(term_residual(term, network, problem.vocabulary, points)) ** 2
             losses[term.name] = max(square, losses.get(term.name, 0.0))
             measures[term.name] = measures.get(term.name, 0.0) + term.measure
         label = f"{state.local.mesh.count} cells of degree {state.local.layer.degree} with divergence-free velocities"
+        if state.series:
+            label += f", {discretisation.newton_steps} steps in time"
         told_form = list(form.described())
+        if isinstance(discretisation, FlowEvolutionDiscretisation) and discretisation.impulsive:
+            told_form.append(
+                "the boundary moves at once at the start, where the pressure is infinite: errors are the velocity's"
+            )
         if discretisation.corners.jumps:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
         if discretisation.vanishing:
             told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
-        if not form.linear and entering(state.local, state.solution.state, min(outcome.estimate, 0.1)):
+        if (
+            not state.series
+            and not form.linear
+            and entering(state.local, state.solution.state, min(outcome.estimate, 0.1))
+        ):
             told_form.append("fluid enters where a traction is given: other flows may satisfy all this too")
         return Solution(
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=FlowHistory(tuple(iterations), tuple(told_form), dict(forces)),
+            history=FlowHistory(tuple(iterations), tuple(told_form), dict(forces), *_listed(state.series)),
             method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
     def _verdict(
-        self, discretisation: FlowDiscretisation, outcome: AdaptiveResult[FlowIterate, WeakIteration]
+        self,
+        discretisation: FlowDiscretisation | FlowEvolutionDiscretisation,
+        outcome: AdaptiveResult[FlowIterate, WeakIteration],
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         if discretisation.failure is not None:
@@ -187,32 +221,68 @@ class Flow:
         return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
 
 
+def _form(problem: Problem) -> FlowForm:
+    """The flow in space of a problem, at a moment if it is one in time."""
+    return flow_evolution(problem).form if isinstance(problem.domain, SpaceTime) else flow_formulation(problem)
+
+
+def _listed(series: ForceSeries | None) -> tuple[tuple[float, ...], dict[str, tuple[tuple[float, float], ...]]]:
+    """Times and forces as plain numbers."""
+    if series is None:
+        return (), {}
+    forces = {name: tuple((float(x), float(y)) for x, y in rows) for name, rows in series.forces.items()}
+    return tuple(series.times.tolist()), forces
+
+
 @dataclass(frozen=True)
 class FlowHistory:
     """What only a flow can tell: its iterations, what was recognised, and forces.
 
     forces : side → force of the flow on it, ∫ p n - ν (∂_n u + κ ∇(u·n)) by the weak residual: two components, then a
-        bound of the error of each
+        bound of the error of each; empty for a flow in time
+    times, series : of a flow in time, the times of all stages, and side → two components of the force at each
     """
 
     iterations: tuple[WeakIteration, ...]
     form: tuple[str, ...] = ()
     forces: Forces = field(default_factory=dict)
+    times: tuple[float, ...] = ()
+    series: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
     advice = "more time, or a weaker tolerance, may help"
+
+    def force(self, side: str, times: ArrayLike) -> Array:
+        """The force (M, 2) on a side at times (M,) of a flow in time, by a cubic spline through its stages."""
+        choose("side", side, {name: name for name in self.series})
+        wanted = np.atleast_1d(np.asarray(times, dtype=float))
+        inside = bool(((wanted >= self.times[0]) & (wanted <= self.times[-1])).all())
+        require(
+            inside, "times", times, f"between {self.times[0]:.4g} and {self.times[-1]:.4g}, the first and last stage"
+        )
+        return np.asarray(CubicSpline(self.times, np.array(self.series[side]))(wanted))
 
     def lines(self) -> list[str]:
         """For the report."""
         told = [f"iteration {number}: {one}" for number, one in enumerate(self.iterations, start=1)]
         for name, (x, y, dx, dy) in self.forces.items():
             told.append(f"force on {name}: {x:.10g} ± {dx:.1e}, {y:.10g} ± {dy:.1e}")
+        for name, rows in self.series.items():
+            (x, y), when = rows[-1], self.times[-1]
+            told.append(f"force on {name} at the time {when:.6g}: {x:.6g}, {y:.6g}")
         return [*self.form, *told]
 
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
         forces = {name: [None if v == np.inf else v for v in row] for name, row in self.forces.items()}
-        return {"iterations": rows, "form": list(self.form), "forces": forces}
+        return {"iterations": rows, "form": list(self.form), "forces": forces} | (
+            {
+                "times": list(self.times),
+                "series": {name: [list(row) for row in rows] for name, rows in self.series.items()},
+            }
+            if self.times
+            else {}
+        )
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> FlowHistory:
@@ -221,4 +291,10 @@ class FlowHistory:
         for name, row in table["forces"].items():
             x, y, dx, dy = (np.inf if value is None else float(value) for value in row)
             forces[str(name)] = (x, y, dx, dy)
-        return cls(tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces)
+        series = {
+            str(name): tuple((float(x), float(y)) for x, y in pairs) for name, pairs in table.get("series", {}).items()
+        }
+        return cls(
+            tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])), forces,
+            tuple(map(float, table.get("times", ()))), series,
+        )  # fmt: skip

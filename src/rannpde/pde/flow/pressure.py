@@ -163,7 +163,9 @@ def flow_network(tree: CellNode, local: FlowCells, weights: Array) -> CellNetwor
     fields = np.zeros((cells, columns, count, 3))
     flat = whole[:, :, :count].transpose(1, 0, 2).reshape(columns, -1)
     for place, index, size in ((x, (0, 1), root / hy), (y, (1, 0), -root / hx)):
-        fields[..., place] = size * derivative_weights(features, index, flat).reshape(columns, cells, count).swapaxes(0, 1)
+        fields[..., place] = size * derivative_weights(features, index, flat).reshape(columns, cells, count).swapaxes(
+            0, 1
+        )
     fields[..., p] = whole[:, :, count:]
     return CellNetwork(tree, features, local.mesh.boxes, fields.reshape(cells, columns, -1), homes)
 

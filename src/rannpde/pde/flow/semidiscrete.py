@@ -72,7 +72,9 @@ class SemiDiscreteFlow:
         """The same as a state of the stationary flow."""
         split = self.system.faces * self.system.m
         traces = vector.traces
-        return FlowState(vector.stream, traces[:split].reshape(-1, self.system.m), traces[split:].reshape(-1, self.system.n))
+        return FlowState(
+            vector.stream, traces[:split].reshape(-1, self.system.m), traces[split:].reshape(-1, self.system.n)
+        )
 
     # ------------------------------------------------------------------------------------------------------- vectors
 
@@ -87,14 +89,18 @@ class SemiDiscreteFlow:
         """The root of the mean of ρ |u|² in space."""
         return float(np.sqrt(max(float((stream * self.weighted(stream)).sum()), 0.0)))
 
+    def move(self, time: float) -> None:
+        """Let data be those of a time."""
+        self.evolution.moment.value = time
+        if self.evolution.moving:
+            self.local.read_conditions()
+
     def loads(self, time: float) -> FlowVector:
         """b at a time."""
         if self._steady is not None:
             return self._steady
-        local, system = self.local, self.system
-        self.evolution.moment.value = time
-        if self.evolution.moving:
-            local.boundary = local._boundary()
+        system = self.system
+        self.move(time)
         found = FlowVector(np.zeros(self.shape), np.zeros(system.total))
         still = system.at(0.0)
         for group in self.groups:
@@ -127,23 +133,31 @@ class SemiDiscreteFlow:
         for group in self.groups:
             points, weights, table = self.local.stream_tables(group.batch.cells)
             wanted = values(points.reshape(-1, 2)).reshape(*points.shape)
-            right[group.batch.cells] = -self.evolution.density * self.system.tested(group.batch.cells, weights, table, wanted)
+            right[group.batch.cells] = -self.evolution.density * self.system.tested(
+                group.batch.cells, weights, table, wanted
+            )
         split = self.system.faces * self.system.m
         bare = []
         for group in self.groups:
-            upper, lower, corner = (np.zeros_like(one) for one in (group.still.upper, group.still.lower, group.still.corner))
+            upper, lower, corner = (
+                np.zeros_like(one) for one in (group.still.upper, group.still.lower, group.still.corner)
+            )
             along = group.batch.faces * self.system.m
             upper[:, :, along:], lower[:, along:] = group.still.upper[:, :, along:], group.still.lower[:, along:]
             index = np.arange(along)
             corner[:, index, index] = 1.0
             bare.append((self.system.regular(group.batch, group.mass.copy()), upper, lower, corner))
-        return FactorisedFlow(self, bare).solve(FlowVector(right, np.where(np.arange(len(data)) < split, 0.0, data))).stream
+        return (
+            FactorisedFlow(self, bare)
+            .solve(FlowVector(right, np.where(np.arange(len(data)) < split, 0.0, data)))
+            .stream
+        )
 
     # ------------------------------------------------------------------------------------------------- factorisation
 
     def tangent(self, vector: FlowVector, time: float) -> list[FlowMatrices]:
         """The derivative of A at a state, by groups."""
-        self.evolution.moment.value = time
+        self.move(time)
         state = self.state(vector)
         found = []
         for group in self.groups:

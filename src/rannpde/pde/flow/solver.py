@@ -19,6 +19,7 @@ from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
+from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.flow.assembly import FlowState, FlowSystem
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
@@ -44,11 +45,19 @@ class FlowResolution:
 
 
 @dataclass(frozen=True, eq=False)
+class ForceSeries:
+    """Of a flow in time: times (N,) of the stages of all steps; forces : side → (N, 2)"""
+
+    times: Array
+    forces: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
 class FlowIterate:
     """One solution: the network, its cells, values (M, 3) at the check points, squared indicators (C,), what they are
-    relative to, the size of the viscous stress, forces on sides, and how many unknowns it took."""
+    relative to, the size of the viscous stress, forces on sides, how many unknowns it took, forces in time."""
 
-    network: CellNetwork
+    network: CellNetwork | CellTrajectory
     local: FlowCells
     solution: RecoveredFlow
     values: Array
@@ -57,6 +66,7 @@ class FlowIterate:
     stress: float
     forces: Mapping[str, Array]
     unknowns: int
+    series: ForceSeries | None = None
 
     @property
     def relative_indicator(self) -> float:
@@ -120,7 +130,7 @@ class FlowDiscretisation:
         local = self.cells(resolution.tree, resolution.degree, self.rng)
         system = FlowSystem(local)
         if self.last is None:
-            self._check_balance(system)
+            self.check_balance(system)
         newton = FlowNewton(self.settings.newton_share * self.tol, self.settings)
         try:
             known = self._velocity(self.last.network) if self.last is not None else self._coarse(newton, resolution)
@@ -139,11 +149,11 @@ class FlowDiscretisation:
         network = self._gauged(system, flow_network(resolution.tree, local, solution.weights))
         self.last = FlowIterate(
             network, local, solution, network(self.check_points), indicators, energy,
-            stress, self._forces(system, state), system.unknowns,
+            stress, self.forces(system, state), system.unknowns,
         )  # fmt: skip
         return self.last
 
-    def _velocity(self, network: CellNetwork) -> Callable[[Array], Array]:
+    def _velocity(self, network: CellNetwork | CellTrajectory) -> Callable[[Array], Array]:
         places = list(self.form.places[:2])
         return lambda points: network(points)[:, places]
 
@@ -160,7 +170,7 @@ class FlowDiscretisation:
         empty = np.stack([state.stream, np.zeros_like(state.stream)], axis=1)
         return self._velocity(flow_network(resolution.tree, local, empty))
 
-    def _check_balance(self, system: FlowSystem) -> None:
+    def check_balance(self, system: FlowSystem) -> None:
         """An InputError where more flows in than out, and nothing is left open."""
         if not system.enclosed:
             return
@@ -200,7 +210,7 @@ class FlowDiscretisation:
         value, (slope,) = term.expression.linearised(known, {term.expression.jets[0]: pressure})
         return np.asarray(-np.broadcast_to(value / slope, (len(points),)))
 
-    def _forces(self, system: FlowSystem, state: FlowState) -> dict[str, Array]:
+    def forces(self, system: FlowSystem, state: FlowState) -> dict[str, Array]:
         """Force (2,) of the flow on each side on which conditions were stated."""
         patches = system.mesh.patches
         acting = side_forces(system, state)
@@ -216,19 +226,23 @@ class FlowDiscretisation:
 
     def estimate(self, before: FlowIterate | None, now: FlowIterate) -> float:
         """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
+        return max(self.compared(before, now), self.gap)
+
+    def compared(self, before: FlowIterate | None, now: FlowIterate, pressed: bool = True) -> float:
+        """The same without the level of the pressure; pressed : whether the pressure counts."""
         if before is None:
             return np.inf
         length = float(np.ptp(np.asarray(self.problem.domain.bounds, dtype=float), axis=1).max())
         found = flow_difference(
             before.values, now.values, self.form.places, now.stress, length / self.form.viscosity, self.tol
         )
-        self.vanishing = found.vanishing and not self.corners.jumps
-        # where the velocity jumps, the pressure is not in L²
-        change = found.velocity if self.corners.jumps else max(found.velocity, found.pressure)
+        pressed = pressed and not self.corners.jumps  # where the velocity jumps, the pressure is not in L²
+        self.vanishing = found.vanishing and pressed
+        change = max(found.velocity, found.pressure) if pressed else found.velocity
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         settings = self.settings
         self.known = change * float(np.clip(settings.trust * gain, settings.least_gain, 1.0))
-        return max(self.known, self.gap)
+        return self.known
 
     def indicators(self, now: FlowIterate) -> Array:
         return now.indicators
