@@ -43,6 +43,8 @@ class Discretisation(Protocol):
 
     def columns(self, families: Any) -> int: ...
 
+    def dense(self, families: Any) -> int: ...
+
     def rows(self, families: Any, resolution: Any, shift: float, factor: float = 1.0) -> RowSystem: ...
 
     def misses(self, network: Any, resolution: Any, shift: float, factor: float) -> Misses: ...
@@ -132,8 +134,9 @@ class AdaptiveTrefftz:
             for number in range(1, self.tuning.iterations + 1):
                 families = self.discretisation.families(resolution, rng)
                 columns = self.discretisation.columns(families)
-                if columns > self.tuning.columns and best is not None:
-                    detail = f"the next iteration would take {columns} features, more than {self.tuning.columns}"
+                dense = self.discretisation.dense(families)
+                if dense > self.tuning.columns and best is not None:
+                    detail = f"the next iteration would take {dense} features, more than {self.tuning.columns}"
                     break
                 state = self._solved(families, resolution, inside, rng, before)
                 now = state.record

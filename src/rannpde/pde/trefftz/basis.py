@@ -226,7 +226,7 @@ class PlaneLaw:
     def _regular(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         degree = resolution.regular
         if self.layered:
-            turn = self._layer_directions(4 * degree, rng)
+            turn = self._layer_directions(6 * degree, rng)
             return [self._exponentials(self.form.wave_number * np.stack([np.cos(turn), np.sin(turn)], axis=1) + 0j)]
         if self.form.kappa > 0 and self.reach > self.tuning.plane_waves:
             turn = (np.arange(degree) + rng.uniform(0, 1, degree)) * np.pi / degree
@@ -298,11 +298,15 @@ class PlaneLaw:
         """Sources along pieces of the boundary, or exponentials where there are layers."""
         found: list[FeatureFamily] = []
         places, lengths = [], []
+        layers: dict[tuple[float, float], tuple[Array, float, int]] = {}
         for piece, count in zip(self.boundary.pieces, resolution.sources, strict=True):
             if not count:
                 continue
-            if self.layered and piece.straight:
-                found.append(self._layers(piece.slopes(np.array([0.5]))[0], piece.length, count))
+            if self.layered and piece.straight:  # parallel sides of one length have the same exponentials
+                slope = piece.slopes(np.array([0.5]))[0]
+                key = (round(float(np.arctan2(slope[1], slope[0]) % np.pi), 9) % round(np.pi, 9), piece.length)
+                same = next((k for k in layers if np.allclose(k, key, rtol=1e-9, atol=1e-9)), key)
+                layers[same] = (slope, piece.length, max(count, layers[same][2] if same in layers else 0))
                 continue
             unit = (np.arange(count) + 0.5 + rng.uniform(-0.1, 0.1, count)) / count
             slopes = piece.slopes(unit)
@@ -315,6 +319,7 @@ class PlaneLaw:
             kept = outside & (gap > 0.7 * away)
             places.append(own[kept])
             lengths.append(np.full(int(kept.sum()), away))
+        found += [self._layers(*one) for one in layers.values()]
         if places and sum(map(len, places)):
             everywhere = self.form, np.concatenate(places), np.concatenate(lengths)
             found.append(LogarithmFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.zeros((1, 2))))
