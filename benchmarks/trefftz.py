@@ -95,14 +95,14 @@ def helmholtz(rng: np.random.Generator) -> Iterator[Row]:
 
 
 def _helmholtz_peer(width: float, height: float, k: float) -> str:
-    """Order 12, elements of two wave lengths; a plane wave in place of the source."""
+    """Order 12, elements of three quarters of a wave length; a plane wave in place of the source."""
     if not peer.AVAILABLE:
         return ""
     import ngsolve as ng
 
     points = np.random.default_rng(0).uniform(0.05, 0.95, (200, 2)) * [width, height]
     return peer.scalar(
-        lambda: peer.plane_mesh(4 * np.pi / k, 12, box=(0, 0, width, height)), 12,
+        lambda: peer.plane_mesh(1.5 * np.pi / k, 12, box=(0, 0, width, height)), 12,
         lambda mesh: ng.cos(0.6 * k * ng.x + 0.8 * k * ng.y), -(k**2),
         exact=lambda p: np.cos(k * p @ [0.6, 0.8]), points=points,
     )  # fmt: skip
