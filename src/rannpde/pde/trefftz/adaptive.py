@@ -16,7 +16,7 @@ from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.rows import LeastSquares, Misses
+from rannpde.pde.trefftz.rows import LeastSquares, Misses, largest_singular_value
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 INSIDE_POINTS = 400
@@ -200,11 +200,12 @@ class AdaptiveTrefftz:
             seen.append(columns)
             sampled.append(values)
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
-        relative = np.concatenate(seen) * (scale / field_sizes(sizes))[None, :, None]
-        stability = found.stability(relative.transpose(1, 0, 2).reshape(-1, relative.shape[2]))
+        every = np.concatenate(seen)[:: len(sizes)] * np.sqrt(len(sizes))  # as many rows for a system as for one field
+        responses = found.responses(every.transpose(1, 0, 2).reshape(-1, every.shape[2]))
         # a field that vanishes is compared with itself until it is known to: that is no resonance
-        plain = np.concatenate(seen).transpose(1, 0, 2).reshape(-1, relative.shape[2])
-        absolute = stability if len(sizes) == 1 else found.stability(plain)
+        absolute = stability = largest_singular_value(responses)
+        if len(sizes) > 1:
+            stability = largest_singular_value(responses * np.repeat(scale / field_sizes(sizes), len(every)))
         network = one.network(families, found.coefficients)
         fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
         residual = np.abs(fresh.errors)

@@ -203,20 +203,20 @@ class LeastSquares:
         """The triangle above a multiple of the identity."""
         return Regularised.of(self.triangle, SAFE).triangle
 
-    def stability(self, interior: Array) -> float:
-        """max ‖interior c‖ / ‖weights matrix c‖ over all c: what a unit of boundary error may be inside.
+    def responses(self, interior: Array) -> Array:
+        """What a unit of boundary error may be inside: (N, K), whose largest singular value is the maximum of
+        ‖interior c‖ / ‖weights matrix c‖ over all c.
 
         interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
         too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
         """
-        turned = solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False)
-        if not np.isfinite(turned).all():
-            return np.inf
-        return largest_singular_value(turned)
+        return np.asarray(solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False))
 
 
 def largest_singular_value(matrix: Array) -> float:
     """Of a matrix (N, K): by Lanczos' iteration where it is large, of which three digits are plenty."""
+    if not np.isfinite(matrix).all():
+        return np.inf
     if min(matrix.shape) < PANEL:
         return float(svdvals(matrix, check_finite=False)[0]) if matrix.size else 0.0
     start = np.ones(min(matrix.shape))
