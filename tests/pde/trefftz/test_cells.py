@@ -7,8 +7,9 @@ import rannpde as rp
 from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
 from rannpde.pde.trefftz.cells.elimination import BlockRows, RowBlock
 from rannpde.pde.trefftz.cells.setting import divided_cells
+from rannpde.pde.trefftz.least_squares import largest_singular_value
 from rannpde.pde.trefftz.method import Trefftz
-from rannpde.pde.trefftz.rows import TrefftzRows, largest_singular_value
+from rannpde.pde.trefftz.rows import TrefftzRows
 from rannpde.pde.trefftz.setting import TrefftzSetting, trefftz_setting
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 

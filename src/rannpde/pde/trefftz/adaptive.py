@@ -14,9 +14,10 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
+from rannpde.pde.trefftz.least_squares import LeastSquares, largest_singular_value
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.rows import LeastSquares, Misses, largest_singular_value
+from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 INSIDE_POINTS = 400

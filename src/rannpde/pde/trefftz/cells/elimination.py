@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.rows import SAFE, Householder
+from rannpde.pde.trefftz.least_squares import SAFE, Householder
 
 
 @dataclass(frozen=True, eq=False)
