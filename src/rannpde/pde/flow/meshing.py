@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import pi, sin
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -21,11 +22,20 @@ from rannpde.domains.domain import is_box
 from rannpde.domains.operations.cutcells import BoxClipper, planar_outline
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.flow.form import FlowForm
+from rannpde.pde.problem.problem import Problem
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.cut_mesh import shape_mesh
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
 from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, graded_tree
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
 from rannpde.pde.weak.settings import WeakSettings
+
+
+class StatedForm(Protocol):
+    """A form that knows its problem."""
+
+    @property
+    def problem(self) -> Problem: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +118,9 @@ def _compared(
 
 @dataclass(frozen=True, eq=False)
 class FlowMesher:
-    """Trees of cells of a flow and their meshes."""
+    """Trees of cells of a flow, or of another problem with singular corners, and their meshes."""
 
-    form: FlowForm
+    form: StatedForm
     finder: ConditionFinder
     corners: FlowCorners
     settings: WeakSettings

@@ -13,26 +13,19 @@ from rannpde.arrays import Rng
 from rannpde.domains.domain import Box
 from rannpde.errors import InputError, is_real, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget
-from rannpde.pde.monitor import Monitor, Progress, Status
+from rannpde.pde.monitor import Monitor, Progress
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.solution import Choice, ConvergenceWarning
+from rannpde.pde.solution import ConvergenceWarning
 from rannpde.pde.spectrum.boxes.form import BoxForm, NotSeparable
 from rannpde.pde.spectrum.boxes.solver import BoxSolver
-from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.solver import IntervalSolver
 from rannpde.pde.spectrum.interval.system import IntervalForm
-from rannpde.pde.spectrum.pencil import Pencil, read_pencil
-from rannpde.pde.spectrum.result import (
-    BOUNDARY_RESIDUALS,
-    BOUNDARY_VALUES,
-    RESIDUALS,
-    SAMPLED_BOUNDARY,
-    TWO_DISCRETISATIONS,
-    Mode,
-    Spectrum,
-)
+from rannpde.pde.spectrum.pencil import read_pencil
+from rannpde.pde.spectrum.result import WITHIN_BOUNDS, Spectrum
+from rannpde.pde.spectrum.search import EigenRequest, Found
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
+from rannpde.pde.spectrum.shapes.solid import in_solid
 from rannpde.pde.spectrum.shapes.solver import ShapeSolver
 from rannpde.pde.spectrum.wanted import Wanted
 from rannpde.pde.weak.solver import shape_obstacle
@@ -42,7 +35,6 @@ TIGHTEST = 1e-13
 """The smallest relative error that may be asked for: beyond, float64 has no digits."""
 MOST_EIGENVALUES = 200
 """Eigenvalues at most."""
-WITHIN_BOUNDS = "every bound is below the tolerance"
 
 
 def eigen(
@@ -90,14 +82,18 @@ def eigen(
         generator = np.random.default_rng(rng)
     except (TypeError, ValueError):
         reject("rng", rng, "a whole number ≥ 0 or a numpy.random.Generator")
-    pencil = read_pencil(problem)
+    request = EigenRequest(
+        read_pencil(problem), wanted, count, tol, settings or SpectrumSettings(), generator, monitor
+    )  # fmt: skip
     phases = _phases(phase, problem)
-    chosen = settings or SpectrumSettings()
     with one_thread():
         if problem.domain.dim == 1 and isinstance(problem.domain, Box):
-            spectrum = _on_interval(pencil, wanted, count, tol, chosen, generator, monitor, phases)
+            form = IntervalForm(request.pencil, phases.get(problem.domain.names[0], 0.0))
+            form.check()
+            found = IntervalSolver(form, request).run()
         else:
-            spectrum = _in_several_dimensions(pencil, wanted, count, tol, chosen, generator, monitor, phases)
+            found = _in_several_dimensions(request, phases)
+        spectrum = found.spectrum(request)
     if spectrum.converged:
         return replace(spectrum, detail=WITHIN_BOUNDS)
     warnings.warn(f"the eigenvalues did not converge: {spectrum.reason}", ConvergenceWarning, stacklevel=2)
@@ -114,145 +110,43 @@ def _phases(phase: Mapping[str, float] | None, problem: Problem) -> dict[str, fl
     return {name: float(angle) for name, angle in phase.items()}
 
 
-def _on_interval(
-    pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
-    monitor: Monitor, phases: Mapping[str, float],
-) -> Spectrum:  # fmt: skip
-    problem = pencil.problem
-    form = IntervalForm(pencil, phases.get(problem.domain.names[0], 0.0))
-    form.check()
-    found = IntervalSolver(form, wanted, count, tol, settings, rng, monitor).run()
-    real = not form.complex and bool((np.abs(found.values.imag) <= found.bounds + 1e-14 * np.abs(found.values)).all())
-    values = found.values.real if real else found.values
-    modes = []
-    for value, bound, series in zip(values, found.bounds, found.series, strict=True):
-        function = PiecewisePolynomial(found.edges, np.ascontiguousarray(series.real))
-        whole = real or np.abs(series.imag).max() <= 1e-12 * np.abs(series).max()
-        imaginary = None if whole else PiecewisePolynomial(found.edges, np.ascontiguousarray(series.imag))
-        modes.append(Mode(value.item(), float(bound), problem.fields, function, imaginary))
-    bounds = found.bounds
-    method = Choice("interval", "integrated Legendre polynomials on cells", "the domain is an interval")
-    return Spectrum(
-        problem, problem.fields, values, bounds, tuple(modes), found.wanted.described, found.counted, method,
-        found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
-        RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
-    )  # fmt: skip
-
-
-def _in_several_dimensions(
-    pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
-    monitor: Monitor, phases: Mapping[str, float],
-) -> Spectrum:  # fmt: skip
+def _in_several_dimensions(request: EigenRequest, phases: Mapping[str, float]) -> Found:
     """By tensor products where the conditions of a box allow it, by the weak form otherwise or where they stall."""
-    known: Spectrum | None = None
+    known: Found | None = None
     try:
-        form = BoxForm(pencil, phases)
+        form = BoxForm(request.pencil, phases)
     except NotSeparable as reason:
-        if pencil.problem.periodic:
+        if request.pencil.problem.periodic:
             raise InputError(f"no eigenvalues of a periodic problem: {reason}") from None
         require(not phases, "phase", dict(phases), "left out here", "Bloch phases are for periodic coordinates")
     else:
-        known = _on_box(form, wanted, count, tol, settings, rng, monitor)
-        if known.converged or monitor.exhausted:
+        known = BoxSolver(form, request).run()
+        if known.status.converged or request.monitor.exhausted:
             return known
     try:
-        return _on_shape(pencil, wanted, count, tol, settings, rng, monitor)
+        return _on_shape(request)
     except InputError:
         if known is None:
             raise
         return known
 
 
-def _on_box(
-    form: BoxForm, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
-    monitor: Monitor,
-) -> Spectrum:  # fmt: skip
-    problem = form.pencil.problem
-    found = BoxSolver(form, wanted, count, tol, settings, rng, monitor).run()
-    real = bool((np.abs(found.values.imag) <= found.bounds + 1e-14 * np.abs(found.values)).all())
-    values = found.values.real if real else found.values
-    modes = []
-    for value, bound, function in zip(values, found.bounds, found.functions, strict=True):
-        size, turned = np.abs(function.coefficients).max(), np.abs(function.coefficients.imag).max()
-        whole = (real and turned <= 1e-9 * size) and not any(function.phases)
-        own = replace(function, coefficients=np.ascontiguousarray(function.coefficients.real)) if whole else function
-        modes.append(Mode(value.item(), float(bound), problem.fields, own, None if whole else own.times(-1j)))
-    why = "the domain is a box whose conditions hold along whole sides"
-    method = Choice("box", "tensor products of polynomials and Fourier modes", why)
-    return Spectrum(
-        problem, problem.fields, values, found.bounds, tuple(modes), found.wanted.described, found.counted, method,
-        found.status, found.detail, tol, form.scale, found.iterations, monitor.elapsed,
-        RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
-    )  # fmt: skip
-
-
-def _on_shape(
-    pencil: Pencil, wanted: Wanted, count: int, tol: float, settings: SpectrumSettings, rng: np.random.Generator,
-    monitor: Monitor,
-) -> Spectrum:  # fmt: skip
+def _on_shape(request: EigenRequest) -> Found:
     """By the weak form; where modes are analytic it only finds them, and particular solutions give the digits."""
-    problem = pencil.problem
-    finer = ParticularSolutions.of(pencil, tol, int(rng.integers(2**31)), monitor)
+    problem = request.pencil.problem
+    finer = ParticularSolutions.of(request.pencil, request.tol, int(request.rng.integers(2**31)), request.monitor)
     if problem.domain.dim == 3 and shape_obstacle(problem.at_eigenvalue(0.0)):
-        return _in_solid(finer, pencil, wanted, count, tol, settings, monitor)
-    finer = finer if problem.domain.dim == 2 else None
-    rough = max(tol, settings.residual_limit) if finer is not None else tol
-    found = ShapeSolver(pencil, wanted, count, rough, settings, rng, monitor).run()
-    refined = None
-    if finer is not None and found.status.converged:
-        refined = finer.refined(found.values, found.bounds)
-        if refined is None and tol < rough and not monitor.exhausted:
-            found = ShapeSolver(pencil, wanted, count, tol, settings, rng, monitor).run()
-    if refined is None or finer is None:
-        method = Choice("weak", "the weak form on cells with local random networks", "the domain is a shape")
-        values, bounds, functions, assurance = found.values, found.bounds, found.networks, TWO_DISCRETISATIONS
-    else:
-        why = "the coefficients are constant and modes are analytic; the weak form counted them"
-        method = Choice("particular", "particular solutions", why)
-        values, bounds = refined.values, refined.bounds
-        functions = tuple(
-            old if new is None else (new, None) for old, new in zip(found.networks, refined.networks, strict=True)
-        )
-        assurance = BOUNDARY_VALUES if finer.clamped else BOUNDARY_RESIDUALS
-    order = found.wanted.order(values.astype(complex))
-    modes = tuple(Mode(values[k].item(), float(bounds[k]), problem.fields, *functions[k]) for k in order)
-    return Spectrum(
-        problem, problem.fields, values[order], bounds[order], modes, found.wanted.described, found.counted, method,
-        found.status, found.detail, tol, found.scale, found.iterations, monitor.elapsed, assurance,
-    )  # fmt: skip
-
-
-def _in_solid(
-    finer: ParticularSolutions | None, pencil: Pencil, wanted: Wanted, count: int, tol: float,
-    settings: SpectrumSettings, monitor: Monitor,
-) -> Spectrum:  # fmt: skip
-    """Solids that are not made of boxes: particular solutions from the lowest eigenvalue on."""
-    problem = pencil.problem
-    if finer is None or not finer.clamped or wanted.near is not None:
-        raise InputError(
-            "no eigenvalues of this problem yet: the domain is a shape in space that is not made of boxes, where "
-            "-laplace(u) = lam*u with u = 0 on the boundary is solved, from the lowest on"
-        )
-    end = "lowest" if finer.slope > 0 else "highest"
-    if wanted.which not in (None, end, "smallest"):
-        reject("which", wanted.which, f"{end!r}: the spectrum has no other end")
-    values = finer.searched(count)
-    refined = finer.refined(values, settings.residual_limit * np.abs(values)) if len(values) == count else None
-    if refined is None:
-        said = f"in {monitor.budget.seconds} s" if monitor.exhausted else "on this solid"
-        raise InputError(f"no {count} eigenvalues to a relative error of {tol:g} found {said}; raise tol or seconds")
-    modes = tuple(
-        Mode(value.item(), float(bound), problem.fields, network)
-        for value, bound, network in zip(refined.values, refined.bounds, refined.networks, strict=True)
-        if network is not None
-    )
-    why = "the coefficients are constant and the domain is a solid that is not made of boxes"
-    scale = abs((np.pi / float(np.ptp(np.asarray(problem.domain.bounds), axis=1).max())) ** 2 / finer.slope)
-    method = Choice("particular", "particular solutions", why)
-    return Spectrum(
-        problem, problem.fields, refined.values, refined.bounds, modes, Wanted(end).described, "", method,
-        Status.CONVERGED, WITHIN_BOUNDS, tol, scale, (), monitor.elapsed, SAMPLED_BOUNDARY,
-    )  # fmt: skip
+        return in_solid(finer, request)
+    if finer is None or problem.domain.dim != 2:
+        return ShapeSolver(request).run()
+    rough = max(request.tol, request.settings.residual_limit)
+    found = ShapeSolver(replace(request, tol=rough)).run()
+    refined = finer.refined(found.values, found.bounds) if found.status.converged else None
+    if refined is not None:
+        return refined.found(found, finer.clamped)
+    if request.tol < rough and not request.monitor.exhausted:
+        return ShapeSolver(request).run()
+    return found
 
 
 def eigen_settings(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ so that all coefficients are sums of complex numbers times real formulas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
 
@@ -20,6 +20,7 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
+from rannpde.pde.problem.conditions import On
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.expression import Expression, Jet, differentiate, evaluate
@@ -69,6 +70,26 @@ class LinearTerm:
                 found[jet][power] = np.broadcast_to(total, (count,))
         return found
 
+    def residual(
+        self, value: complex, known: Mapping[sympy.Symbol, Array], count: int, mode: Callable[[Jet], Array]
+    ) -> Array:
+        """Σ λ^k a ∂^α u (M,) of a mode, jet → its values (M,), real or complex."""
+        total: Array = np.zeros(count, dtype=complex)
+        for jet, own in self.at(known, count).items():
+            total = total + sum(factor * value**power for power, factor in own.items()) * mode(jet)
+        return total
+
+    def plain(
+        self, known: Mapping[sympy.Symbol, Array], count: int, fields: tuple[str, ...], degree: int
+    ) -> tuple[Array, ...]:
+        """Coefficients (M, F) of the fields themselves by powers of the eigenvalue, 0 to a degree."""
+        found = [np.zeros((count, len(fields)), dtype=complex if self.complex else float) for _ in range(degree + 1)]
+        for jet, own in self.at(known, count).items():
+            if not jet.order:
+                for power, factor in own.items():
+                    found[power][:, fields.index(jet.field)] += factor
+        return tuple(found)
+
 
 @dataclass(frozen=True, eq=False)
 class Pencil:
@@ -98,6 +119,52 @@ class Pencil:
     def order(self, field: str) -> int:
         """The highest derivative of a field in the equations."""
         return max(one.order(field) for one in self.equations)
+
+    def require_real_derivatives(self) -> None:
+        """An InputError where the eigenvalue or a complex number is a factor of a derivative, or of a condition
+        without one: masses within cells are those of the fields themselves."""
+        name = self.problem.eigenvalue
+        for one in self.terms:
+            slopes = {jet: own for jet, own in one.coefficients.items() if jet.order}
+            watched = slopes or one.coefficients  # u = 0 says the same whatever its factor
+            for jet, own in watched.items():
+                if any(power or factor.imag for power, parts in own.items() for factor, _ in parts):
+                    of = (
+                        f"a derivative of {jet.field}"
+                        if jet.order
+                        else f"{jet.field} in a condition without derivative"
+                    )
+                    raise InputError(
+                        f"{name} or a complex number is a factor of {of} in {one.name!r}; on a shape it must be one of "
+                        "the fields themselves, in equations and in conditions with a derivative; boxes and intervals "
+                        "have no such limit"
+                    )
+
+    @cached_property
+    def real_part(self) -> Problem:
+        """The problem without all that has the eigenvalue or an imaginary number as a factor."""
+        if not self.complex:
+            return self.problem.at_eigenvalue(0.0)
+        problem, words = self.problem, self.problem.vocabulary
+
+        def stated(one: LinearTerm) -> sympy.Expr:
+            total: sympy.Expr = sympy.Integer(0)
+            for jet, own in one.coefficients.items():
+                counts = [(s, k) for s, k in zip(words.symbols, jet.index, strict=True) if k]
+                function = words.field_function(jet.field)
+                derivative = sympy.Derivative(function, *counts) if counts else function
+                total += sum(factor.real * formula for factor, formula in own.get(0, ())) * derivative
+            return total
+
+        conditions = dict(problem.conditions)
+        for one in self.conditions:
+            condition = conditions.get(one.name)
+            if isinstance(condition, On):
+                conditions[one.name] = replace(condition, equation=stated(one))
+        return Problem(
+            {one.term.name: stated(one) for one in self.equations}, problem.domain, conditions,
+            functions=problem.functions, fields=problem.fields, name=problem.name, incomplete=problem.incomplete,
+        )  # fmt: skip
 
 
 def read_pencil(problem: Problem) -> Pencil:

@@ -31,6 +31,7 @@ BOUNDARY_VALUES = "guaranteed by the largest value on the boundary (Moler and Pa
 BOUNDARY_RESIDUALS = "estimated by what the conditions leave on the boundary"
 SAMPLED_BOUNDARY = "by the largest value at points of the boundary (Moler and Payne); multiplicities by a gap"
 TWO_DISCRETISATIONS = "estimated by two discretisations"
+WITHIN_BOUNDS = "every bound is below the tolerance"
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ def stability(
     """Growth rates of perturbations of a stationary solution, the fastest first, with a bound for each.
 
     problem, state : the stationary problem and its solution; ``solution.stability(…)`` gives both
-    still : fields whose equation is a constraint, without a rate of change, such as a pressure
+    still : fields whose equation is a constraint, without a rate of change; the pressure of a flow is found without
     The other arguments are those of ``rp.eigen``.
     """
     linear = linearised_problem(problem, state, still)
@@ -127,8 +127,17 @@ def rates_of_change(problem: Problem, state: State) -> tuple[Array, Array]:
     return np.array([problem.fields.index(field) for field, _ in pairs]), np.array([sign for _, sign in pairs])
 
 
+def _constrained(problem: Problem) -> tuple[str, ...]:
+    """Fields without a rate of change: those of first order, such as a pressure, where as many equations of first
+    order, such as that of mass, are left to be constraints."""
+    first = tuple(field for field in problem.fields if problem.order(field) == 1)
+    plain = [one for one in problem.expressions.values() if max((jet.order for jet in one.jets), default=0) < 2]
+    return first if len(first) == len(plain) < len(problem.fields) else ()
+
+
 def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, tuple[str, float]]:
     """Equation → the field whose rate of change it gives, and the sign for which the evolution is well posed."""
+    still = still or _constrained(problem)
     points = problem.domain.sample(PENCIL_SAMPLES, rng=0)
     known = dict(zip(problem.vocabulary.symbols, points.T, strict=True))
     names, fields = list(problem.expressions), problem.fields
@@ -145,11 +154,11 @@ def _rates(problem: Problem, state: State, still: tuple[str, ...]) -> dict[str, 
                 total = np.broadcast_to(sum(own), (len(points),)) * (-1.0) ** (order // 2 + 1)
                 sizes[k, f] = float(np.abs(total).mean())
                 factors[k, f] = total, order
-    rows, columns = linear_sum_assignment(-sizes / np.maximum(sizes.max(axis=0, keepdims=True), 1e-300))
+    moving = [f for f, field in enumerate(fields) if field not in still]
+    shares = sizes[:, moving] / np.maximum(sizes[:, moving].max(axis=0, keepdims=True), 1e-300)
+    rows, columns = linear_sum_assignment(-shares)
     found = {}
-    for k, f in zip(rows, columns, strict=True):
-        if fields[f] in still:
-            continue
+    for k, f in zip(rows, np.array(moving, dtype=int)[columns], strict=True):
         factor, order = factors.get((int(k), int(f)), (np.zeros(1), 1))
         if order % 2 or not ((factor > 0).all() or (factor < 0).all()):
             raise InputError(

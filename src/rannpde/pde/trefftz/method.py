@@ -16,14 +16,16 @@ from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Solution
-from rannpde.pde.trefftz.adaptive import AdaptiveTrefftz, Discretisation, TrefftzIteration, TrefftzResult
+from rannpde.pde.trefftz.adaptive import INSIDE_POINTS, AdaptiveTrefftz, Discretisation, TrefftzIteration, TrefftzResult
 from rannpde.pde.trefftz.bounds import has_maximum_principle, maximum_bound
 from rannpde.pde.trefftz.cells.setting import CellsSetting, cells_setting
+from rannpde.pde.trefftz.constant_walls import stationary_walls
 from rannpde.pde.trefftz.evolution import modal_problem
 from rannpde.pde.trefftz.geometry import PlaneBoundary
+from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.modal_solution import modal_solution
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.operator import CanonicalForm, canonical_form, linear_equations
 from rannpde.pde.trefftz.particular import NoPart, NoParticular, Particular
 from rannpde.pde.trefftz.result import described, judged_solution
 from rannpde.pde.trefftz.setting import TrefftzSetting, feature_law, outside_the_method, pinned, trefftz_setting
@@ -77,6 +79,8 @@ class Trefftz:
         if isinstance(problem.domain, SpaceTime):
             modal = modal_problem(problem)
             return (modal,) if isinstance(modal, str) else ()
+        if stationary_walls(problem) is not None:
+            return ()
         setting = self._setting(problem)
         return (setting,) if isinstance(setting, str) else ()
 
@@ -86,6 +90,8 @@ class Trefftz:
             return ("conditions have kinks or jumps within a side, at which no feature is singular",)
         if isinstance(problem.domain, SpaceTime):
             return _drawbacks_in_time(problem)
+        if stationary_walls(problem) is not None:
+            return ()
         setting = self._setting(problem)
         assert not isinstance(setting, str)
         for boundary in setting.feature_boundaries:
@@ -126,6 +132,9 @@ class Trefftz:
         if isinstance(problem.domain, SpaceTime):
             with one_thread():
                 return _evolved(problem, tol, rng, monitor, why, self.name)
+        measured = stationary_walls(problem)
+        if measured is not None:
+            return _measured(problem, measured, tol, rng, monitor, why, self.name)
         setting = self._setting(problem)
         assert not isinstance(setting, str)
         tuning = self.tuning if self.features is None else replace(self.tuning, columns=self.features)
@@ -197,6 +206,8 @@ def _drawbacks_in_space(problem: Problem, form: CanonicalForm) -> tuple[str, ...
 def _drawbacks_in_time(problem: Problem) -> tuple[str, ...]:
     modal = modal_problem(problem)
     assert not isinstance(modal, str)
+    if modal.measured is not None or modal.jumps:
+        return ()
     if modal.domain.space.dim == 1:
         return ("in one dimension of space lines are as fast",)
     if modal.evolution.parities is not None:
@@ -233,4 +244,26 @@ def _evolved(problem: Problem, tol: float, rng: np.random.Generator, monitor: Mo
             return result(Status.CONVERGED, "the error of the initial values is below the tolerance")
         if monitor.exhausted:
             return result(Status.BUDGET, "")
-    return result(Status.STALLED, "initial values do not suit the walls, and eigenfunctions converge slowly")
+    # from a jump no other method gets farther: it is not handed over
+    end = Status.DISAGREE if modal.jumps else Status.STALLED
+    return result(end, "initial values do not suit the walls, and eigenfunctions converge slowly")
+
+
+def _measured(
+    problem: Problem, part: WallMeasures, tol: float, rng: np.random.Generator, monitor: Monitor, why: str, name: str
+) -> Solution:
+    """By the harmonic measures of the walls of a box: conditions hold exactly, and integrals have the error."""
+    inside = problem.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
+    finer, error = part.refined(inside, tol)
+    equations = linear_equations(problem)
+    assert not isinstance(equations, str)
+    form = canonical_form(equations[0].symbols[problem.fields[0]], problem.domain.bounds.mean(axis=1))
+    assert form is not None
+    network = TrefftzNetwork((), np.empty(0), (finer,), form)
+    scale = float(np.sqrt(np.mean(np.square(network(inside))))) or 1.0
+    record = TrefftzIteration(0, 0, 0, 0.0, error / scale, 1.0, error / scale, monitor.elapsed)
+    status, detail = Status.STALLED, "integrals of the measures of the walls converge slowly"
+    if error <= tol * scale:
+        status, detail = Status.CONVERGED, "integrals of the measures of the walls are exact to the tolerance"
+    found = TrefftzResult(network, record, (record,), status, detail, scale)
+    return judged_solution(problem, found, error, tol, "harmonic measures of the walls", monitor, why, name)

@@ -56,7 +56,7 @@ class HybridSystem:
         """
         fields, m = self.fields, self.layer.face_functions.shape[1]
         block = fields * m
-        total = len(self.mesh.axis) * block
+        total = self.mesh.faces * block
         rows, columns, entries = [], [], []
         parts: list[CondensedCells] = []
         right = np.zeros(total)
@@ -98,7 +98,7 @@ class HybridSystem:
             if batch.faces:
                 whole = own - by_kind(response, same, traces[self.local.places(batch)])
             weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
-        shaped = traces.reshape(len(self.mesh.axis), fields, m)
+        shaped = traces.reshape(self.mesh.faces, fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
         return HybridSolution(weights, shaped, self._jumps(weights, shaped), np.concatenate(inside))
@@ -216,7 +216,7 @@ def by_kind(matrices: Array, same: Array, vectors: Array) -> Array:
     """matrices[same[b]] @ vectors[b] for all b, without copies of the matrices of each kind."""
     if len(matrices) == len(same):
         return np.asarray(np.matmul(matrices[same], vectors[:, :, None])[:, :, 0])
-    found = np.empty((len(same), matrices.shape[1]))
+    found = np.empty((len(same), matrices.shape[1]), dtype=np.result_type(matrices, vectors))
     for kind, matrix in enumerate(matrices):
         mine = np.flatnonzero(same == kind)
         found[mine] = vectors[mine] @ matrix.T

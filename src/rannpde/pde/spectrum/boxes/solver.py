@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError, require
-from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.monitor import Status
+from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.algebra import FINITE, EigenPairs, MatrixPencil, eigenpairs
 from rannpde.pde.spectrum.bounds import residual_bounds
 from rannpde.pde.spectrum.boxes.form import BoxForm, BoxSystem
 from rannpde.pde.spectrum.boxes.function import ProductFunction
-from rannpde.pde.spectrum.result import SpectrumIteration
-from rannpde.pde.spectrum.settings import SpectrumSettings
+from rannpde.pde.spectrum.boxes.residual import box_residuals
+from rannpde.pde.spectrum.boxes.symmetric import SymmetricSearch, components, negative, symmetric_pair
+from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, SpectrumIteration
+from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
 from rannpde.pde.spectrum.wanted import Wanted
+from rannpde.rounding import COMPUTED
 
 
 @dataclass(frozen=True, eq=False)
-class BoxSpectrum:
-    """Eigenvalues with bounds, and the modes, each of size one; how it ended."""
+class _Judged:
+    """Eigenvalues with bounds, and the modes, each of size one; what is known of them."""
 
     values: Array
     bounds: Array
     functions: tuple[ProductFunction, ...]
     guaranteed: bool
-    wanted: Wanted
     counted: str
     status: Status
     detail: str
-    iterations: tuple[SpectrumIteration, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,37 +53,28 @@ class _Level:
 class BoxSolver:
     """One eigenvalue problem on a box."""
 
-    def __init__(
-        self,
-        form: BoxForm,
-        wanted: Wanted,
-        count: int,
-        tol: float,
-        settings: SpectrumSettings,
-        rng: np.random.Generator,
-        monitor: Monitor,
-    ) -> None:
-        self.form, self.wanted, self.count, self.tol = form, wanted, count, tol
-        self.settings, self.rng, self.monitor = settings, rng, monitor
+    def __init__(self, form: BoxForm, request: EigenRequest) -> None:
+        self.form, self.request, self.wanted = form, request, request.wanted
+        self.count, self.tol, self.settings = request.count, request.tol, request.settings
+        self.rng, self.monitor = request.rng, request.monitor
         self.known: Array | None = None
         self.differences = np.inf
         self.iterations: list[SpectrumIteration] = []
 
-    def run(self) -> BoxSpectrum:
+    def run(self) -> Found:
         """Raise degrees until every wanted eigenvalue has the wanted error."""
         # all eigenvalues of the first matrices are computed: half as many functions as are for that
         first = round((self.settings.dense / 2) ** (1 / self.form.dim))
         degrees = (first,) * self.form.dim
         before: _Level | None = None
-        best: BoxSpectrum | None = None
+        best: _Judged | None = None
         least = np.inf
         while True:
             level = self._level(BoxSystem(self.form, degrees))
             found = self._judged(before, level)
             size = np.maximum(np.abs(found.values), self.form.scale)
             estimate = float((found.bounds / size).max(initial=0.0)) if len(found.values) == self.count else np.inf
-            self.iterations.append(SpectrumIteration(1, level.system.size, estimate, self.monitor.elapsed))
-            self.monitor.tell(len(self.iterations), 1, width=level.system.size, estimate=estimate)
+            self.request.recorded(self.iterations, 1, level.system.size, estimate)
             if best is None or estimate <= least:
                 best, least = found, estimate
             if found.status is Status.CONVERGED:
@@ -98,10 +89,21 @@ class BoxSolver:
                 return self._ended(best, best.status, best.detail)
             before, degrees = level, finer
 
-    def _ended(self, found: BoxSpectrum, status: Status, detail: str) -> BoxSpectrum:
-        return BoxSpectrum(
-            found.values, found.bounds, found.functions, found.guaranteed, self.wanted, found.counted, status, detail,
-            tuple(self.iterations),
+    def _ended(self, found: _Judged, status: Status, detail: str) -> Found:
+        real = are_real(found.values, found.bounds)
+        functions: list[Parts] = []
+        for function in found.functions:
+            size, turned = np.abs(function.coefficients).max(), np.abs(function.coefficients.imag).max()
+            if real and turned <= COMPUTED * size and not any(function.phases):
+                whole = replace(function, coefficients=np.ascontiguousarray(function.coefficients.real))
+                functions.append((whole, None))
+            else:
+                functions.append((function, function.times(-1j)))
+        why = "the domain is a box whose conditions hold along whole sides"
+        return Found(
+            found.values.real if real else found.values, found.bounds, tuple(functions),
+            Choice("box", "tensor products of polynomials and Fourier modes", why), self.wanted, found.counted, status,
+            detail, tuple(self.iterations), self.form.scale, RESIDUALS if found.guaranteed else TWO_DISCRETISATIONS,
         )  # fmt: skip
 
     def _finer(self, degrees: tuple[int, ...], level: _Level) -> tuple[int, ...] | None:
@@ -130,16 +132,17 @@ class BoxSolver:
         blocks = []
         if known is None:
             natural = Wanted().decided(self._all_values(matrices)).which
-            if self._symmetric(matrices) is not None and natural in ends and self.wanted.which in ends:
+            if symmetric_pair(matrices) is not None and natural in ends and self.wanted.which in ends:
                 fits = self.wanted.which == natural
                 require(
                     fits, "which", self.wanted.which, f"{natural!r}: the spectrum has no other end", "or give near=…"
                 )
             self.wanted = self.wanted if self.wanted.which or self.wanted.near is not None else Wanted(natural)
-        for places in _components(matrices):
+        search = SymmetricSearch(self.wanted, self.form.scale, self.settings, self.rng)
+        for places in components(matrices):
             own = [one[np.ix_(places, places)] for one in matrices]
-            symmetric = self._symmetric(own)
-            pairs = None if symmetric is None else self._lanczos(*symmetric, count, known)
+            symmetric = symmetric_pair(own)
+            pairs = None if symmetric is None else search.pairs(*symmetric, count, known)
             pairs = pairs or self._general(own, count, known)
             blocks.append((symmetric, len(places)))
             vectors = np.zeros((len(pairs.values), system.size), dtype=pairs.vectors.dtype)
@@ -168,92 +171,13 @@ class BoxSolver:
             known = None
         return eigenpairs(pencil, count, self.wanted.order, known, self.settings, self.rng)
 
-    @staticmethod
-    def _symmetric(matrices: list[Array]) -> tuple[Array, Array] | None:
-        """K and a definite M with K x = λ M x; None where the matrices are not such."""
-        if len(matrices) != 2:
-            return None
-        stiff, mass = matrices[0], -matrices[1]
-        diagonal = np.sqrt(np.abs(np.diag(stiff)) + np.abs(np.diag(mass)) * np.abs(np.diag(stiff)).max())
-        if not (diagonal > 0).all():
-            return None
-        for one in (stiff, mass):
-            scaled = one / diagonal[:, None] / diagonal
-            if np.abs(scaled - scaled.conj().T).max() > 1e-10 * np.abs(scaled).max():
-                return None
-        stiff, mass = 0.5 * (stiff + stiff.conj().T), 0.5 * (mass + mass.conj().T)
-        if np.real(np.diag(mass)).max() < 0:
-            stiff, mass = -stiff, -mass
-        try:
-            scipy.linalg.cholesky(mass / np.sqrt(np.outer(np.diag(mass), np.diag(mass))))
-        except (scipy.linalg.LinAlgError, ValueError):
-            return None
-        return stiff, mass
-
-    def _lanczos(self, stiff: Array, mass: Array, count: int, known: Array | None) -> EigenPairs | None:
-        """The wanted eigenvalues of K x = λ M x; None where they are not found this way."""
-        size = len(stiff)
-        count = min(count, size)
-        if self.wanted.which in ("lowest imaginary", "highest imaginary"):
-            return None
-        scale = 1 / np.sqrt(np.real(np.diag(mass)))
-        grid = np.outer(scale, scale)
-        if known is None or size <= self.settings.dense or count > size // 4:
-            values, vectors = scipy.linalg.eigh(stiff * grid, mass * grid)
-            chosen = self.wanted.order(values.astype(complex))[:count]
-            values, vectors = values[chosen], scale[:, None] * vectors[:, chosen]
-        else:
-            values, vectors = self._inverted(stiff * grid, mass * grid, count, known)
-            vectors = scale[:, None] * vectors
-        if len(values) < count:
-            return None
-        sums = np.einsum("ik,ik->k", np.abs(vectors), np.abs(stiff) @ np.abs(vectors))
-        sums += np.abs(values) * np.einsum("ik,ik->k", np.abs(vectors), np.abs(mass) @ np.abs(vectors))
-        norms = np.real(np.einsum("ik,ik->k", vectors.conj(), mass @ vectors))
-        values = np.real(np.einsum("ik,ik->k", vectors.conj(), stiff @ vectors)) / norms
-        return EigenPairs(values, vectors.T, self.settings.rounding * np.finfo(float).eps * sums / norms)
-
-    def _inverted(self, stiff: Array, mass: Array, count: int, known: Array) -> tuple[Array, Array]:
-        """By Lanczos iteration with the inverse of K - σM, σ beyond the wanted end, or near the wanted number.
-
-        Cholesky's factorisation succeeds exactly where no eigenvalue lies beyond the shift.
-        """
-        known = np.sort(np.real(known))
-        end = self.wanted.which in ("lowest", "highest")
-        sign = -1.0 if self.wanted.which == "highest" else 1.0
-        step = max(float(np.ptp(known)), self.form.scale) / len(known)
-        shift = float(known[0] if sign > 0 else known[-1])
-        if not end:
-            near = 0.0 if self.wanted.near is None else float(np.real(self.wanted.near))
-            factors = scipy.linalg.lu_factor(stiff - near * mass, check_finite=False)
-        while end:
-            shift -= sign * step
-            try:
-                factors = scipy.linalg.cho_factor(sign * (stiff - shift * mass), check_finite=False)
-                break
-            except scipy.linalg.LinAlgError:
-                step *= 2
-
-        def solved(vector: Array) -> Array:
-            if end:
-                return np.asarray(sign * scipy.linalg.cho_solve(factors, vector, check_finite=False))
-            return np.asarray(scipy.linalg.lu_solve(factors, vector, check_finite=False))
-
-        shift = shift if end else near
-        inverse = LinearOperator(stiff.shape, matvec=solved, dtype=stiff.dtype)
-        begin = self.rng.standard_normal(len(stiff)).astype(stiff.dtype)
-        try:
-            return eigsh(stiff, count, M=mass, sigma=shift, OPinv=inverse, which="LM", v0=begin, tol=1e-14)
-        except (ArpackNoConvergence, ArpackError):
-            return np.zeros(0), np.zeros((len(stiff), 0))
-
     # --------------------------------------------------------------------------------------------------------- errors
 
-    def _judged(self, before: _Level | None, level: _Level) -> BoxSpectrum:
+    def _judged(self, before: _Level | None, level: _Level) -> _Judged:
         """Eigenvalues with bounds by residuals for self-adjoint problems, by the level before for others."""
         values, rounding = level.pairs.values, level.pairs.rounding
         functions = [_normalised(level.system.function(v)) for v in level.pairs.vectors]
-        left, reach = self._residuals(level.system, functions, values)
+        left, reach = box_residuals(level.system, functions, values)
         guaranteed = level.symmetric is not None and reach is not None
         size = np.maximum(np.abs(values), self.form.scale)
         errors = self._changes(before, level) + rounding
@@ -277,10 +201,9 @@ class BoxSolver:
             detail = f"the error of eigenvalue {worst + 1} is up to {errors[worst]:.1e}"
             if rounding[worst] > 0.5 * errors[worst]:
                 status, detail = Status.STALLED, detail + ", by rounding"
-        return BoxSpectrum(
-            values[chosen], errors[chosen], tuple(functions[k] for k in chosen), guaranteed, self.wanted, counted,
-            status, detail, (),
-        )  # fmt: skip
+        return _Judged(
+            values[chosen], errors[chosen], tuple(functions[k] for k in chosen), guaranteed, counted, status, detail
+        )
 
     def _changes(self, before: _Level | None, level: _Level) -> Array:
         """Differences (K,) to the level before, times ``trust``; infinite where they do not fall by half at least.
@@ -296,50 +219,6 @@ class BoxSolver:
         last, self.differences = self.differences, float((away / size)[: self.count].max(initial=0.0))
         falling = self.differences <= 0.5 * last
         return self.settings.trust * self.differences * size if falling else np.full(len(values), np.inf)
-
-    def _residuals(
-        self, system: BoxSystem, functions: list[ProductFunction], values: Array
-    ) -> tuple[Array, Array | None]:
-        """What equations leave of modes on a finer grid: over the sizes of their terms, and in the norm of the mass.
-
-        The second is None where the eigenvalue is no factor of a positive weight times the field of each equation.
-        """
-        form = self.form
-        nodes, weights = system.grid(max(system.degrees))
-        share = weights[0]
-        for own in weights[1:]:
-            share = np.multiply.outer(share, own)
-        relative, squares, norms = np.zeros(len(values)), np.zeros(len(values)), np.zeros(len(values))
-        weighted = True
-        wave = np.pi / float(np.ptp(form.bounds, axis=1).max())
-        for f, (field, one) in enumerate(zip(form.fields, form.equations, strict=True)):
-            coefficients = system.coefficients(one, nodes)
-            masses = [(jet, own[1]) for jet, own in coefficients.items() if 1 in own]
-            plain = len(masses) == 1 and masses[0][0].field == field and masses[0][0].order == 0
-            weight = np.real(masses[0][1]) if plain else np.zeros(share.shape)
-            weighted &= plain and bool((weight > 0).all() or (weight < 0).all()) and form.pencil.degree == 1
-            for k, (function, value) in enumerate(zip(functions, values, strict=True)):
-                total: Array = np.zeros(share.shape, dtype=complex)
-                size: Array = np.zeros(share.shape)
-                least = 0.0
-                tables = {jet.index: function.on_grid(nodes, jet.index) for jet in coefficients}
-                for jet, powers in coefficients.items():
-                    g = form.fields.index(jet.field)
-                    still = np.abs(function.on_grid(nodes, (0,) * form.dim)[..., g]) if jet.order == 0 else None
-                    for power, factor in powers.items():
-                        term = factor * value**power * tables[jet.index][..., g]
-                        total, size = total + term, size + np.abs(term)
-                        if still is not None and power:
-                            plainly = np.abs(factor) * form.scale**power * still * wave**jet.order
-                            least = max(least, float(np.sqrt((share * plainly**2).sum())))
-                norm = max(float(np.sqrt((share * size**2).sum())), least)
-                left = float((share * np.abs(total) ** 2).sum())
-                relative[k] = max(relative[k], np.sqrt(left) / max(norm, 1e-300))
-                if plain and weighted:
-                    squares[k] += float((share * np.abs(total) ** 2 / np.abs(weight)).sum())
-                    here = np.abs(function.on_grid(nodes, (0,) * form.dim)[..., f]) ** 2
-                    norms[k] += float((share * np.abs(weight) * here).sum())
-        return relative, np.sqrt(squares / np.maximum(norms, 1e-300)) if weighted else None
 
     def _counted(self, level: _Level) -> tuple[str, str]:
         """How it was counted that none is missing, and what is missing, in words."""
@@ -360,7 +239,7 @@ class BoxSolver:
         found = 0
         for stiff, mass in level.symmetric:
             scale = 1 / np.sqrt(np.real(np.diag(mass)))
-            found += _negative((sign * stiff - middle * mass) * np.outer(scale, scale))
+            found += negative((sign * stiff - middle * mass) * np.outer(scale, scale))
         if found == number:
             return f"inertia counts {found} up to here: none is missing", ""
         return "", f"inertia counts {found} eigenvalues where {number} were found"
@@ -376,29 +255,6 @@ def _nearest(values: Array, others: Array) -> Array:
             found[k] = distances.min()
             left.pop(int(distances.argmin()))
     return found
-
-
-def _components(matrices: list[Array]) -> list[Array]:
-    """Unknowns (each an array of positions) that matrices couple above rounding: reflections, or waves one by one."""
-    total: Array = np.zeros(matrices[0].shape)
-    for one in matrices:
-        size = np.sqrt(np.abs(np.diag(one)))
-        largest = float(np.abs(one).max())
-        floor = np.maximum(np.outer(size, size), 1e-3 * np.finfo(float).eps * largest + np.finfo(float).tiny)
-        total = np.maximum(total, np.abs(one) / floor)
-    linked = total > len(total) * np.finfo(float).eps
-    count, labels = connected_components(sparse.csr_matrix(linked), directed=False)
-    return [np.flatnonzero(labels == k) for k in range(count)]
-
-
-def _negative(matrix: Array) -> int:
-    """The number of negative eigenvalues of a Hermitian matrix, by its factorisation L D L* (Sylvester)."""
-    _, blocks, _ = scipy.linalg.ldl(matrix, hermitian=True, check_finite=False)
-    diagonal, beside = np.real(np.diag(blocks)), np.abs(np.diag(blocks, 1))
-    pairs = np.flatnonzero(beside > 0)  # blocks of two have one eigenvalue of each sign
-    single = np.ones(len(diagonal), dtype=bool)
-    single[pairs] = single[pairs + 1] = False
-    return int((diagonal[single] < 0).sum()) + len(pairs)
 
 
 def _normalised(function: ProductFunction) -> ProductFunction:

@@ -15,15 +15,16 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from rannpde.arrays import Array
-from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.monitor import Status
+from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.algebra import EigenPairs, eigenpairs
 from rannpde.pde.spectrum.bounds import residual_bounds
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.interval.sturm import SturmLiouville
 from rannpde.pde.spectrum.interval.system import IntervalForm, IntervalSystem
-from rannpde.pde.spectrum.result import SpectrumIteration
-from rannpde.pde.spectrum.settings import SpectrumSettings
-from rannpde.pde.spectrum.wanted import Wanted
+from rannpde.pde.spectrum.result import RESIDUALS, TWO_DISCRETISATIONS, SpectrumIteration
+from rannpde.pde.spectrum.search import EigenRequest, Found, Parts, are_real
+from rannpde.rounding import ROUNDED
 
 COEFFICIENT_FLOOR = 1e-13
 """Legendre coefficients below, over the largest, are rounding."""
@@ -35,48 +36,37 @@ cells could resolve, and modes tell by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalSpectrum:
-    """Eigenvalues, bounds and Legendre series of modes (C, fields, K) each, on cells; how it ended."""
+class _Judged:
+    """Eigenvalues, bounds and Legendre series of modes (C, fields, K) each, on cells; what is known of them."""
 
     values: Array
     bounds: Array
     series: tuple[Array, ...]
     edges: Array
-    wanted: Wanted
     counted: str
     status: Status
     detail: str
-    iterations: tuple[SpectrumIteration, ...]
-    guaranteed: bool = False
 
 
 class IntervalSolver:
     """One eigenvalue problem on an interval."""
 
-    def __init__(
-        self,
-        form: IntervalForm,
-        wanted: Wanted,
-        count: int,
-        tol: float,
-        settings: SpectrumSettings,
-        rng: np.random.Generator,
-        monitor: Monitor,
-    ) -> None:
-        self.form, self.wanted, self.count, self.tol = form, wanted, count, tol
-        self.settings, self.rng, self.monitor = settings, rng, monitor
+    def __init__(self, form: IntervalForm, request: EigenRequest) -> None:
+        self.form, self.request, self.wanted = form, request, request.wanted
+        self.count, self.tol, self.settings = request.count, request.tol, request.settings
+        self.rng, self.monitor = request.rng, request.monitor
         self.sturm = SturmLiouville.of(form)
         self.known: Array | None = None
         self.iterations: list[SpectrumIteration] = []
 
     # ------------------------------------------------------------------------------------------------------ the loop
 
-    def run(self) -> IntervalSpectrum:
+    def run(self) -> Found:
         """Refine until every wanted eigenvalue has the wanted error."""
         settings = self.settings
         edges = self._first()
         target = max(0.1 * self.tol**0.5, COEFFICIENT_FLOOR)
-        best: IntervalSpectrum | None = None
+        best: _Judged | None = None
         worst = np.inf
         while True:
             system = IntervalSystem(self.form, edges, settings.degree)
@@ -108,14 +98,20 @@ class IntervalSolver:
         return self.monitor.exhausted
 
     def _record(self, edges: Array, size: int, estimate: float) -> None:
-        one = SpectrumIteration(len(edges) - 1, size, float(estimate), self.monitor.elapsed)
-        self.iterations.append(one)
-        self.monitor.tell(len(self.iterations), 1, width=size, estimate=estimate)
+        self.request.recorded(self.iterations, len(edges) - 1, size, estimate)
 
-    def _ended(self, found: IntervalSpectrum, status: Status, detail: str) -> IntervalSpectrum:
-        return IntervalSpectrum(
-            found.values, found.bounds, found.series, found.edges, self.wanted, found.counted, status, detail,
-            tuple(self.iterations), self.sturm is not None,
+    def _ended(self, found: _Judged, status: Status, detail: str) -> Found:
+        real = not self.form.complex and are_real(found.values, found.bounds)
+        functions: list[Parts] = []
+        for series in found.series:
+            whole = real or np.abs(series.imag).max() <= ROUNDED * np.abs(series).max()
+            parts = [PiecewisePolynomial(found.edges, np.ascontiguousarray(one)) for one in (series.real, series.imag)]
+            functions.append((parts[0], None if whole else parts[1]))
+        return Found(
+            found.values.real if real else found.values, found.bounds, tuple(functions),
+            Choice("interval", "integrated Legendre polynomials on cells", "the domain is an interval"), self.wanted,
+            found.counted, status, detail, tuple(self.iterations), self.form.scale,
+            RESIDUALS if self.sturm is not None else TWO_DISCRETISATIONS,
         )  # fmt: skip
 
     def _pairs(self, system: IntervalSystem) -> EigenPairs:
@@ -190,7 +186,7 @@ class IntervalSolver:
 
     # --------------------------------------------------------------------------------------------------------- errors
 
-    def _judged(self, coarse: EigenPairs, finer: IntervalSystem) -> IntervalSpectrum:
+    def _judged(self, coarse: EigenPairs, finer: IntervalSystem) -> _Judged:
         """The wanted eigenvalues of a second discretisation, with bounds from the first, residuals and rounding."""
         settings = self.settings
         fine = self._pairs(finer)
@@ -221,11 +217,9 @@ class IntervalSolver:
                 ", by rounding" if floor else ""
             )
             status = Status.STALLED if floor else Status.DISAGREE
-        return IntervalSpectrum(
-            values, errors, tuple(series[k] for k in chosen), finer.edges, self.wanted, counted, status, detail, ()
-        )
+        return _Judged(values, errors, tuple(series[k] for k in chosen), finer.edges, counted, status, detail)
 
-    def _relative(self, found: IntervalSpectrum) -> Array:
+    def _relative(self, found: _Judged) -> Array:
         return np.asarray(found.bounds / np.maximum(np.abs(found.values), self.form.scale))
 
     def _residual(self, system: IntervalSystem, series: Array, value: complex) -> float:

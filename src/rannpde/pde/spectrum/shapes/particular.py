@@ -12,34 +12,35 @@ the largest value on the boundary bounds the error: |κ* - κ| ≤ ε κ*, ε = 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from scipy.special import jn_zeros
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.solution import Choice
 from rannpde.pde.spectrum.pencil import Pencil
-from rannpde.pde.spectrum.shapes.solid import SolidBoundary, solid_boundary
+from rannpde.pde.spectrum.result import BOUNDARY_RESIDUALS, BOUNDARY_VALUES
+from rannpde.pde.spectrum.search import Found
+from rannpde.pde.spectrum.shapes.boundary_points import condition_kind
+from rannpde.pde.spectrum.shapes.cluster import ModeCluster
+from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary, solid_boundary
 from rannpde.pde.trefftz.basis import PlaneLaw
 from rannpde.pde.trefftz.families import FeatureFamily, SourceFamily
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
 from rannpde.pde.trefftz.network import TrefftzNetwork
 from rannpde.pde.trefftz.operator import CanonicalForm, canonical_form, linear_equations
-from rannpde.pde.trefftz.particular import NoPart
-from rannpde.pde.trefftz.rows import ConditionPoints, feature_values
 from rannpde.pde.trefftz.space import SpaceLaw
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 SIGN_POINTS, NORM_POINTS = 256, 4096
 """Points inside that tell modes from zero, and as many as give norms to two digits, where no identity gives them."""
-NEWTON_REACH, NEIGHBOURS = 0.1, 9
-"""Relative distance at which corrections find an eigenvalue, being of second order; functions that are looked at."""
+NEWTON_REACH = 0.1
+"""Relative distance at which corrections find an eigenvalue, being of second order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,20 @@ class RefinedModes:
     values: Array
     bounds: Array
     networks: tuple[TrefftzNetwork | None, ...]
+
+    def found(self, rough: Found, clamped: bool) -> Found:
+        """The same in the order in which they are wanted; constants, and how they were counted, are those of a rough
+        solution."""
+        functions = [
+            old if new is None else (new, None) for old, new in zip(rough.functions, self.networks, strict=True)
+        ]
+        order = rough.wanted.order(self.values.astype(complex))
+        why = "the coefficients are constant and modes are analytic; the weak form counted them"
+        return replace(
+            rough, values=self.values[order], bounds=self.bounds[order], functions=tuple(functions[k] for k in order),
+            method=Choice("particular", "particular solutions", why),
+            assurance=BOUNDARY_VALUES if clamped else BOUNDARY_RESIDUALS,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +104,7 @@ class ParticularSolutions:
             if problem.domain.dim == 2
             else solid_boundary(problem.domain, stated.constraints, zero)
         )
-        if isinstance(boundary, str) or any(_kind(piece.term) is None for piece in boundary.pieces):
+        if isinstance(boundary, str) or any(condition_kind(piece.term) is None for piece in boundary.pieces):
             return None
         found = cls(stated, boundary, one.kappa - zero.kappa, zero.kappa, tol, rng, monitor)
         return None if any(found.poles((1,) * len(boundary.corners))) else found  # poles do not end at the corner
@@ -97,12 +112,12 @@ class ParticularSolutions:
     @property
     def clamped(self) -> bool:
         """Whether u = 0 on the whole boundary."""
-        return all(_kind(piece.term) == 0 for piece in self.boundary.pieces)
+        return all(condition_kind(piece.term) == 0 for piece in self.boundary.pieces)
 
     @property
     def free(self) -> bool:
         """Whether ∂ₙu = 0 on the whole boundary."""
-        return self.plain and all(_kind(piece.term) == 1 for piece in self.boundary.pieces)
+        return self.plain and all(condition_kind(piece.term) == 1 for piece in self.boundary.pieces)
 
     def refined(self, values: Array, errors: Array) -> RefinedModes | None:
         """Approximate eigenvalues to the tolerance; None where that was not reached or they moved beyond their errors.
@@ -128,7 +143,7 @@ class ParticularSolutions:
                 continue
             if kappas[group].min() <= 0:
                 return None
-            own = _Cluster(self, kappas[group], float(reach[group].max()), inside)
+            own = ModeCluster(self, kappas[group], float(reach[group].max()), inside)
             if not own.solve(resolution):
                 return None
             resolution = own.resolution
@@ -142,7 +157,7 @@ class ParticularSolutions:
         """Poles at corners, none where modes are analytic: where an odd or even reflection continues them."""
         found = []
         for number, (count, corner) in enumerate(zip(counts, self.boundary.corners, strict=True)):
-            kinds = {_kind(piece.term) for piece in self.boundary.pieces if number in piece.corners}
+            kinds = {condition_kind(piece.term) for piece in self.boundary.pieces if number in piece.corners}
             straight = all(piece.straight for piece in self.boundary.pieces if number in piece.corners)
             waves = np.pi / corner.angle * (1.0 if len(kinds) == 1 else 0.5)
             analytic = straight and abs(waves - round(waves)) <= 1e-9 * waves and round(waves) > 0
@@ -212,7 +227,7 @@ class ParticularSolutions:
             known = sorted(found)
             if len(known) > count and here * (1 - NEWTON_REACH) > known[count]:
                 break
-            cluster = _Cluster(self, np.array([here]), here, inside)
+            cluster = ModeCluster(self, np.array([here]), here, inside)
             for near in cluster.neighbours(NEWTON_REACH):
                 if all(abs(near - one) > 1e-4 * near for one in found):
                     found += [near] * cluster.multiplicity(near)
@@ -226,277 +241,3 @@ def _form(problem: Problem) -> CanonicalForm | None:
         return None
     symbol = equations[0].symbols.get(problem.fields[0])
     return None if symbol is None else canonical_form(symbol, problem.domain.bounds.mean(axis=1))
-
-
-def _kind(term: Any) -> int | None:
-    """0 for u = 0, 1 for a condition with the normal derivative, None for others."""
-    orders = {jet.order for jet in term.expression.jets}
-    if orders == {0}:
-        return 0
-    return 1 if orders <= {0, 1} else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Sampled:
-    """Functions of one κ with small boundary values: coefficients (N, m), and their values on the boundary.
-
-    values, across (M, m) : of the functions and their normal derivatives, canonical; left (M, m) : what the conditions
-    leave, as values; inside (K, m)
-    """
-
-    families: list[FeatureFamily]
-    weights: Array
-    values: Array
-    across: Array
-    left: Array
-    inside: Array
-
-    def leading(self, count: int) -> _Sampled:
-        """The first of the functions."""
-        parts = (self.weights, self.values, self.across, self.left, self.inside)
-        return _Sampled(self.families, *(part[:, :count] for part in parts))
-
-
-class _Cluster:
-    """One eigenvalue, or several that the approximations do not tell apart."""
-
-    def __init__(self, of: ParticularSolutions, kappas: Array, reach: float, inside: Array) -> None:
-        self.of, self.count, self.reach, self.inside = of, len(kappas), reach, inside
-        self.first = np.sort(kappas)
-        self.modes: list[tuple[float, float, TrefftzNetwork]] = []
-        self.scale = float(of.boundary.pieces[0].form.matrix[0, 0])
-        self.area = of.problem.domain.measure * self.scale**of.problem.domain.dim
-
-    def solve(self, resolution: Any) -> bool:
-        """Whether every member has a bound below the tolerance; with more features as long as that helps."""
-        of = self.of
-        law, least = of.law(float(self.first.mean())), np.inf
-        self._coarsely(law)
-        self.resolution = resolution or of.first(law)
-        for _ in range(TrefftzTuning().iterations):
-            if of.monitor.exhausted:
-                return False
-            self.sampled: dict[float, _Sampled] = {}
-            self.places = _Places(of, law.places(self.resolution, 0.5), self.scale)
-            kappas = self._newton(of.tol)
-            if kappas is None:
-                return False
-            errors, weights = self._bound(kappas, _Places(of, law.places(self.resolution, 0.29, 2.0), self.scale))
-            worst = max(bound / max(kappa, 1e-300) for kappa, bound, _ in self.modes)
-            if worst <= of.tol:
-                return True
-            if worst > 0.5 * least:
-                return False
-            target = 0.1 * of.tol / np.sqrt(len(errors))
-            finer: Any = law.refined(self.resolution, errors, target, worst > 0.1 * least, weights)
-            plane = isinstance(law, PlaneLaw)
-            self.resolution = replace(finer, corners=of.poles(finer.corners)) if plane else finer
-            least, self.first = worst, kappas
-        return False
-
-    def neighbours(self, window: float) -> list[float]:
-        """Eigenvalues within a relative distance of κ, by corrections from there with few features."""
-        here = float(self.first[0])
-        coarse = replace(self.of.law(here), tol=max(self.of.tol, self.of.tol**0.5))
-        self.sampled, self.resolution = {}, self.of.first(coarse)
-        self.places = _Places(self.of, coarse.places(self.resolution, 0.5), self.scale)
-        near = self._corrections(here, NEIGHBOURS)
-        found: list[float] = []
-        for start in np.zeros(0) if near is None else near:
-            value = float(start)
-            if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in found):
-                continue
-            for _ in range(TrefftzTuning().iterations):
-                again = self._corrections(value, 1)
-                if again is None or abs(float(again[0]) - here) > 2 * window * here:
-                    break
-                change, value = abs(float(again[0]) - value), float(again[0])
-                if change <= 1e-5 * value:
-                    if all(abs(value - one) > 1e-4 * value for one in found):
-                        found.append(value)
-                    break
-        return found
-
-    def multiplicity(self, kappa: float) -> int:
-        """How many independent functions of κ almost vanish on the boundary: their values fall by a gap."""
-        left = np.linalg.norm(self._small(kappa, NEIGHBOURS).left * self.places.roots[:, None], axis=0)
-        return max(1, int((left <= np.sqrt(left[0] * left[-1])).sum()))
-
-    def _coarsely(self, law: PlaneLaw | SpaceLaw) -> None:
-        """Begin with few features: errors of eigenvalues are of second order in those of the boundary."""
-        coarse = replace(law, tol=max(law.tol, law.tol**0.5))
-        if coarse.tol == law.tol:
-            return
-        self.sampled, self.resolution = {}, self.of.first(coarse)
-        self.places = _Places(self.of, coarse.places(self.resolution, 0.5), self.scale)
-        found = self._newton(coarse.tol)
-        self.first = self.first if found is None else found
-
-    def _small(self, kappa: float, count: int) -> _Sampled:
-        """The functions of κ with the smallest boundary values relative to those inside."""
-        law, places = self.of.law(kappa), self.places
-        families = self.of.families(law, self.resolution)
-        both = np.concatenate([places.points, self.inside])
-        tables = feature_values(families, both, (0,) * law.form.dim)[:, 0]
-        values, inside = tables[: len(places.points)], tables[len(places.points) :]
-        across = places.across(lambda index: feature_values(families, places.points, index)[:, 0])
-        left = places.left(values, across)
-        stacked = np.concatenate([left * places.roots[:, None], inside / np.sqrt(len(inside))])
-        sizes = np.linalg.norm(stacked, axis=0)
-        sizes[~(sizes > 1e-280)] = np.inf
-        first, triangle = scipy.linalg.qr(stacked / sizes, mode="economic", check_finite=False)
-        second, triangle, order = scipy.linalg.qr(triangle, pivoting=True, check_finite=False)
-        diagonal = np.abs(np.diag(triangle))
-        rank = int((diagonal > TrefftzTuning().cutoff * np.finfo(float).eps * diagonal[0]).sum())
-        # squares of sines: others are far from the smallest, whose vectors have all digits but that distance
-        sines = first[: len(left)] @ second[:, :rank]
-        last = scipy.linalg.eigh(sines.T @ sines, subset_by_index=[0, min(count, rank) - 1])[1].T
-        weights = np.zeros((stacked.shape[1], len(last)))
-        weights[order[:rank]] = scipy.linalg.solve_triangular(triangle[:rank, :rank], last.T)
-        weights = weights / sizes[:, None]
-        return _Sampled(families, weights, values @ weights, across @ weights, left @ weights, inside @ weights)
-
-    def _mass(self, kappa: float, found: _Sampled) -> Array:
-        """∫ u_i u_j: by Rellich's identity where u = 0 is the condition, by points inside otherwise."""
-        if self.of.clamped:
-            share = self.places.lengths * self.places.outwards / (2 * kappa)
-            return np.asarray((share[:, None] * found.across).T @ found.across)
-        return np.asarray(self.area / len(found.inside) * found.inside.T @ found.inside)
-
-    def _newton(self, tol: float) -> Array | None:
-        """The members, by corrections from Green's formula, each cluster at its own middle."""
-        kappas, change = self.first, np.inf
-        for _ in range(TrefftzTuning().iterations):
-            corrected = kappas.copy()
-            for group in _split(kappas, 1e-3 * tol):
-                near = self._corrections(float(kappas[group].mean()), len(group))
-                if near is None:
-                    return None
-                corrected[group] = near
-            corrected = np.sort(corrected)
-            change = float(np.abs(corrected - kappas).max() / np.abs(kappas).max())
-            kappas = corrected
-            if change <= 0.1 * tol:
-                return kappas
-            if np.abs(kappas - self.first).max() > 4 * self.reach + 0.1 * float(np.abs(self.first).max()):
-                return None
-        return kappas if change <= tol else None
-
-    def _corrections(self, kappa: float, count: int) -> Array | None:
-        """The eigenvalues (count,) nearest to κ; a neighbour or two more are in the small problem."""
-        found = self.sampled[kappa] = self._small(kappa, count + 2)
-        share = self.places.lengths[:, None]
-        held = self.places.held[:, None]
-        green = (share * np.where(held, 0.0, found.left / self.places.unit)).T @ found.values
-        green -= (share * np.where(held, found.left, 0.0)).T @ found.across
-        try:
-            values = scipy.linalg.eigvals(green, self._mass(kappa, found))
-        except (scipy.linalg.LinAlgError, ValueError):
-            return None
-        if not np.isfinite(values).all():
-            return None
-        return np.sort(kappa + np.real(values[np.argsort(np.abs(values))][:count]))
-
-    def _bound(self, kappas: Array, fresh: _Places) -> tuple[dict[int, float], Any]:
-        """Every member with its bound and mode; the errors by groups of features, and what refinement needs."""
-        modes: list[tuple[float, float, TrefftzNetwork]] = []
-        errors: dict[int, float] = {}
-        weights: Any = []
-        for group in _split(kappas, 1e-2 * self.of.tol):
-            value = float(kappas[group].mean())
-            middle = min(self.sampled, key=lambda kappa, value=value: abs(kappa - value))  # type: ignore[misc]
-            found = self.sampled[middle].leading(len(group))
-            norms = np.sqrt(np.abs(np.diag(self._mass(middle, found))) / self.area)
-            law, own, total = self.of.law(middle), [], 0.0
-            families, own_weights = found.families, found.weights
-
-            def table(index: MultiIndex, families: Any = families, own: Array = own_weights) -> Array:
-                return np.asarray(feature_values(families, fresh.points, index)[:, 0] @ own)
-
-            values = table((0,) * law.form.dim)
-            left = np.abs(fresh.left(values, fresh.across(table))) / norms
-            for k, column in enumerate(found.weights.T):
-                network = TrefftzNetwork(tuple(found.families), column, (NoPart(),), law.form)
-                largest = float(left[:, k].max())
-                largest += fresh.between(values[:, k] / norms[k])
-                total += largest**2
-                size = found.inside[np.abs(found.inside[:, k]).argmax(), k]
-                own.append(replace(network, weights=column / size))
-                for g in np.unique(fresh.groups):
-                    mine = fresh.groups == g
-                    error = float(np.linalg.norm(left[mine, k] * fresh.roots[mine]))
-                    errors[int(g)] = max(errors.get(int(g), 0.0), error)
-                ends = np.cumsum([family.columns for family in found.families])[:-1]
-                weights = list(zip(found.families, np.split(column / norms[k], ends), strict=True))
-            share = float(np.sqrt(total))
-            bound = middle * share / max(1 - share, 1e-3) + float(np.abs(kappas[group] - middle).max())
-            modes += [(kappa, bound + 1e-14 * middle, one) for kappa, one in zip(kappas[group], own, strict=True)]
-        self.modes = modes
-        return errors, weights
-
-
-class _Places:
-    """Collocation points of all conditions: canonical normals, lengths, and what the conditions ask there."""
-
-    def __init__(self, of: ParticularSolutions, places: list[ConditionPoints], scale: float) -> None:
-        self.points = np.concatenate([place.points for place in places])
-        self.starts = np.cumsum([len(place.points) for place in places])[:-1]
-        self.roots = np.concatenate([place.weights for place in places])
-        self.groups = np.concatenate([place.groups for place in places])
-        self.lengths = self.roots**2 * of.boundary.length
-        regions: list[Any] = [place.term.region for place in places]
-        self.normals = np.concatenate([r.normals(p.points) for r, p in zip(regions, places, strict=True)])
-        form = of.boundary.pieces[0].form
-        self.outwards = (form.to(self.points) * self.normals).sum(axis=1)
-        self.held = np.concatenate([np.full(len(p.points), _kind(p.term) == 0) for p in places])
-        self.ratios = np.concatenate([_ratio(of.problem, place, scale) for place in places])
-        self.unit, self.scale = of.boundary.radius, scale
-
-    def across(self, table: Callable[[MultiIndex], Array]) -> Array:
-        """Normal derivatives, canonical, of functions whose derivatives ``table`` gives at the points."""
-        dim = self.points.shape[1]
-        indices = [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
-        parts = [self.normals[:, a, None] * table(index) for a, index in enumerate(indices)]
-        return np.asarray(sum(parts[1:], parts[0]) / self.scale)
-
-    def between(self, values: Array) -> float:
-        """By how much a function (M,) may exceed its samples between them: h²/8 max |u''|, by divided differences.
-
-        On surfaces points have no order, and nothing is added.
-        """
-        worst = 0.0
-        if self.points.shape[1] > 2:
-            return worst
-        for own in np.split(np.arange(len(values)), self.starts):
-            gaps = np.linalg.norm(np.diff(self.points[own], axis=0), axis=1)
-            bends = np.abs(np.diff(np.diff(values[own]) / gaps)) / (0.5 * (gaps[1:] + gaps[:-1]))
-            around = np.maximum(np.concatenate([bends[:1], bends]), np.concatenate([bends, bends[-1:]]))
-            worst = max(worst, float((gaps**2 / 8 * around).max(initial=0.0)))
-        return worst
-
-    def left(self, values: Array, across: Array) -> Array:
-        """What the conditions leave (M, m): u, or the radius times ∂ₙu + (b/a) u."""
-        free = self.unit * (across + self.ratios[:, None] * values)
-        return np.asarray(np.where(self.held[:, None], values, free))
-
-
-def _ratio(problem: Problem, place: ConditionPoints, scale: float) -> Array:
-    """b/a (M,) of a condition a ∂ₙu + b u = 0, in canonical coordinates; zero where there is no derivative."""
-    known = place.term.known(place.points, problem.vocabulary)
-    expression = place.term.expression
-    _, partials = expression.linearised(known, {jet: np.zeros(len(place.points)) for jet in expression.jets})
-    slope, plain = np.zeros(len(place.points)), np.zeros(len(place.points))
-    region: Any = place.term.region
-    normals = region.normals(place.points)
-    for jet, partial in zip(expression.jets, partials, strict=True):
-        if jet.order:
-            slope = slope + partial * normals[:, jet.index.index(1)]
-        else:
-            plain = plain + partial
-    return np.asarray(plain / np.where(slope == 0, np.inf, slope) / scale)
-
-
-def _split(kappas: Array, same: float) -> list[Array]:
-    """Positions of sorted values that differ by less than a share of them."""
-    apart = np.flatnonzero(np.diff(kappas) > same * np.abs(kappas[1:])) + 1
-    return np.split(np.arange(len(kappas)), apart)

@@ -1,47 +1,49 @@
-"""The boundary of a solid for particular solutions: sides with their conditions, without corners."""
+"""Solids that are not made of boxes: particular solutions without cells that would find and count modes before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from rannpde.domains.boundary.sides import Side
-from rannpde.domains.shapes.base import Domain
-from rannpde.pde.residual import Term
-from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.domains.shapes.meshes import SurfaceMesh
+from rannpde.errors import InputError, reject
+from rannpde.pde.monitor import Status
+from rannpde.pde.solution import Choice
+from rannpde.pde.spectrum.result import SAMPLED_BOUNDARY, WITHIN_BOUNDS
+from rannpde.pde.spectrum.search import EigenRequest, Found
+from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
+from rannpde.pde.spectrum.wanted import Wanted
 
 
-@dataclass(frozen=True, eq=False)
-class SolidSide:
-    """One side with its condition; the names are those of pieces of plane boundaries."""
-
-    term: Term
-    form: CanonicalForm
-    straight: bool = False
-    loop: int = 0
-    corners: tuple[int, int] = (-1, -1)
-
-
-@dataclass(frozen=True, eq=False)
-class SolidBoundary:
-    """All sides; length : the area of the boundary, canonical; radius : of the domain about its middle, canonical."""
-
-    pieces: tuple[SolidSide, ...]
-    length: float
-    radius: float
-    corners: tuple[()] = ()
-
-
-def solid_boundary(domain: Domain, terms: Sequence[Term], form: CanonicalForm) -> SolidBoundary | str:
-    """The boundary of a domain in space; a reason where conditions do not cover it once."""
-    measure = sum(side.measure for side in domain.sides.values())
-    if any(not isinstance(term.region, Side) for term in terms):
-        return "a condition holds inside the domain"
-    if abs(sum(term.measure for term in terms) - measure) > 1e-6 * measure:
-        return "the conditions do not cover the boundary exactly once"
-    scale = float(form.matrix[0, 0])
-    ends = np.asarray(domain.bounds, dtype=float)
-    radius = 0.5 * float(np.linalg.norm(np.ptp(ends, axis=1))) * scale
-    return SolidBoundary(tuple(SolidSide(term, form) for term in terms), measure * scale**2, radius)
+def in_solid(finer: ParticularSolutions | None, request: EigenRequest) -> Found:
+    """Solids that are not made of boxes: particular solutions from the lowest eigenvalue on."""
+    domain, wanted = request.pencil.problem.domain, request.wanted
+    if isinstance(domain, SurfaceMesh):
+        raise InputError(
+            f"no eigenvalues of this problem: the solid is a surface of {len(domain.faces)} flat triangles, whose "
+            "edges and corners modes follow, and neither cells nor particular solutions resolve those; for a solid of "
+            "revolution solve in its section, with the radius as a weight (docs/spectrum.md)"
+        )
+    if finer is None or not finer.clamped or wanted.near is not None:
+        raise InputError(
+            "no eigenvalues of this problem yet: the domain is a shape in space that is not made of boxes, where "
+            "-laplace(u) = lam*u with u = 0 on the boundary is solved, from the lowest on"
+        )
+    end = "lowest" if finer.slope > 0 else "highest"
+    if wanted.which not in (None, end, "smallest"):
+        reject("which", wanted.which, f"{end!r}: the spectrum has no other end")
+    values, count = finer.searched(request.count), request.count
+    errors = request.settings.residual_limit * np.abs(values)
+    refined = finer.refined(values, errors) if len(values) == count else None
+    if refined is None:
+        limit = request.monitor.budget.seconds
+        said = f"in {limit} s" if request.monitor.exhausted else "on this solid"
+        raise InputError(
+            f"no {count} eigenvalues to a relative error of {request.tol:g} found {said}; raise tol or seconds"
+        )
+    why = "the coefficients are constant and the domain is a solid that is not made of boxes"
+    scale = abs((np.pi / float(np.ptp(np.asarray(domain.bounds), axis=1).max())) ** 2 / finer.slope)
+    functions = tuple((network, None) for network in refined.networks if network is not None)
+    return Found(
+        refined.values, refined.bounds, functions, Choice("particular", "particular solutions", why), Wanted(end), "",
+        Status.CONVERGED, WITHIN_BOUNDS, (), scale, SAMPLED_BOUNDARY,
+    )  # fmt: skip

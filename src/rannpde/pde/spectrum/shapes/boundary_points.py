@@ -1,0 +1,87 @@
+"""Points of the boundary at which particular solutions are asked for their conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.spectrum.shapes.solid_boundary import SolidBoundary
+from rannpde.pde.trefftz.geometry import PlaneBoundary
+from rannpde.pde.trefftz.rows import ConditionPoints
+
+CanonicalBoundary = PlaneBoundary | SolidBoundary
+"""The boundary of a plane shape or of a solid."""
+
+
+def condition_kind(term: Any) -> int | None:
+    """0 for u = 0, 1 for a condition with the normal derivative, None for others."""
+    orders = {jet.order for jet in term.expression.jets}
+    if orders == {0}:
+        return 0
+    return 1 if orders <= {0, 1} else None
+
+
+class BoundaryPoints:
+    """Collocation points of all conditions: canonical normals, lengths, and what the conditions ask there."""
+
+    def __init__(self, problem: Problem, boundary: CanonicalBoundary, places: Sequence[ConditionPoints]) -> None:
+        form = boundary.pieces[0].form
+        scale = float(form.matrix[0, 0])
+        self.points = np.concatenate([place.points for place in places])
+        self.starts = np.cumsum([len(place.points) for place in places])[:-1]
+        self.roots = np.concatenate([place.weights for place in places])
+        self.groups = np.concatenate([place.groups for place in places])
+        self.lengths = self.roots**2 * boundary.length
+        regions: list[Any] = [place.term.region for place in places]
+        self.normals = np.concatenate([r.normals(p.points) for r, p in zip(regions, places, strict=True)])
+        self.outwards = (form.to(self.points) * self.normals).sum(axis=1)
+        self.held = np.concatenate([np.full(len(p.points), condition_kind(p.term) == 0) for p in places])
+        self.ratios = np.concatenate([_ratio(problem, place, scale) for place in places])
+        self.unit, self.scale = boundary.radius, scale
+
+    def across(self, table: Callable[[MultiIndex], Array]) -> Array:
+        """Normal derivatives, canonical, of functions whose derivatives ``table`` gives at the points."""
+        dim = self.points.shape[1]
+        indices = [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
+        parts = [self.normals[:, a, None] * table(index) for a, index in enumerate(indices)]
+        return np.asarray(sum(parts[1:], parts[0]) / self.scale)
+
+    def between(self, values: Array) -> float:
+        """By how much a function (M,) may exceed its samples between them: h²/8 max |u''|, by divided differences.
+
+        On surfaces points have no order, and nothing is added.
+        """
+        worst = 0.0
+        if self.points.shape[1] > 2:
+            return worst
+        for own in np.split(np.arange(len(values)), self.starts):
+            gaps = np.linalg.norm(np.diff(self.points[own], axis=0), axis=1)
+            bends = np.abs(np.diff(np.diff(values[own]) / gaps)) / (0.5 * (gaps[1:] + gaps[:-1]))
+            around = np.maximum(np.concatenate([bends[:1], bends]), np.concatenate([bends, bends[-1:]]))
+            worst = max(worst, float((gaps**2 / 8 * around).max(initial=0.0)))
+        return worst
+
+    def left(self, values: Array, across: Array) -> Array:
+        """What the conditions leave (M, m): u, or the radius times ∂ₙu + (b/a) u."""
+        free = self.unit * (across + self.ratios[:, None] * values)
+        return np.asarray(np.where(self.held[:, None], values, free))
+
+
+def _ratio(problem: Problem, place: ConditionPoints, scale: float) -> Array:
+    """b/a (M,) of a condition a ∂ₙu + b u = 0, in canonical coordinates; zero where there is no derivative."""
+    known = place.term.known(place.points, problem.vocabulary)
+    expression = place.term.expression
+    _, partials = expression.linearised(known, {jet: np.zeros(len(place.points)) for jet in expression.jets})
+    slope, plain = np.zeros(len(place.points)), np.zeros(len(place.points))
+    region: Any = place.term.region
+    normals = region.normals(place.points)
+    for jet, partial in zip(expression.jets, partials, strict=True):
+        if jet.order:
+            slope = slope + partial * normals[:, jet.index.index(1)]
+        else:
+            plain = plain + partial
+    return np.asarray(plain / np.where(slope == 0, np.inf, slope) / scale)

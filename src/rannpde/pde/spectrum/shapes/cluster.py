@@ -1,0 +1,232 @@
+"""One eigenvalue, or a cluster, by particular solutions: the functions of κ that are smallest on the boundary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.spectrum.shapes.boundary_points import BoundaryPoints
+from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.network import TrefftzNetwork
+from rannpde.pde.trefftz.particular import NoPart
+from rannpde.pde.trefftz.rows import feature_values
+from rannpde.pde.trefftz.space import SpaceLaw
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+
+if TYPE_CHECKING:
+    from rannpde.pde.spectrum.shapes.particular import ParticularSolutions
+
+NEIGHBOURS = 9
+"""Functions that are looked at round a wave number."""
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFunctions:
+    """Functions of one κ with small boundary values: coefficients (N, m), and their values on the boundary.
+
+    values, across (M, m) : of the functions and their normal derivatives, canonical; left (M, m) : what the conditions
+    leave, as values; inside (K, m)
+    """
+
+    families: list[FeatureFamily]
+    weights: Array
+    values: Array
+    across: Array
+    left: Array
+    inside: Array
+
+    def leading(self, count: int) -> SampledFunctions:
+        """The first of the functions."""
+        parts = (self.weights, self.values, self.across, self.left, self.inside)
+        return SampledFunctions(self.families, *(part[:, :count] for part in parts))
+
+
+class ModeCluster:
+    """One eigenvalue, or several that the approximations do not tell apart."""
+
+    def __init__(self, of: ParticularSolutions, kappas: Array, reach: float, inside: Array) -> None:
+        self.of, self.count, self.reach, self.inside = of, len(kappas), reach, inside
+        self.first = np.sort(kappas)
+        self.modes: list[tuple[float, float, TrefftzNetwork]] = []
+        self.scale = float(of.boundary.pieces[0].form.matrix[0, 0])
+        self.area = of.problem.domain.measure * self.scale**of.problem.domain.dim
+
+    def solve(self, resolution: Any) -> bool:
+        """Whether every member has a bound below the tolerance; with more features as long as that helps."""
+        of = self.of
+        law, least = of.law(float(self.first.mean())), np.inf
+        self._coarsely(law)
+        self.resolution = resolution or of.first(law)
+        for _ in range(TrefftzTuning().iterations):
+            if of.monitor.exhausted:
+                return False
+            self.sampled: dict[float, SampledFunctions] = {}
+            self.places = BoundaryPoints(of.problem, of.boundary, law.places(self.resolution, 0.5))
+            kappas = self._newton(of.tol)
+            if kappas is None:
+                return False
+            errors, weights = self._bound(
+                kappas, BoundaryPoints(of.problem, of.boundary, law.places(self.resolution, 0.29, 2.0))
+            )
+            worst = max(bound / max(kappa, 1e-300) for kappa, bound, _ in self.modes)
+            if worst <= of.tol:
+                return True
+            if worst > 0.5 * least:
+                return False
+            target = 0.1 * of.tol / np.sqrt(len(errors))
+            finer: Any = law.refined(self.resolution, errors, target, worst > 0.1 * least, weights)
+            plane = isinstance(law, PlaneLaw)
+            self.resolution = replace(finer, corners=of.poles(finer.corners)) if plane else finer
+            least, self.first = worst, kappas
+        return False
+
+    def neighbours(self, window: float) -> list[float]:
+        """Eigenvalues within a relative distance of κ, by corrections from there with few features."""
+        here = float(self.first[0])
+        coarse = replace(self.of.law(here), tol=max(self.of.tol, self.of.tol**0.5))
+        self.sampled, self.resolution = {}, self.of.first(coarse)
+        self.places = BoundaryPoints(self.of.problem, self.of.boundary, coarse.places(self.resolution, 0.5))
+        near = self._corrections(here, NEIGHBOURS)
+        found: list[float] = []
+        for start in np.zeros(0) if near is None else near:
+            value = float(start)
+            if abs(value - here) > 1.5 * window * here or any(abs(value - one) < 0.02 * here for one in found):
+                continue
+            for _ in range(TrefftzTuning().iterations):
+                again = self._corrections(value, 1)
+                if again is None or abs(float(again[0]) - here) > 2 * window * here:
+                    break
+                change, value = abs(float(again[0]) - value), float(again[0])
+                if change <= 1e-5 * value:
+                    if all(abs(value - one) > 1e-4 * value for one in found):
+                        found.append(value)
+                    break
+        return found
+
+    def multiplicity(self, kappa: float) -> int:
+        """How many independent functions of κ almost vanish on the boundary: their values fall by a gap."""
+        left = np.linalg.norm(self._small(kappa, NEIGHBOURS).left * self.places.roots[:, None], axis=0)
+        return max(1, int((left <= np.sqrt(left[0] * left[-1])).sum()))
+
+    def _coarsely(self, law: PlaneLaw | SpaceLaw) -> None:
+        """Begin with few features: errors of eigenvalues are of second order in those of the boundary."""
+        coarse = replace(law, tol=max(law.tol, law.tol**0.5))
+        if coarse.tol == law.tol:
+            return
+        self.sampled, self.resolution = {}, self.of.first(coarse)
+        self.places = BoundaryPoints(self.of.problem, self.of.boundary, coarse.places(self.resolution, 0.5))
+        found = self._newton(coarse.tol)
+        self.first = self.first if found is None else found
+
+    def _small(self, kappa: float, count: int) -> SampledFunctions:
+        """The functions of κ with the smallest boundary values relative to those inside."""
+        law, places = self.of.law(kappa), self.places
+        families = self.of.families(law, self.resolution)
+        both = np.concatenate([places.points, self.inside])
+        tables = feature_values(families, both, (0,) * law.form.dim)[:, 0]
+        values, inside = tables[: len(places.points)], tables[len(places.points) :]
+        across = places.across(lambda index: feature_values(families, places.points, index)[:, 0])
+        left = places.left(values, across)
+        stacked = np.concatenate([left * places.roots[:, None], inside / np.sqrt(len(inside))])
+        sizes = np.linalg.norm(stacked, axis=0)
+        sizes[~(sizes > 1e-280)] = np.inf
+        first, triangle = scipy.linalg.qr(stacked / sizes, mode="economic", check_finite=False)
+        second, triangle, order = scipy.linalg.qr(triangle, pivoting=True, check_finite=False)
+        diagonal = np.abs(np.diag(triangle))
+        rank = int((diagonal > TrefftzTuning().cutoff * np.finfo(float).eps * diagonal[0]).sum())
+        # squares of sines: others are far from the smallest, whose vectors have all digits but that distance
+        sines = first[: len(left)] @ second[:, :rank]
+        last = scipy.linalg.eigh(sines.T @ sines, subset_by_index=[0, min(count, rank) - 1])[1].T
+        weights = np.zeros((stacked.shape[1], len(last)))
+        weights[order[:rank]] = scipy.linalg.solve_triangular(triangle[:rank, :rank], last.T)
+        weights = weights / sizes[:, None]
+        return SampledFunctions(families, weights, values @ weights, across @ weights, left @ weights, inside @ weights)
+
+    def _mass(self, kappa: float, found: SampledFunctions) -> Array:
+        """∫ u_i u_j: by Rellich's identity where u = 0 is the condition, by points inside otherwise."""
+        if self.of.clamped:
+            share = self.places.lengths * self.places.outwards / (2 * kappa)
+            return np.asarray((share[:, None] * found.across).T @ found.across)
+        return np.asarray(self.area / len(found.inside) * found.inside.T @ found.inside)
+
+    def _newton(self, tol: float) -> Array | None:
+        """The members, by corrections from Green's formula, each cluster at its own middle."""
+        kappas, change = self.first, np.inf
+        for _ in range(TrefftzTuning().iterations):
+            corrected = kappas.copy()
+            for group in split_values(kappas, 1e-3 * tol):
+                near = self._corrections(float(kappas[group].mean()), len(group))
+                if near is None:
+                    return None
+                corrected[group] = near
+            corrected = np.sort(corrected)
+            change = float(np.abs(corrected - kappas).max() / np.abs(kappas).max())
+            kappas = corrected
+            if change <= 0.1 * tol:
+                return kappas
+            if np.abs(kappas - self.first).max() > 4 * self.reach + 0.1 * float(np.abs(self.first).max()):
+                return None
+        return kappas if change <= tol else None
+
+    def _corrections(self, kappa: float, count: int) -> Array | None:
+        """The eigenvalues (count,) nearest to κ; a neighbour or two more are in the small problem."""
+        found = self.sampled[kappa] = self._small(kappa, count + 2)
+        share = self.places.lengths[:, None]
+        held = self.places.held[:, None]
+        green = (share * np.where(held, 0.0, found.left / self.places.unit)).T @ found.values
+        green -= (share * np.where(held, found.left, 0.0)).T @ found.across
+        try:
+            values = scipy.linalg.eigvals(green, self._mass(kappa, found))
+        except (scipy.linalg.LinAlgError, ValueError):
+            return None
+        if not np.isfinite(values).all():
+            return None
+        return np.sort(kappa + np.real(values[np.argsort(np.abs(values))][:count]))
+
+    def _bound(self, kappas: Array, fresh: BoundaryPoints) -> tuple[dict[int, float], Any]:
+        """Every member with its bound and mode; the errors by groups of features, and what refinement needs."""
+        modes: list[tuple[float, float, TrefftzNetwork]] = []
+        errors: dict[int, float] = {}
+        weights: Any = []
+        for group in split_values(kappas, 1e-2 * self.of.tol):
+            value = float(kappas[group].mean())
+            middle = min(self.sampled, key=lambda kappa, value=value: abs(kappa - value))  # type: ignore[misc]
+            found = self.sampled[middle].leading(len(group))
+            norms = np.sqrt(np.abs(np.diag(self._mass(middle, found))) / self.area)
+            law, own, total = self.of.law(middle), [], 0.0
+            families, own_weights = found.families, found.weights
+
+            def table(index: MultiIndex, families: Any = families, own: Array = own_weights) -> Array:
+                return np.asarray(feature_values(families, fresh.points, index)[:, 0] @ own)
+
+            values = table((0,) * law.form.dim)
+            left = np.abs(fresh.left(values, fresh.across(table))) / norms
+            for k, column in enumerate(found.weights.T):
+                network = TrefftzNetwork(tuple(found.families), column, (NoPart(),), law.form)
+                largest = float(left[:, k].max())
+                largest += fresh.between(values[:, k] / norms[k])
+                total += largest**2
+                size = found.inside[np.abs(found.inside[:, k]).argmax(), k]
+                own.append(replace(network, weights=column / size))
+                for g in np.unique(fresh.groups):
+                    mine = fresh.groups == g
+                    error = float(np.linalg.norm(left[mine, k] * fresh.roots[mine]))
+                    errors[int(g)] = max(errors.get(int(g), 0.0), error)
+                ends = np.cumsum([family.columns for family in found.families])[:-1]
+                weights = list(zip(found.families, np.split(column / norms[k], ends), strict=True))
+            share = float(np.sqrt(total))
+            bound = middle * share / max(1 - share, 1e-3) + float(np.abs(kappas[group] - middle).max())
+            modes += [(kappa, bound + 1e-14 * middle, one) for kappa, one in zip(kappas[group], own, strict=True)]
+        self.modes = modes
+        return errors, weights
+
+
+def split_values(kappas: Array, same: float) -> list[Array]:
+    """Positions of sorted values that differ by less than a share of them."""
+    apart = np.flatnonzero(np.diff(kappas) > same * np.abs(kappas[1:])) + 1
+    return np.split(np.arange(len(kappas)), apart)
