@@ -85,7 +85,9 @@ class BlockRows:
             )
             for one in self.blocks
         ]
-        factors = Elimination.of(scaled, [b.cells for b in self.blocks], self.columns, cutoff * float(np.finfo(float).eps))
+        factors = Elimination.of(
+            scaled, [b.cells for b in self.blocks], self.columns, cutoff * float(np.finfo(float).eps)
+        )
         coefficients = np.zeros(len(sizes))
         for _ in range(2):
             left = [
