@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import hankel1, jn_zeros, jv, y0
 
 import rannpde as rp
+from benchmarks import trefftz_ngsolve as peer
 from benchmarks.linear_draws import drawn
 
 Array = np.ndarray
@@ -61,7 +62,7 @@ def solved(
     elif problem.exact_solution is not None:
         found = max(solution.errors().values())
     else:
-        other = rp.solve(problem, tol=max(tol / 100, 1e-12), method="trefftz", rng=5, seconds=120)
+        other = rp.solve(problem, tol=max(tol / 100, 1e-12), method="trefftz", rng=5, seconds=60)
         points = problem.domain.sample(2000, rng=3)
         gap = solution.function(points) - other.function(points)
         found = float((np.linalg.norm(gap, axis=0) / np.linalg.norm(other.function(points), axis=0)).max())
@@ -89,7 +90,22 @@ def helmholtz(rng: np.random.Generator) -> Iterator[Row]:
                 f"laplace(u) + {wave_number!r}**2*u = 0", domain, {"boundary": "u = g(x, y)"}, functions={"g": wave},
                 exact={"u": lambda points, g=wave: g(*points.T)}, name=f"Helmholtz, {name}, k = {wave_number:.1f}",
             )  # fmt: skip
-            yield solved(problem, 1e-10, goal)
+            beside = _helmholtz_peer(width, height, wave_number) if name == "box" and k < 500 else ""
+            yield solved(problem, 1e-10, goal, beside=beside)
+
+
+def _helmholtz_peer(width: float, height: float, k: float) -> str:
+    """Order 12, elements of three quarters of a wave length; a plane wave in place of the source."""
+    if not peer.AVAILABLE:
+        return ""
+    import ngsolve as ng
+
+    points = np.random.default_rng(0).uniform(0.05, 0.95, (200, 2)) * [width, height]
+    return peer.scalar(
+        lambda: peer.plane_mesh(1.5 * np.pi / k, 12, box=(0, 0, width, height)), 12,
+        lambda mesh: ng.cos(0.6 * k * ng.x + 0.8 * k * ng.y), -(k**2),
+        exact=lambda p: np.cos(k * p @ [0.6, 0.8]), points=points,
+    )  # fmt: skip
 
 
 def scattering(rng: np.random.Generator) -> Iterator[Row]:
@@ -142,12 +158,12 @@ def laplace(rng: np.random.Generator) -> Iterator[Row]:
         "holes": rp.On(f"boundary except {walls}", "u = 0"),
     }
     problem = rp.Problem("laplace(u) = 0", domain, conditions, name="Laplace, square without four discs")
-    yield solved(problem, 1e-10, "1e-10 in 1 s", beside=ngsolve_discs(places, radius))
+    yield solved(problem, 1e-10, "1e-10 in 1 s", beside=_discs_peer(places, radius))
 
     a, b = rng.uniform(0.8, 1.2, 2).tolist()
     corners = [(0, 0), (a, 0), (a, 1), (-1, 1), (-1, -b), (0, -b)]
     problem = rp.Problem("-laplace(u) = 1", rp.Polygon(corners), {"boundary": "u = 0"}, name="-Δu = 1, L-shape")
-    yield solved(problem, 1e-9, "1e-9 in 1 s", beside=ngsolve_polygon(corners))
+    yield solved(problem, 1e-9, "1e-9 in 1 s", beside=_polygon_peer(corners, 1.0))
 
     def left(points: Array) -> Array:
         return (points[:, 1] < 1e-9) & (points[:, 0] < 0)
@@ -166,7 +182,7 @@ def laplace(rng: np.random.Generator) -> Iterator[Row]:
     problem = rp.Problem(
         "laplace(u) = 0", rp.Polygon(corners), {"boundary": "u = x**2"}, name="Laplace, twelve random corners"
     )
-    yield solved(problem, 1e-7, "1e-7 in 1 s", beside=ngsolve_polygon(corners))
+    yield solved(problem, 1e-7, "1e-7 in 1 s", beside=_polygon_peer(corners, 0.0))
 
     depth = float(rng.uniform(0.15, 0.3))
     radius = f"(1 + {depth!r}*cos(5*s))"
@@ -176,6 +192,25 @@ def laplace(rng: np.random.Generator) -> Iterator[Row]:
         "laplace(u) = 0", star, {"boundary": f"u = {exact}"}, exact={"u": exact}, name="Laplace, star-shaped curve"
     )
     yield solved(problem, 1e-12, "1e-12 in 1 s")
+
+
+def _discs_peer(places: Array, radius: float) -> str:
+    discs = [(a * float(places[0]), b * float(places[1]), radius) for a in (-1, 1) for b in (-1, 1)]
+    return peer.scalar(
+        lambda: peer.plane_mesh(0.3, 10, box=(-1, -1, 1, 1), discs=discs), 10,
+        lambda mesh: mesh.BoundaryCF({"holes": 0.0}, 1.0),
+    )  # fmt: skip
+
+
+def _polygon_peer(corners: list[tuple[float, float]], load: float) -> str:
+    """A mesh of even size: corners cost it digits."""
+    if not peer.AVAILABLE:
+        return ""
+    import ngsolve as ng
+
+    return peer.scalar(
+        lambda: peer.plane_mesh(0.1, 8, corners=corners), 8, lambda mesh: ng.CF(0.0) if load else ng.x**2, load=load
+    )
 
 
 def _motz(solution: rp.Solution) -> float:
@@ -189,11 +224,11 @@ def _motz(solution: rp.Solution) -> float:
 
 def stokes(rng: np.random.Generator) -> Iterator[Row]:
     """A channel with three discs; an elastic plate with forty holes; a clamped plate."""
-    domain = rp.Box(x=(0, 3), y=(0, 1))
+    domain, discs = rp.Box(x=(0, 3), y=(0, 1)), []
     for x in (0.6, 1.5, 2.4):
-        domain = domain - rp.Ball(
-            (x + rng.uniform(-0.1, 0.1), 0.5 + rng.uniform(-0.1, 0.1)), float(rng.uniform(0.1, 0.2))
-        )
+        middle = (float(x + rng.uniform(-0.1, 0.1)), float(0.5 + rng.uniform(-0.1, 0.1)))
+        discs.append((*middle, float(rng.uniform(0.1, 0.2))))
+        domain = domain - rp.Ball(middle, discs[-1][2])
     ends = "x=0, x=3"
     conditions = {
         "ends": rp.On(("x=0", "x=3"), ["u = y*(1 - y)", "v = 0"]),
@@ -201,21 +236,21 @@ def stokes(rng: np.random.Generator) -> Iterator[Row]:
         "pin": rp.Data([[0.1, 0.5]], [0.0], "p"),
     }  # fmt: skip
     equations = ["laplace(u) = p_x", "laplace(v) = p_y", "u_x + v_y = 0"]
-    yield solved(
-        rp.Problem(equations, domain, conditions, name="Stokes, channel with three discs"), 1e-8, "1e-10 in 2 s"
-    )
+    problem = rp.Problem(equations, domain, conditions, name="Stokes, channel with three discs")
+    yield solved(problem, 1e-8, "1e-10 in 2 s", beside=peer.stokes(discs))
 
-    domain = rp.Box(x=(0, 8), y=(0, 5))
+    domain, discs = rp.Box(x=(0, 8), y=(0, 5)), []
     for i in range(8):
         for j in range(5):
-            domain = domain - rp.Ball((i + 0.5, j + 0.5), float(rng.uniform(0.1, 0.25)))
+            discs.append((i + 0.5, j + 0.5, float(rng.uniform(0.1, 0.25))))
+            domain = domain - rp.Ball(discs[-1][:2], discs[-1][2])
     exact = {"u": "0.2*x + 0.1*y + 0.05*x*y", "v": "-0.1*y + 0.02*x**2"}
     load = "3*v_yy + 0.7*v_xx + 2.3*u_xy = 0.143"  # 0.7·0.04 + 2.3·0.05
     conditions = {"all": rp.On("boundary", [f"u = {exact['u']}", f"v = {exact['v']}"])}
     problem = rp.Problem(
         ["3*u_xx + 0.7*u_yy + 2.3*v_xy = 0", load], domain, conditions, exact=exact, name="elasticity, forty holes"
     )
-    yield solved(problem, 1e-8, "1e-8 in 2 s")
+    yield solved(problem, 1e-8, "1e-8 in 2 s", beside=peer.elastic(discs))
 
     width = float(rng.uniform(0.8, 1.2))
     problem = rp.Problem(
@@ -225,6 +260,50 @@ def stokes(rng: np.random.Generator) -> Iterator[Row]:
         name="clamped plate, f = 1",
     )
     yield solved(problem, 1e-8, "1e-10 in 2 s")
+
+
+def materials(rng: np.random.Generator) -> Iterator[Row]:
+    """Coefficients that jump: a wire in a uniform field, a wave that is refracted; cells of networks."""
+    contrast, radius = float(10 ** rng.uniform(1, 4)), float(rng.uniform(0.2, 0.5))
+    share = (contrast - 1) / (contrast + 1)
+
+    def field(points: Array) -> Array:
+        x, square = points[:, 0], np.maximum((points**2).sum(axis=1), 1e-3)
+        return np.where(square < radius**2, 2 / (1 + contrast) * x, x * (1 - share * radius**2 / square))
+
+    problem = rp.Problem(
+        f"div(where(x**2 + y**2 < {radius!r}**2, {contrast!r}, 1)*grad(u)) = 0", rp.Box(x=(-1, 1), y=(-1, 1)),
+        {"boundary": "u = g(x, y)"}, functions={"g": lambda x, y: field(np.stack([x, y], axis=1))},
+        exact={"u": field}, name=f"wire of contrast {contrast:.0f}",
+    )  # fmt: skip
+    beside = ""
+    if peer.AVAILABLE:
+        import ngsolve as ng
+
+        square = ng.x**2 + ng.y**2
+        beside = peer.scalar(
+            lambda: peer.plane_mesh(0.3, 10, box=(-1, -1, 1, 1), discs=[(0, 0, radius)], inner=True), 10,
+            lambda mesh: ng.x * (1 - share * radius**2 / square), conductivity={"inside": contrast, "outside": 1.0},
+            exact=field, points=np.random.default_rng(0).uniform(-0.9, 0.9, (200, 2)),
+        )  # fmt: skip
+    yield solved(problem, 1e-8, "not in the issue", beside=beside)
+    first, second = (float(k * rng.uniform(0.9, 1.1)) for k in (40, 60))
+    across = 0.8 * first
+    beyond = float(np.sqrt(second**2 - (0.6 * first) ** 2))
+    back = (across - beyond) / (across + beyond)
+
+    def wave(points: Array) -> Array:
+        s, m = points[:, 0], points[:, 1] - 0.1
+        whole = np.where(m < 0, np.exp(1j * across * m) + back * np.exp(-1j * across * m),
+                         (1 + back) * np.exp(1j * beyond * m))  # fmt: skip
+        return (np.exp(0.6j * first * s) * whole).real
+
+    problem = rp.Problem(
+        f"laplace(u) + where(y < 0.1, {first!r}, {second!r})**2*u = 0", rp.Box(x=(-1, 1), y=(-1, 1)),
+        {"boundary": "u = g(x, y)"}, functions={"g": lambda x, y: wave(np.stack([x, y], axis=1))}, exact={"u": wave},
+        name=f"wave refracted, k = {first:.0f} and {second:.0f}",
+    )  # fmt: skip
+    yield solved(problem, 1e-8, "not in the issue")
 
 
 def layers(rng: np.random.Generator) -> Iterator[Row]:
@@ -261,14 +340,23 @@ def _in_layer(solution: rp.Solution, width: float, exact: Callable[[Array], Arra
 
 
 def space(rng: np.random.Generator) -> Iterator[Row]:
-    """Cube without four balls, ball: Laplace and Helmholtz."""
+    """Ball, cube without four balls, torus: Laplace and Helmholtz."""
     radius = float(rng.uniform(0.2, 0.3))
     cube = rp.Box(x=(-1, 1), y=(-1, 1), z=(-1, 1))
     four: rp.Box = cube
-    for x, y, z in ((0.5, 0.5, 0.5), (-0.5, -0.5, 0.5), (0.5, -0.5, -0.5), (-0.5, 0.5, -0.5)):
-        four = four - rp.Ball((x, y, z), radius)  # type: ignore[assignment]
+    places = ((0.5, 0.5, 0.5), (-0.5, -0.5, 0.5), (0.5, -0.5, -0.5), (-0.5, 0.5, -0.5))
+    for place in places:
+        four = four - rp.Ball(place, radius)  # type: ignore[assignment]
+    ring = rp.Implicit(
+        f"(sqrt(x**2 + y**2) - 1)**2 + z**2 < {radius!r}**2",
+        within=rp.Box(x=(-1.5, 1.5), y=(-1.5, 1.5), z=(-0.5, 0.5)),
+    )
     away = "sqrt((x - 1.5)**2 + (y - 1.2)**2 + (z - 0.4)**2)"
-    for domain, name in ((rp.Ball((0, 0, 0), 1), "ball"), (four, "cube without four balls")):
+    meshes = {
+        "ball": lambda: peer.solid_mesh(0.5, 6, None, 1.0),
+        "cube without four balls": lambda: peer.solid_mesh(0.5, 5, [(*place, radius) for place in places]),
+    }
+    for domain, name in ((rp.Ball((0, 0, 0), 1), "ball"), (four, "cube without four balls"), (ring, "torus")):
         for k in (0, 20):
             exact = f"cos({k}*{away})/{away}"
             problem = rp.Problem(
@@ -278,7 +366,17 @@ def space(rng: np.random.Generator) -> Iterator[Row]:
                 exact={"u": exact},
                 name=f"{name}, k = {k}",
             )
-            yield solved(problem, 1e-7, "1e-7 in 5 s")
+            beside = ""
+            if peer.AVAILABLE and name in meshes and not k:
+                import ngsolve as ng
+
+                gap = (ng.x - 1.5) ** 2 + (ng.y - 1.2) ** 2 + (ng.z - 0.4) ** 2
+                points = np.random.default_rng(0).uniform(-0.2, 0.2, (100, 3))
+                beside = peer.scalar(
+                    meshes[name], 6 if name == "ball" else 5, lambda mesh, gap=gap: 1 / ng.sqrt(gap),
+                    exact=lambda p: 1 / np.linalg.norm(p - [1.5, 1.2, 0.4], axis=1), points=points,
+                )  # fmt: skip
+            yield solved(problem, 1e-7, "1e-7 in 5 s", beside=beside)
 
 
 # ------------------------------------------------------------------------------------------------------------ time
@@ -358,61 +456,6 @@ def evolution(rng: np.random.Generator) -> Iterator[Row]:
     )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------- NGSolve beside
-
-
-def ngsolve_discs(places: Array, radius: float) -> str:
-    """Order 10, curved elements."""
-    try:
-        import ngsolve as ng
-        from netgen.geom2d import SplineGeometry
-    except ImportError:
-        return ""
-    geometry = SplineGeometry()
-    geometry.AddRectangle((-1, -1), (1, 1), bc="walls")
-    for x in (-places[0], places[0]):
-        for y in (-places[1], places[1]):
-            geometry.AddCircle((x, y), radius, leftdomain=0, rightdomain=1, bc="holes")
-    begin = time.process_time()
-    mesh = ng.Mesh(geometry.GenerateMesh(maxh=0.3))
-    mesh.Curve(10)
-    found, unknowns = _poisson(mesh, 10, None, mesh.BoundaryCF({"walls": 1.0, "holes": 0.0}))
-    seconds, middle = time.process_time() - begin, found(mesh(0.0, 0.0))
-    return f"NGSolve, order 10: {unknowns} unknowns, {seconds:.2f} s, u(0) = {middle:.11f}"
-
-
-def ngsolve_polygon(corners: list[tuple[float, float]]) -> str:
-    """Order 8 on a mesh of even size: corners cost it digits."""
-    try:
-        import ngsolve as ng
-        from netgen.geom2d import SplineGeometry
-    except ImportError:
-        return ""
-    geometry = SplineGeometry()
-    numbers = [geometry.AppendPoint(*corner) for corner in corners]
-    for one, other in zip(numbers, numbers[1:] + numbers[:1], strict=True):
-        geometry.Append(["line", one, other], bc="walls")
-    begin = time.process_time()
-    mesh = ng.Mesh(geometry.GenerateMesh(maxh=0.1))
-    _, unknowns = _poisson(mesh, 8, 1.0, ng.CoefficientFunction(0.0))
-    return f"NGSolve, order 8: {unknowns} unknowns, {time.process_time() - begin:.2f} s"
-
-
-def _poisson(mesh, order, load, values):  # type: ignore[no-untyped-def]
-    import ngsolve as ng
-
-    space = ng.H1(mesh, order=order, dirichlet=".*")
-    u, v = space.TnT()
-    form = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx).Assemble()
-    right = ng.LinearForm(ng.Parameter(load or 0.0) * v * ng.dx).Assemble()
-    found = ng.GridFunction(space)
-    found.Set(values, ng.BND)
-    left = right.vec.CreateVector()
-    left.data = right.vec - form.mat * found.vec
-    found.vec.data += form.mat.Inverse(space.FreeDofs(), inverse="sparsecholesky") * left
-    return found, space.ndof
-
-
 # ---------------------------------------------------------------------------------------------------- random draws
 
 
@@ -468,6 +511,7 @@ SETS = {
     "laplace": laplace,
     "stokes": stokes,
     "layers": layers,
+    "materials": materials,
     "space": space,
     "time": evolution,
 }

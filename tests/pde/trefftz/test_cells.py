@@ -7,6 +7,7 @@ import rannpde as rp
 from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
 from rannpde.pde.trefftz.cells.elimination import BlockRows, RowBlock
 from rannpde.pde.trefftz.cells.setting import divided_cells
+from rannpde.pde.trefftz.least_squares import largest_singular_value
 from rannpde.pde.trefftz.method import Trefftz
 from rannpde.pde.trefftz.rows import TrefftzRows
 from rannpde.pde.trefftz.setting import TrefftzSetting, trefftz_setting
@@ -43,7 +44,7 @@ def wire(contrast, centre, radius, unit=1.0, angle=0.0):
     return rp.Problem(equation, box, {"boundary": "u = g(x, y)"}, functions=given, exact={"u": exact})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_wire_of_any_contrast_in_any_units(seed):
     rng = np.random.default_rng(seed)
     contrast, unit = float(10 ** rng.uniform(-4, 4)), float(10 ** rng.uniform(-3, 3))
@@ -51,7 +52,7 @@ def test_a_wire_of_any_contrast_in_any_units(seed):
     exactly(problem, (1e-2, 1e-6, 1e-9)[seed % 3])
 
 
-@pytest.mark.parametrize(("first", "second"), [(5.0, 9.0), (40.0, 23.0), (12.0, 3.0)])
+@pytest.mark.parametrize(("first", "second"), [(40.0, 23.0), (12.0, 3.0)])
 def test_a_plane_wave_is_refracted_at_an_oblique_interface(first, second):
     """Continuous values and slopes; for the last pair it is reflected totally, and decays beyond the interface."""
     turn, angle, shift = 0.3, 0.7, 0.1
@@ -118,13 +119,13 @@ def test_what_is_singular_at_the_ends_of_interfaces():
 
 def test_stairs_are_divided_between_their_corners():
     """A long domain with many corners: cells where one network would have too many features."""
-    steps = 3
+    steps = 5
     top = [(k + right, 1 + 0.3 * (k % 2)) for k in reversed(range(steps)) for right in (1.0, 0.0)]
     stairs = rp.Polygon([(0, 0), (float(steps), 0), *top])
     problem = rp.Problem("laplace(u) = 0", stairs, {"boundary": "u = x**2"})
-    few = Trefftz(tuning=TrefftzTuning(columns=700))
+    few = Trefftz(tuning=TrefftzTuning(columns=400))
     cells = rp.solve(problem, tol=1e-4, method=few)
-    assert "in 3 cells" in cells.method.label
+    assert "in 6 cells" in cells.method.label
     whole = rp.solve(problem, tol=1e-6, method="trefftz")
     assert "cells" not in whole.method.label
     points = stairs.sample(300, rng=1)
@@ -219,7 +220,8 @@ def test_elimination_in_blocks_is_least_squares(seed):
     reference = TrefftzRows(np.concatenate(dense), np.concatenate(rhs), np.concatenate(weights)).solved(30.0)
     assert np.allclose(found.coefficients, reference.coefficients, rtol=1e-10, atol=1e-12)
     interior = rng.normal(size=(7, starts[-1]))
-    assert np.isclose(found.stability(interior), reference.stability(interior), rtol=1e-6)
+    largest = [largest_singular_value(one.responses(interior)) for one in (found, reference)]
+    assert np.isclose(*largest, rtol=1e-6)
 
 
 def test_cells_of_one_material():

@@ -14,9 +14,10 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
 from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
 from rannpde.pde.trefftz.cells.network import CellsNetwork
+from rannpde.pde.trefftz.least_squares import LeastSquares, largest_singular_value
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.rows import LeastSquares, Misses
+from rannpde.pde.trefftz.rows import Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 INSIDE_POINTS = 400
@@ -42,6 +43,8 @@ class Discretisation(Protocol):
     def families(self, resolution: Any, rng: np.random.Generator) -> Any: ...
 
     def columns(self, families: Any) -> int: ...
+
+    def dense(self, families: Any) -> int: ...
 
     def rows(self, families: Any, resolution: Any, shift: float, factor: float = 1.0) -> RowSystem: ...
 
@@ -132,8 +135,9 @@ class AdaptiveTrefftz:
             for number in range(1, self.tuning.iterations + 1):
                 families = self.discretisation.families(resolution, rng)
                 columns = self.discretisation.columns(families)
-                if columns > self.tuning.columns and best is not None:
-                    detail = f"the next iteration would take {columns} features, more than {self.tuning.columns}"
+                dense = self.discretisation.dense(families)
+                if dense > self.tuning.columns and best is not None:
+                    detail = f"the next iteration would take {dense} features, more than {self.tuning.columns}"
                     break
                 state = self._solved(families, resolution, inside, rng, before)
                 now = state.record
@@ -197,11 +201,12 @@ class AdaptiveTrefftz:
             seen.append(columns)
             sampled.append(values)
         scale = float(sizes.max()) or 1.0  # the solution that vanishes has the error of itself
-        relative = np.concatenate(seen) * (scale / field_sizes(sizes))[None, :, None]
-        stability = found.stability(relative.transpose(1, 0, 2).reshape(-1, relative.shape[2]))
+        every = np.concatenate(seen)[:: len(sizes)] * np.sqrt(len(sizes))  # as many rows for a system as for one field
+        responses = found.responses(every.transpose(1, 0, 2).reshape(-1, every.shape[2]))
         # a field that vanishes is compared with itself until it is known to: that is no resonance
-        plain = np.concatenate(seen).transpose(1, 0, 2).reshape(-1, relative.shape[2])
-        absolute = stability if len(sizes) == 1 else found.stability(plain)
+        absolute = stability = largest_singular_value(responses)
+        if len(sizes) > 1:
+            stability = largest_singular_value(responses * np.repeat(scale / field_sizes(sizes), len(every)))
         network = one.network(families, found.coefficients)
         fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
         residual = np.abs(fresh.errors)

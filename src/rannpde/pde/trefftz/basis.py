@@ -23,6 +23,7 @@ from rannpde.pde.trefftz.families import (
     SourceFamily,
 )
 from rannpde.pde.trefftz.geometry import PlaneBoundary, PlaneSet
+from rannpde.pde.trefftz.layers import layer_directions, side_frequencies
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.plane_points import boundary_tube, plane_places
 from rannpde.pde.trefftz.potentials import GoursatFamily, PotentialFamily, PotentialModel
@@ -226,7 +227,7 @@ class PlaneLaw:
     def _regular(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         degree = resolution.regular
         if self.layered:
-            turn = self._layer_directions(4 * degree, rng)
+            turn = layer_directions(self, 6 * degree, rng)
             return [self._exponentials(self.form.wave_number * np.stack([np.cos(turn), np.sin(turn)], axis=1) + 0j)]
         if self.form.kappa > 0 and self.reach > self.tuning.plane_waves:
             turn = (np.arange(degree) + rng.uniform(0, 1, degree)) * np.pi / degree
@@ -239,31 +240,6 @@ class PlaneLaw:
             self.form, centre, self.boundary.radius, degree, True, self._most(centre, True)
         )
         return [family]
-
-    def _layer_directions(self, count: int, rng: np.random.Generator) -> Array:
-        """Random angles (N,) of exponentials exp(k d·y - drift·y), stratified; each is largest at one corner.
-
-        Which corner that is changes where k d - drift is along the normal of a side. Between two such angles the
-        exponentials serve one corner, and to be interpolated up to both ends they are spread like Chebyshev's points.
-        """
-        k, drift = self.form.wave_number, self.form.drift
-        turns = []
-        for piece in self.boundary.pieces:
-            if piece.loop == 0 and piece.straight:
-                slope = piece.slopes(np.array([0.5]))[0]
-                normal = np.array([slope[1], -slope[0]]) / np.linalg.norm(slope)
-                along = drift @ normal
-                length = -along + np.sqrt(max(along**2 + k**2 - drift @ drift, 0.0))
-                turns.append(float(np.arctan2(*(drift + length * normal)[::-1])))
-        ends = np.unique(np.round(np.array(turns), 12))  # sides that are parallel have one normal
-        if len(ends) < 2:
-            return (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
-        found = []
-        for low, high in zip(ends, [*ends[1:], ends[0] + 2 * np.pi], strict=True):
-            own = ceil(count / len(ends))
-            place = np.pi * (np.arange(own) + rng.uniform(0, 1, own)) / own
-            found.append(0.5 * (low + high) - 0.5 * (high - low) * np.cos(place))
-        return np.concatenate(found)
 
     def _exponentials(self, canonical: Array) -> ExponentialFamily:
         """exp(λ·y) exp(-drift·y) for λ (K, 2) with λ·λ = -κ, in the coordinates of the problem."""
@@ -302,7 +278,6 @@ class PlaneLaw:
             if not count:
                 continue
             if self.layered and piece.straight:
-                found.append(self._layers(piece.slopes(np.array([0.5]))[0], piece.length, count))
                 continue
             unit = (np.arange(count) + 0.5 + rng.uniform(-0.1, 0.1, count)) / count
             slopes = piece.slopes(unit)
@@ -315,20 +290,11 @@ class PlaneLaw:
             kept = outside & (gap > 0.7 * away)
             places.append(own[kept])
             lengths.append(np.full(int(kept.sum()), away))
+        found += [self._exponentials(one) for one in side_frequencies(self, resolution)] if self.layered else []
         if places and sum(map(len, places)):
             everywhere = self.form, np.concatenate(places), np.concatenate(lengths)
             found.append(LogarithmFamily(*everywhere) if self.harmonic else SourceFamily(*everywhere, np.zeros((1, 2))))
         return found
-
-    def _layers(self, slope: Array, length: float, count: int) -> ExponentialFamily:
-        """Exponentials with imaginary frequencies along a straight side, and both roots across it."""
-        along = slope / np.linalg.norm(slope)
-        across = np.array([-along[1], along[0]])
-        omega = np.pi / length * np.arange(count)
-        tangential = 1j * omega + self.form.drift @ along
-        normal = np.sqrt(-self.form.kappa - tangential**2 + 0j)
-        both = [tangential[:, None] * along + sign * normal[:, None] * across for sign in (1, -1)]
-        return self._exponentials(np.concatenate(both))
 
     # --------------------------------------------------------------------------------------- points and refinement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import ceil, comb, factorial, log
 from typing import Any, ClassVar
@@ -73,15 +73,21 @@ class ExponentialFamily(FeatureFamily):
     offsets: Array
     origin: Array
 
+    @cached_property
+    def _real(self) -> bool:
+        """Whether there are no oscillations, and the imaginary parts vanish."""
+        return not np.any(np.imag(self.frequencies))
+
     @property
     def columns(self) -> int:
-        return 2 * len(self.frequencies)
+        return len(self.frequencies) if self._real else 2 * len(self.frequencies)
 
     def values(self, points: Array, index: MultiIndex) -> Array:
-        waves = np.exp((points - self.origin) @ self.frequencies.T - self.offsets)
+        frequencies = np.real(self.frequencies) if self._real else self.frequencies
+        waves = np.exp((points - self.origin) @ frequencies.T - self.offsets)
         if any(index):
-            waves = waves * np.prod(self.frequencies ** np.array(index), axis=1)
-        return np.concatenate([waves.real, waves.imag], axis=1)[:, None, :]
+            waves = waves * np.prod(frequencies ** np.array(index), axis=1)
+        return (waves if self._real else np.concatenate([waves.real, waves.imag], axis=1))[:, None, :]
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,11 +37,12 @@ def plane_refined(
     wanted = _degrees(law, weights, target)
     first = len(law.boundary.corners)
     corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
+    smooth = 1.0
     for number in range(first):
         if errors.get(number, 0.0) > target and law.boundary.corners[number].singular:
             grow = _growth(law, errors[number], target, 2)
             corners[number] = max(law.poles, ceil(grow * corners[number]))
-    smooth = 1.0
+            smooth = max(smooth, 1.4) if law.layered else smooth  # exponentials serve corners too
     for k, piece in enumerate(law.boundary.pieces):
         error = errors.get(first + k, 0.0)
         if error <= target:

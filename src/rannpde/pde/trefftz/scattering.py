@@ -27,8 +27,8 @@ from rannpde.pde.trefftz.basis import PlaneLaw, PlaneResolution
 from rannpde.pde.trefftz.cylinder import bessel_j, bessel_y
 from rannpde.pde.trefftz.families import SourceFamily, derived
 from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.least_squares import least_squares
 from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.rows import TrefftzRows, least_squares
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 from rannpde.threads import one_thread
 
@@ -275,7 +275,7 @@ def _fitted(
     features: RadiatingFeatures, tol: float, monitor: Monitor,
 ) -> tuple[ScatteredWave, dict[int, float]]:  # fmt: skip
     matrix, rhs, weights, _ = _rows(features, law, resolution, 0.5, 1.0, condition, direction)
-    coefficients = least_squares(TrefftzRows(matrix, rhs, weights), law.tuning.cutoff).coefficients
+    coefficients = least_squares(matrix * weights[:, None], rhs * weights, law.tuning.cutoff).coefficients
     fresh, wanted, shares, groups = _rows(features, law, resolution, 0.27, 1.4, condition, direction)
     missed = np.abs(fresh @ coefficients - wanted)
     total = float(np.linalg.norm(missed * shares) / np.linalg.norm(shares))

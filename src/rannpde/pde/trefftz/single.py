@@ -67,6 +67,10 @@ class OneNetwork:
         """The number N of features."""
         return sum(family.columns for family in families)
 
+    def dense(self, families: list[FeatureFamily]) -> int:
+        """Columns of the largest dense factorisation: all."""
+        return self.columns(families)
+
     def network(self, families: list[FeatureFamily], weights: Array) -> TrefftzNetwork:
         """The function with output weights (N,)."""
         return TrefftzNetwork(tuple(families), weights, self.parts, self.form)

@@ -51,8 +51,29 @@ def irregular_harmonics(points: Array, degree: int) -> Array:
     return found
 
 
+class AboutCentre(CanonicalFamily):
+    """Re and Im of functions of degree l and order m ≤ l about one point of space, up to a degree."""
+
+    degree: int
+
+    @property
+    def columns(self) -> int:
+        return (int(self.degree) + 1) ** 2
+
+    @property
+    def orders(self) -> Array:
+        """The degree l (N,) of every feature."""
+        l, m = np.tril_indices(int(self.degree) + 1)  # noqa: E741 - the names of the degree and the order everywhere
+        return np.concatenate([l, l[m > 0]])
+
+    def parts(self, complex_ones: Array) -> Array:
+        """Features (M, N) from functions (M, K) with m ≥ 0, of which those with m = 0 are real."""
+        _, m = np.tril_indices(int(self.degree) + 1)
+        return np.concatenate([complex_ones.real, complex_ones.imag[:, m > 0]], axis=1)
+
+
 @dataclass(frozen=True, eq=False)
-class SolidFamily(CanonicalFamily):
+class SolidFamily(AboutCentre):
     """Re and Im of solid harmonics up to a degree, (degree + 1)² features that have the size one at the radius.
 
     regular : R_l^m, smooth everywhere, or I_l^m, singular at the centre
@@ -65,10 +86,6 @@ class SolidFamily(CanonicalFamily):
     degree: int
     regular: bool
 
-    @property
-    def columns(self) -> int:
-        return (int(self.degree) + 1) ** 2
-
     def canonical(self, points: Array, index: MultiIndex) -> Array:
         degree, order = int(self.degree), sum(index)
         here = (points - self.centre) / self.radius
@@ -78,16 +95,9 @@ class SolidFamily(CanonicalFamily):
             sign = (-1) ** up * (1 if self.regular else (-1) ** index[2])
             found += weight * sign * _moved(known, degree, -order if self.regular else order, up - down)
         found /= self.radius**order
-        l, m = np.tril_indices(degree + 1)  # noqa: E741 - the names of the degree and the order everywhere
+        l, m = np.tril_indices(degree + 1)  # noqa: E741
         size = np.array([np.sqrt(float(factorial(a - b)) * float(factorial(a + b))) for a, b in zip(l, m, strict=True)])
-        columns = found[l, m].T * (size if self.regular else 1 / size)
-        return np.concatenate([columns.real, columns.imag[:, m > 0]], axis=1)
-
-    @property
-    def orders(self) -> Array:
-        """The degree l (N,) of every feature."""
-        l, m = np.tril_indices(int(self.degree) + 1)  # noqa: E741
-        return np.concatenate([l, l[m > 0]])
+        return self.parts(found[l, m].T * (size if self.regular else 1 / size))
 
 
 def _moved(known: Array, degree: int, shift: int, turn: int) -> Array:

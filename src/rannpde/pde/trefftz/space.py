@@ -200,7 +200,7 @@ class SpaceLaw:
         worst = max(errors.values(), default=0.0)
         total = sum(term.measure for term, hole in zip(self.terms, self.nearest, strict=True) if hole < 0)
         for number, hole in enumerate(self.nearest):
-            if errors.get(number, 0.0) <= max(target, worst / len(errors)):
+            if errors.get(number, 0.0) <= target or errors[number] < worst / len(errors):
                 continue
             if hole >= 0:
                 holes[hole] = max(holes[hole], min(ceil(1.5 * resolution.holes[hole]), needed.get(hole, holes[hole])))

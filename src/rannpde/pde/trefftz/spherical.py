@@ -20,8 +20,9 @@ from scipy.sparse import csr_matrix, identity
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.trefftz.cylinder import spherical_i, spherical_j, spherical_k, spherical_y
-from rannpde.pde.trefftz.families import CanonicalFamily, ladder
+from rannpde.pde.trefftz.families import ladder
 from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.solid import AboutCentre
 
 
 def spherical_harmonics(directions: Array, degree: int) -> Array:
@@ -73,7 +74,7 @@ def _step(degree: int, turn: int, signs: tuple[float, float]) -> csr_matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class SphericalFamily(CanonicalFamily):
+class SphericalFamily(AboutCentre):
     """Re and Im of spherical waves up to a degree, (degree + 1)² features of size about one at the radius."""
 
     kind: ClassVar[str] = "spherical"
@@ -82,10 +83,6 @@ class SphericalFamily(CanonicalFamily):
     radius: float
     degree: int
     regular: bool
-
-    @property
-    def columns(self) -> int:
-        return (int(self.degree) + 1) ** 2
 
     @property
     def _screened(self) -> bool:
@@ -136,7 +133,7 @@ class SphericalFamily(CanonicalFamily):
         found = found * factor
         if self.form.moves or self._screened:
             found = found * np.exp(self._exponent(away, radius))[:, None]
-        return np.concatenate([found.real, found.imag[:, m > 0]], axis=1)
+        return self.parts(found)
 
     def _exponent(self, away: Array, radius: Array) -> Array:
         """What scaled functions leave out: the growth of i_l, the decay of k_l, both one at the radius; the drift."""
@@ -145,9 +142,3 @@ class SphericalFamily(CanonicalFamily):
             grown = self.form.wave_number * (radius - self.radius)
             total = total + (grown if self.regular else -grown)
         return np.asarray(total)
-
-    @property
-    def orders(self) -> Array:
-        """The degree l (N,) of every feature."""
-        l, m = np.tril_indices(int(self.degree) + 1)  # noqa: E741
-        return np.concatenate([l, l[m > 0]])

@@ -38,7 +38,8 @@ class Arrangement:
     def locate(self, points: Array) -> Array:
         """The number (M,) of the cell that holds each point, or that is nearest to it."""
         values = self.values(points)
-        best, found = np.full(len(points), -np.inf), np.zeros(len(points), dtype=int)
+        best = np.full(len(points), -np.inf)
+        found: Array = np.zeros(len(points), dtype=int)
         for number, signs in enumerate(self.signs):
             depth = (signs * values).min(axis=1, initial=np.inf)
             better = depth > best

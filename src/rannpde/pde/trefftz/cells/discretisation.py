@@ -69,6 +69,17 @@ class CellsDiscretisation:
         """The number N of all features."""
         return sum(family.columns for cell in families for family in cell)
 
+    def dense(self, families: Cells) -> int:
+        """Columns of the largest dense factorisation, about: of a cell and its neighbours."""
+        own = [sum(family.columns for family in cell) for cell in families]
+        fronts = list(own)
+        for curve, cell in self.conditions:
+            other = self.arrangement.neighbour(cell, curve)
+            assert other is not None
+            fronts[cell] += own[other]
+            fronts[other] += own[cell]
+        return max(fronts)
+
     def network(self, families: Cells, weights: Array) -> CellsNetwork:
         """The function with output weights (N,)."""
         ends = np.cumsum([sum(family.columns for family in cell) for cell in families])[:-1]

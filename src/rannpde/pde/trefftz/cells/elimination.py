@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.trefftz.rows import SAFE, Householder, largest_singular_value
+from rannpde.pde.trefftz.least_squares import SAFE, Householder
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,9 @@ class BlockRows:
             )
             for one in self.blocks
         ]
-        factors = Elimination.of(scaled, [b.cells for b in self.blocks], self.columns, cutoff * np.finfo(float).eps)
+        factors = Elimination.of(
+            scaled, [b.cells for b in self.blocks], self.columns, cutoff * float(np.finfo(float).eps)
+        )
         coefficients = np.zeros(len(sizes))
         for _ in range(2):
             left = [
@@ -212,7 +214,6 @@ class BlockLeastSquares:
     def _safe(self) -> Elimination:
         return self.factors.with_ridge(SAFE)
 
-    def stability(self, interior: Array) -> float:
-        """max ‖interior c‖ / ‖weights matrix c‖ over all c, for interior (K, N)."""
-        turned = self._safe.transposed((interior / self.sizes).T)
-        return largest_singular_value(turned) if np.isfinite(turned).all() else np.inf
+    def responses(self, interior: Array) -> Array:
+        """What a unit of error of the rows may be inside, (N, K) for interior (K, N), as ``LeastSquares`` has it."""
+        return self._safe.transposed((interior / self.sizes).T)

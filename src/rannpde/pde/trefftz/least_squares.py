@@ -1,0 +1,150 @@
+"""Least squares that keeps digits, and how errors on the boundary act inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs, solve_triangular, svdvals
+from scipy.sparse.linalg import svds
+
+from rannpde.arrays import Array
+from rannpde.checkpoints import factorising
+
+SAFE = 1e-9
+"""Size on the boundary, over that of the coefficients, below which combinations of features are too noisy to tell how
+stable a problem is."""
+
+PANEL = 64
+"""Columns that LAPACK's factorisation treats at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """The minimiser of ‖weights (matrix c - rhs)‖, and the factor that tells how rows act on columns.
+
+    sizes (N,) of the columns, which were divided by them; triangle (N, N) : of the orthogonal factorisation
+    """
+
+    coefficients: Array
+    sizes: Array
+    triangle: Array
+    rank: int
+
+    @cached_property
+    def _safe(self) -> Array:
+        """The triangle above a multiple of the identity."""
+        return Regularised.of(self.triangle, SAFE).triangle
+
+    def responses(self, interior: Array) -> Array:
+        """What a unit of boundary error may be inside: (N, K), whose largest singular value is the maximum of
+        ‖interior c‖ / ‖weights matrix c‖ over all c.
+
+        interior (K, N): values of the features at points inside, each row multiplied by 1/√K. Combinations that are
+        too small on the boundary to be told from noise do not count: a small multiple of the identity is added below.
+        """
+        return np.asarray(solve_triangular(self._safe, (interior / self.sizes).T, trans="T", check_finite=False))
+
+
+def largest_singular_value(matrix: Array) -> float:
+    """Of a matrix (N, K): by Lanczos' iteration where it is large, of which three digits are plenty."""
+    if not np.isfinite(matrix).all():
+        return np.inf
+    if min(matrix.shape) < PANEL:
+        return float(svdvals(matrix, check_finite=False)[0]) if matrix.size else 0.0
+    start = np.ones(min(matrix.shape))
+    return float(svds(matrix, k=1, tol=1e-3, v0=start, return_singular_vectors=False)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Householder:
+    """An orthogonal factorisation whose reflections are applied but never formed, which would cost as much again.
+
+    reflections (M, N), factors (N,): as LAPACK stores them
+    """
+
+    reflections: Array
+    factors: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> Householder:
+        """The factorisation of a matrix (M, N)."""
+        rows, columns = matrix.shape
+        (geqrf,) = get_lapack_funcs(("geqrf",), (matrix,))
+        with factorising("qr", 2.0 * rows * columns**2, matrix.nbytes):
+            reflections, factors, _, _ = geqrf(matrix, lwork=PANEL * columns)
+        return cls(reflections, factors)
+
+    @property
+    def triangle(self) -> Array:
+        """The triangular factor (N, N), with rows of zeros where there are fewer rows than columns."""
+        columns = self.reflections.shape[1]
+        found = np.triu(self.reflections[:columns])
+        return np.pad(found, ((0, columns - len(found)), (0, 0)))
+
+    def applied(self, vector: Array) -> Array:
+        """The adjoint of the orthogonal factor times a vector (M,): its first N numbers."""
+        columns = self.reflections.shape[1]
+        (ormqr,) = get_lapack_funcs(
+            ("unmqr" if np.iscomplexobj(self.reflections) else "ormqr",), (self.reflections, vector)
+        )
+        trans = "C" if np.iscomplexobj(self.reflections) else "T"
+        vector = vector.astype(self.reflections.dtype)
+        count = len(self.factors)
+        turned = ormqr("L", trans, self.reflections[:, :count], self.factors, vector[:, None], PANEL)[0][:columns, 0]
+        return np.pad(turned, (0, columns - len(turned)))
+
+
+@dataclass(frozen=True, eq=False)
+class Regularised:
+    """The factorisation of a triangle above a multiple of the identity: least squares with a small ridge.
+
+    What the triangle cannot tell from zero is then bounded instead of left out, by fast operations on blocks; a
+    factorisation with pivoting moves one column at a time.
+    """
+
+    triangle: Array
+    below: Array
+    blocks: Array
+
+    @classmethod
+    def of(cls, triangle: Array, ridge: float) -> Regularised:
+        """ridge : relative to the largest entry of the diagonal."""
+        count = len(triangle)
+        size = float(np.abs(np.diag(triangle)).max(initial=0.0))
+        (tpqrt,) = get_lapack_funcs(("tpqrt",), (triangle,))
+        below = np.asfortranarray(np.diag(np.full(count, (ridge * size) or 1.0)).astype(triangle.dtype))
+        panel = min(PANEL, count)
+        with factorising("qr", 1.5 * count**3, 2.0 * triangle.nbytes):
+            upper, lower, blocks, _ = tpqrt(count, panel, np.asfortranarray(triangle), below)
+        return cls(np.triu(upper), lower, blocks)
+
+    def solved(self, image: Array) -> Array:
+        """The minimiser of ‖triangle c - image‖² + ridge² ‖c‖²."""
+        (tpmqrt,) = get_lapack_funcs(("tpmqrt",), (self.triangle,))
+        first = np.asfortranarray(image[:, None].astype(self.triangle.dtype))
+        trans = "C" if np.iscomplexobj(self.triangle) else "T"
+        turned = tpmqrt(len(image), self.below, self.blocks, first, np.zeros_like(first), "L", trans)[0]
+        return np.asarray(solve_triangular(self.triangle, turned[:, 0], check_finite=False))
+
+
+def least_squares(weighted: Array, rhs: Array, cutoff: float) -> LeastSquares:
+    """The minimiser of ‖weighted c - rhs‖ by orthogonal factorisation, with a ridge of the cutoff × rounding and one
+    refinement; the matrix (M, N) is overwritten."""
+    weighted = np.asfortranarray(weighted)
+    sizes = np.sqrt(np.einsum("mn,mn->n", weighted, weighted.conj()).real)
+    sizes[~(sizes > 1e-280)] = np.inf  # what vanishes on the boundary is no feature
+    weighted /= sizes
+    first = Householder.of(weighted)
+    triangle = first.triangle
+    ridge = cutoff * float(np.finfo(float).eps)
+    second = Regularised.of(triangle, ridge)
+    coefficients = np.zeros(len(sizes), dtype=weighted.dtype)
+    left = rhs
+    for _ in range(2):
+        coefficients = coefficients + second.solved(first.applied(left))
+        left = rhs - weighted @ coefficients
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > ridge * diagonal.max(initial=0.0)).sum())
+    return LeastSquares(coefficients / sizes, sizes, triangle, rank)
