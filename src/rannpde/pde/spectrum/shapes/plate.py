@@ -28,7 +28,14 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
 from rannpde.pde.spectrum.shapes.plate_cells import PlateCells
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
-from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, cell_network, first_degree
+from rannpde.pde.spectrum.shapes.protocol import (
+    ModeShape,
+    Pause,
+    WeightedFields,
+    cell_network,
+    first_degree,
+    mode_tables,
+)
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import sampled
 from rannpde.pde.weak.grading import SingularPoint, towards_points
@@ -142,14 +149,13 @@ class PlateModes:
         parts = mode.parts()
         samples = [sampled(local, WeightedFields(own[:, None]), indices) for own, _ in parts]
         points, shares, owners, _ = samples[0]
-        tables = {index: sum(f * one[3][index][:, 0] for f, one in zip((1, 1j), samples, strict=False))
-                  for index in indices}  # fmt: skip
+        tables = mode_tables(samples)
         known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
-        left = self.form.equation.residual(mode.value, known, len(points), lambda jet: tables[jet.index])
+        left = self.form.equation.residual(mode.value, known, len(points), lambda jet: tables[jet.index][:, 0])
         lengths = 2 * local.mesh.halfwidths.max(axis=1)[owners] / local.layer.degree
         squares = shares * lengths**4 * np.abs(left) ** 2 / self.form.stiffness
         total = np.bincount(owners, squares, local.mesh.count)
-        energy = self.form.stiffness * float((shares * np.abs(tables[2, 0] + tables[0, 2]) ** 2).sum())
+        energy = self.form.stiffness * float((shares[:, None] * np.abs(tables[2, 0] + tables[0, 2]) ** 2).sum())
         return total + sum(local.jumps(own, trace) for own, trace in parts), max(energy, 1e-300)
 
     def refined(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Any, Protocol
 
 import numpy as np
 
-from rannpde.arrays import Array
+from rannpde.arrays import Array, MultiIndex
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.spectrum.settings import SpectrumSettings
@@ -84,6 +84,14 @@ def cell_network(tree: CellNode, local: CellsWithFunctions, weights: Array) -> C
     homes[local.mesh.leaves] = np.arange(local.mesh.count)
     outputs = output_weights(local, WeightedFields(weights))
     return CellNetwork(tree, local.layer.features, local.mesh.boxes, outputs, homes)
+
+
+def mode_tables(samples: Sequence[tuple[Array, Array, Array, dict[MultiIndex, Array]]]) -> dict[MultiIndex, Array]:
+    """Derivatives (M, F) of a mode from samples of its real and, where there is one, its imaginary part."""
+    real = samples[0][3]
+    if len(samples) == 1:
+        return real
+    return {index: table + 1j * samples[1][3][index] for index, table in real.items()}
 
 
 Pause = Callable[[], None]
