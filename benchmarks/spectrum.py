@@ -37,7 +37,7 @@ SECOND_DRUM = [(0, 2), (0, 4), (4, 4), (4, 6), (6, 4), (4, 2), (2, 2), (2, 0)]
 ANNULUS = [39.013288499003, *[40.872453378664] * 2, *[46.428454427220] * 2]
 """Zeros of J_m(x) Y_m(x/2) - J_m(x/2) Y_m(x), squared."""
 FOUR_HOLES = [59.672212196487, *[121.18354234422] * 2, 139.70013191166, 165.47874077037]
-FICHERA = [10.53]
+FICHERA = [10.53253]
 """The cube of side 2 without an octant, by finite elements graded geometrically (NGSolve)."""
 PLATE = "laplace(laplace(u)) = lam*u"
 STOKES = ["-laplace(u) + p_x = lam*u", "-laplace(v) + p_y = lam*v", "u_x + v_y = 0"]

@@ -168,7 +168,10 @@ def test_the_wrong_end_and_too_little_time_are_refused() -> None:
 def test_modes_of_flows_are_free_of_divergence_and_satisfy_momentum(tmp_path) -> None:
     """Stokes on a disc: zeros of J₁, J₂; the pressure of the first, radial one is constant."""
     text = ["-laplace(u) + p_x = lam*u", "-laplace(v) + p_y = lam*v", "u_x + v_y = 0"]
-    flow = rp.Problem(text, disc(1.0, (0, 0)), {"boundary": ("u = 0", "v = 0")}, eigenvalue="lam", incomplete=True)
+    walls = {"boundary": ("u = 0", "v = 0")}
+    flow = rp.Problem(
+        text, disc(1.0, (0, 0)), walls, fields=("u", "v", "p"), eigenvalue="lam", incomplete=True
+    )  # fmt: skip
     found = rp.eigen(flow, 3, tol=1e-5)
     assert "none is missing" in found.counted
     assert within(found, np.array([jn_zeros(1, 1)[0], *[jn_zeros(2, 1)[0]] * 2]) ** 2)
@@ -192,7 +195,7 @@ def test_plates_on_a_foundation_under_tension_and_turned() -> None:
     """Supported: c μ² + t μ + k with the eigenvalues μ of the membrane; also a moment on straight edges."""
     turned = rp.Polygon([(0, 0), (0.6, 0.8), (-0.2, 1.4), (-0.8, 0.6)])  # the unit square, turned
     held = {"boundary": ("u = 0", "laplace(u) = 0")}
-    found = rp.eigen(drum(turned, held, "3*laplace(laplace(u)) - 40*laplace(u) + 7*u = lam*2*u"), 2, tol=1e-8)
+    found = rp.eigen(drum(turned, held, "3*laplace(laplace(u)) - 40*laplace(u) + 7*u = lam*2*u"), 2, tol=1e-5)
     squares = np.pi**2 * np.array([2.0, 5.0])
     assert np.allclose(found.values, (3 * squares**2 + 40 * squares + 7) / 2, rtol=1e-8)
     assert within(found, (3 * squares**2 + 40 * squares + 7) / 2)

@@ -12,6 +12,7 @@ others the terms are left out, and the condition is natural.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import pi
 
 import numpy as np
@@ -115,6 +116,7 @@ class PlateModes:
     def pencil(self, resolution: WeakResolution) -> CellPencil:
         layer = HiddenLayer.sample(2, resolution.degree, self.weak, self.rng, self.mesher.curved)
         mesh = self.mesher.mesh(resolution.tree, layer)
+        self._require_pairs(mesh.conditions)
         local = PlateCells(self.form, mesh, layer, self.pause)
         groups = []
         for cell in range(mesh.count):
@@ -140,6 +142,17 @@ class PlateModes:
             return mode.value, pencil.absolute_quotient(mode.value, mode.weights, mode.traces)
         energy, sums, mass = local.quotient(mode.weights, mode.traces, self.foundation, lambda x: self.masses(x)[1])
         return energy / mass, sums / abs(mass)
+
+    def _require_pairs(self, conditions: Sequence[Sequence[int]]) -> None:
+        """An InputError where an edge is neither held nor guided, or neither clamped nor supported."""
+        for numbers in conditions:
+            kinds = {self.form.kinds[number] for number in numbers}
+            if not (len(kinds & {0, 3}) == 1 and len(kinds & {1, 2}) == 1):
+                names = ", ".join(dict.fromkeys(self.form.pencil.conditions[number].name for number in numbers))
+                raise InputError(
+                    f"the edges of {names} must be held or guided (u = 0 or dn(laplace(u)) = 0), and clamped or "
+                    "supported (dn(u) = 0 or laplace(u) = 0): one of each"
+                )
 
     def indicator(self, pencil: CellPencil, mode: ModeShape) -> tuple[Array, float]:
         """Jumps of deflection and slope and (h/p)⁴ ∫ |residual|² / c of each cell, and the energy c ∫ |Δu|²."""

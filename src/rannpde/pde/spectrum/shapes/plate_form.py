@@ -98,11 +98,11 @@ def _kind(problem: Problem, one: LinearTerm) -> int:
         raise refusal
     nx, ny = normals.T
     plain = np.ones(len(points))
-    wanted: dict[MultiIndex, Array] = (
+    every: tuple[dict[MultiIndex, Array], ...] = (
         {(0, 0): plain}, {(1, 0): nx, (0, 1): ny}, {(2, 0): plain, (0, 2): plain},
         {(3, 0): nx, (1, 2): nx, (2, 1): ny, (0, 3): ny},
-    )[order]  # fmt: skip
-    if _proportional(found, wanted):
+    )  # fmt: skip
+    if _proportional(found, every[order]):
         return order
     straight = np.ptp(normals, axis=0).max() <= COMPUTED
     if order == 2 and straight:
