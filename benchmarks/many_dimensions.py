@@ -5,21 +5,27 @@
     python benchmarks/many_dimensions.py coverage       coverage of the intervals over 200 seeds
 
 Every row states its problem in a line or two, and is solved to its tolerance without a limit of time. Seconds are
-those of all processors together (time.process_time), which a busy machine does not change; goals are for two cores.
-The references are derived in tests/path_references.py. Peers: a short version of random deep splitting (one regression
-per step on random features, values only) here, and deep BSDE in benchmarks/peers/deep_bsde.py, which needs torch.
+those of all processors together (time.process_time), which a busy machine changes little, and of the clock.
+The references are derived in tests/path_references.py. Peers in benchmarks/peers: random deep splitting and, where torch
+is installed, deep BSDE.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from peers.deep_splitting import deep_splitting
 
 import rannpde as rp
 
@@ -218,9 +224,9 @@ CASES = (
 
 def run(case: Case) -> None:
     problem = case.problem()
-    processor = time.process_time()
+    processor, clock = time.process_time(), time.perf_counter()
     found = rp.solve(problem, at=case.at, tol=case.tol)
-    processor = time.process_time() - processor
+    processor, clock = time.process_time() - processor, time.perf_counter() - clock
     extra = ""
     if problem.parabolic is not None and problem.parabolic.obstacle is not None:
         lower, upper = found.bounds
@@ -229,7 +235,7 @@ def run(case: Case) -> None:
     verdict = "converged" if found.converged else "not converged"
     print(
         f"{case.name:<27}{found.value:.7g} ± {found.half_width:.1e} ({verdict}; reference {case.reference:.9g}, "
-        f"{error:.1e}; goal {case.goal}) {processor:.1f} s of processors{extra}", flush=True,
+        f"{error:.1e}; goal {case.goal}) {processor:.1f} s of processors, clock {clock:.1f} s{extra}", flush=True,
     )  # fmt: skip
 
 
@@ -262,9 +268,9 @@ def geometric_basket(x: np.ndarray) -> np.ndarray:
 
 
 def _region(name: str, problem: rp.Problem, box: rp.Box, exact: Callable[[np.ndarray], np.ndarray]) -> None:
-    processor = time.process_time()
+    processor, clock = time.process_time(), time.perf_counter()
     found = rp.solve(problem, at=box, tol=1e-3)
-    processor = time.process_time() - processor
+    processor, clock = time.process_time() - processor, time.perf_counter() - clock
     points = box.sample(5000, rng=99)
     difference, size = found(points) - exact(points), exact(points)
     error = np.sqrt(np.mean(difference**2) / np.mean(size**2))
@@ -272,7 +278,8 @@ def _region(name: str, problem: rp.Problem, box: rp.Box, exact: Callable[[np.nda
     verdict = "converged" if found.converged else "not converged"
     print(
         f"{name:<27}relative error {error:.1e}, estimate {found.estimate:.1e} ({verdict}; goal 1e-3), "
-        f"{100 * inside:.0f} % of fresh values inside their intervals; {processor:.1f} s of processors",
+        f"{100 * inside:.0f} % of fresh values inside their intervals; {processor:.1f} s of processors, "
+        f"clock {clock:.1f} s",
         flush=True,
     )
 
@@ -304,53 +311,10 @@ def coverage(seeds: int = 200) -> None:
         )
 
 
-# --------------------------------------------------------------------------------------------------------- peer
+# --------------------------------------------------------------------------------------------------------- peers
 
-
-def deep_splitting(
-    data: Callable[[np.ndarray], np.ndarray], source: Callable[[np.ndarray, np.ndarray], np.ndarray], length: float,
-    reference: float, name: str, dim: int = 100, steps: int = 24, paths: int = 2000, width: int = 200, seed: int = 0,
-) -> None:  # fmt: skip
-    """Random deep splitting: Brownian paths √2 W, one regression of u + h f per step on random tanh features."""
-    rng, h = np.random.default_rng(seed), length / steps
-    begin = time.perf_counter()
-    states = [np.zeros((paths, dim))]
-    for _ in range(steps):
-        states.append(states[-1] + np.sqrt(2 * h) * rng.standard_normal((paths, dim)))
-    shift = 1e-3
-    value = data(states[-1])
-    slope = _difference(data, states[-1], shift)
-    for n in range(steps - 1, -1, -1):
-        target = value + h * source(value, slope)
-        if n == 0:
-            break
-        scale = np.sqrt(2 * n * h)
-        weights = rng.standard_normal((dim, width)) / np.sqrt(dim)
-        radial, bias = rng.standard_normal(width), rng.uniform(-2, 2, width)
-
-        def columns(
-            x: np.ndarray, scale: float = scale, weights: Any = weights, radial: Any = radial, bias: Any = bias
-        ) -> np.ndarray:
-            z = x / scale
-            q = ((z**2).sum(axis=1) - dim) / np.sqrt(2 * dim)
-            return np.column_stack([np.tanh(z @ weights + q[:, None] * radial + bias), np.ones(len(x))])
-
-        design = columns(states[n])
-        fit = np.linalg.solve(design.T @ design + 1e-6 * len(design) * np.eye(width + 1), design.T @ target)
-        value = design @ fit
-        slope = _difference(lambda x, fit=fit, columns=columns: columns(x) @ fit, states[n], shift)
-    found = float(target.mean())
-    print(
-        f"peer, deep splitting, {name}: {found:.6g} (reference {reference:.9g}, {abs(found / reference - 1):.1e}) "
-        f"{time.perf_counter() - begin:.2f} s, no interval", flush=True,
-    )  # fmt: skip
-
-
-def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, shift: float) -> np.ndarray:
-    """The radial part of the gradient, which is all of it for the two problems of the peer."""
-    radius = np.linalg.norm(x, axis=1, keepdims=True)
-    unit = np.divide(x, radius, out=np.zeros_like(x), where=radius > 0)
-    return (function(x + shift * unit) - function(x - shift * unit)) / (2 * shift)
+PEER_SECONDS = 200
+"""Of processors, for every problem of the deep BSDE method, which has its result of the paper's iterations before."""
 
 
 def peers() -> None:
@@ -359,6 +323,13 @@ def peers() -> None:
 
     deep_splitting(lambda x: np.log((1 + square(x)) / 2), lambda u, z: -(z**2), 1.0, HJB, "hjb")
     deep_splitting(lambda x: 1 / (2 + 0.4 * square(x)), lambda u, z: u - u**3, 0.3, ALLEN_CAHN, "allen-cahn")
+    if importlib.util.find_spec("torch") is None:
+        print("peer, deep BSDE: torch is not installed")
+        return
+    program = Path(__file__).parent / "peers" / "deep_bsde.py"
+    for name in ("hjb", "allen-cahn", "different rates"):
+        print(f"peer, deep BSDE, {name}", flush=True)
+        subprocess.run([sys.executable, str(program), name, "0", str(PEER_SECONDS)], check=False)
 
 
 def main(words: list[str]) -> None:

@@ -416,16 +416,17 @@ def _poisson(mesh, order, load, values):  # type: ignore[no-untyped-def]
 # ---------------------------------------------------------------------------------------------------- random draws
 
 
-def draws(count: int, seed: int) -> None:
-    """Random problems: claims, bounds, and time beside cells on every tenth."""
+def draws(count: int, seed: int, first: int, every: int) -> None:
+    """Random problems, from number ``first`` on: claims, bounds, and time beside cells on every so manieth."""
     tally = {"solved": 0, "not converged": 0, "handed over": 0, "WRONG": 0, "BOUND BROKEN": 0}
-    faster, raced, worst = 0, 0, 0.0
-    for number in range(count):
+    ratios, bounds, worst, times, slower = [], 0, 0.0, [], []
+    for number in range(first, first + count):
         draw = drawn(np.random.default_rng([seed, number]))
         tol = float(10.0 ** -np.random.default_rng([seed, number, 1]).integers(3, 10))
         begin = time.process_time()
-        solution = rp.solve(draw.problem, tol=tol, seconds=30)
+        solution = rp.solve(draw.problem, tol=tol, seconds=60)
         seconds = time.process_time() - begin
+        times.append(seconds)
         error = solution.errors()["u"]
         verdict = "solved" if solution.converged else "not converged"
         if solution.method.name != "trefftz":
@@ -435,22 +436,30 @@ def draws(count: int, seed: int) -> None:
         worst = max(worst, error / max(solution.estimate, 1e-13))
         bound = getattr(solution.history, "bound", None)
         if bound is not None:
+            bounds += 1
             points = draw.problem.domain.sample(2000, rng=2)
             gap = float(np.abs(solution(points) - draw.problem.exact_solution(points)[:, 0]).max())
             if gap > 1.001 * bound + 1e-13:
                 verdict = "BOUND BROKEN"
         tally[verdict] += 1
-        if number % 10 == 0:
+        kind = f"{draw.problem.name} ({draw.kind}, source {draw.source}), tol {tol:g}"
+        if every and number % every == 0:
             begin = time.process_time()
-            rp.solve(draw.problem, tol=tol, seconds=30, method="cells")
-            raced += 1
-            faster += seconds < time.process_time() - begin
+            other = rp.solve(draw.problem, tol=tol, seconds=60, method="cells")
+            ratios.append((time.process_time() - begin) / seconds)
+            if ratios[-1] < 1:
+                reached = "" if other.converged else " (not converged)"
+                slower.append(f"{number}: {kind}: {seconds:.2f} s, cells{reached} {ratios[-1] * seconds:.2f} s")
+                print("  slower:", slower[-1], flush=True)
         if verdict not in ("solved",):
-            kind = f"{draw.problem.name} ({draw.kind}, source {draw.source}), tol {tol:g}"
             found = f"error {error:.1e}, estimate {solution.estimate:.1e}, {solution.method.name}, {seconds:.1f} s"
             print(f"  {number}: {verdict}: {kind}: {found}: {solution.reason}", flush=True)
-    print(f"{count} random problems: {tally}; largest error over estimate {worst:.2f}")
-    print(f"faster than cells in {faster} of {raced}")
+        if (number + 1 - first) % 10 == 0 or number + 1 == first + count:
+            done, quick = number + 1 - first, sum(ratio > 1 for ratio in ratios)
+            middle = float(np.median(ratios)) if ratios else np.nan
+            print(f"{done} random problems: {tally}; {bounds} bounds; error over estimate at most {worst:.2f}; "
+                  f"{np.median(times):.2f} s in the median, {np.max(times):.1f} s at most; faster than cells in "
+                  f"{quick} of {len(ratios)}, {middle:.1f} times in the median", flush=True)  # fmt: skip
 
 
 SETS = {
@@ -469,13 +478,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=sorted(SETS))
     parser.add_argument("--draws", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw")
+    parser.add_argument("--race", type=int, default=1, metavar="N", help="cells beside every N-th draw; 0 for none")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.draws:
-        draws(arguments.draws, arguments.seed)
-        return
     warm = rp.Problem("laplace(u) = 0", rp.Box(x=(0, 1), y=(0, 1)), {"boundary": "u = x*y"})
     rp.solve(warm, tol=1e-6)
+    if arguments.draws:
+        rp.solve(warm, tol=1e-6, method="cells")
+        draws(arguments.draws, arguments.seed, arguments.first, arguments.race)
+        return
     walls = {"t=0": "u = sin(pi*x)*sin(pi*y)", "boundary": "u = 0"}
     plate = rp.Problem("u_t = laplace(u)", rp.SpaceTime(t=(0, 1), x=(0, 1), y=(0, 1)), walls)
     rp.solve(plate, tol=1e-6, method="trefftz")  # what is loaded by the first solve of a process is no part of any row

@@ -177,3 +177,24 @@ def test_any_text_is_read_or_refused_with_our_error(text):
 def test_any_tokens_are_read_or_refused_with_our_error(tokens):
     with suppress(InputError):
         read(" ".join(tokens), WORDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("2u_x = 1", r"2\*u_x"),
+        ("u_t = nu u_xx", r"nu\*u_xx"),
+        ("(1 + x)u = 0", r"\)\*u"),
+        ("u_t = 2(u + 1)", r"2\*\("),
+        ("1j*u_t = u_xx", r"1\*i, with complex=True"),
+    ],
+)
+def test_a_product_without_its_sign_is_told_how_to_write_it(text, remedy):
+    with pytest.raises(StatementError, match=remedy):
+        parse(text)
+
+
+def test_what_is_no_product_gets_no_such_advice():
+    with pytest.raises(StatementError) as caught:
+        parse("u_t = 1 = 2")
+    assert "product" not in str(caught.value)

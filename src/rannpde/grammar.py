@@ -228,7 +228,18 @@ class _Parser:
     def refuse(self, expected: str) -> NoReturn:
         if self.kind == "operator" and self.token in COMPARISONS:
             fail(self.text, self.column, "a comparison stands in the first place of where(a < b, then, else) only")
-        fail(self.text, self.column, f"expected {expected} but found {self.token!r}")
+        fail(self.text, self.column, f"expected {expected} but found {self.token!r}{self._product_remedy()}")
+
+    def _product_remedy(self) -> str:
+        """How a product without its sign is written, where two factors stand side by side; else nothing."""
+        kind, before, _ = self.tokens[max(self.position - 1, 0)]
+        if self.position == 0 or not (kind in ("number", "name") or before == ")"):
+            return ""
+        if kind == "number" and self.token == "j":
+            return f"; the imaginary unit is i, so write {before}*i, with complex=True"
+        if self.kind in ("number", "name") or self.token == "(":
+            return f"; a product is written with *, as {before}*{self.token}"
+        return ""
 
     def sum(self) -> Node:
         node = self.product()

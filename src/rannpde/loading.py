@@ -49,8 +49,8 @@ from rannpde.pde.spectrum.boxes.function import ProductFunction
 from rannpde.pde.spectrum.continuation.result import Continuation, unpack_continuation
 from rannpde.pde.spectrum.interval.basis import PiecewisePolynomial
 from rannpde.pde.spectrum.result import Mode, Spectrum, SpectrumIteration
+from rannpde.pde.trefftz.files import unpack_trefftz
 from rannpde.pde.trefftz.history import TrefftzHistory
-from rannpde.pde.trefftz.network import unpack_trefftz
 from rannpde.pde.unsolved import InitialGuess, UnsolvedHistory
 from rannpde.pde.weak.method import WeakHistory
 

@@ -30,3 +30,12 @@ def test_a_solve_reads_no_statement_again(name, monkeypatch):
 
     monkeypatch.setattr("rannpde.pde.statement.expansion._Expansion.run", refuse)
     assert rp.solve(problem, tol=1e-4).converged
+
+
+def test_a_pressure_without_a_level_is_no_obstacle():
+    """A closed cavity as users state it: nothing fixes the pressure, whose mean is then zero."""
+    equations = ["-laplace(u) + p_x = 0", "-laplace(v) + p_y = 0", "u_x + v_y = 0"]
+    walls = {"y=0.9": ["u = x**2*(1.2 - x)**2", "v = 0"], "boundary except y=0.9": ["u = 0", "v = 0"]}
+    solution = rp.solve(rp.Problem(equations, rp.Box(x=(0, 1.2), y=(0, 0.9)), walls), tol=1e-3)
+    assert solution.converged
+    assert abs(solution.mean("p").value) < 1e-3 * abs(solution.maximum("p").value)

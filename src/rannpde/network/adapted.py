@@ -31,7 +31,7 @@ CONSTANT_RANGE = 1e-12
 """A field whose range is below this share of its size is constant: what varies is rounding."""
 
 
-def inverse_length(values: Array, slopes: Array, bends: Array, size: float) -> Array:
+def inverse_length(values: Array, slopes: Array, curvatures: Array, size: float) -> Array:
     """1/ℓ (M,) of one field from u, |∇u| and |∇²u|, each (M, s) at M places and s times, the largest over the times.
 
     size : L, the longest side of the domain (2 in coordinates scaled to [-1, 1]). A constant field gets 4/L.
@@ -46,13 +46,13 @@ def inverse_length(values: Array, slopes: Array, bends: Array, size: float) -> A
     size = max(size, tiny)
     if span <= CONSTANT_RANGE * max(float(np.abs(values).max()), tiny):
         return np.full(len(values), 4.0 / size)
-    largest: Array = length_rate(slopes / span, np.abs(bends) / span, size).max(axis=1)
+    largest: Array = length_rate(slopes / span, np.abs(curvatures) / span, size).max(axis=1)
     return largest
 
 
-def length_rate(slopes: Array, bends: Array, size: float) -> Array:
-    """1/ℓ from |∇u|/U and |∇²u|/U, U half the range of u: √( (2/L)² + slope² ) + √bend."""
-    rates: Array = np.sqrt((2.0 / size) ** 2 + slopes**2) + np.sqrt(bends)
+def length_rate(slopes: Array, curvatures: Array, size: float) -> Array:
+    """1/ℓ from |∇u|/U and |∇²u|/U, U half the range of u: √( (2/L)² + slope² ) + √curvature."""
+    rates: Array = np.sqrt((2.0 / size) ** 2 + slopes**2) + np.sqrt(curvatures)
     return rates
 
 

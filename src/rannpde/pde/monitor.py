@@ -108,6 +108,11 @@ class Monitor:
         """The status of a solve that ends because the budget is used up."""
         return Status.INTERRUPTED if self.budget.interrupted else Status.BUDGET
 
+    @property
+    def ended(self) -> Status | None:
+        """The status of a solve that has to end, None while the budget lasts."""
+        return self.ending if self.exhausted else None
+
     def keep(self, make: Callable[[Status, str], Any]) -> None:
         """Remember how to make the best solution so far, with the status and the reason of an untimely end.
 

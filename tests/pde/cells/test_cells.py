@@ -221,5 +221,5 @@ def test_units_of_a_statement_do_not_matter():
         solution = rp.solve(pulled(modulus, length), tol=1e-10, method="cells")
         assert solution.converged, solution.report()
         assert max(solution.errors().values()) < 1e-10
-        told.append([(one.cells, one.degree) for one in solution.history.iterations])
+        told.append([(one.width, one.degree) for one in solution.history.iterations])
     assert told[0] == told[1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
+from rannpde.pde.adaptivity.result import Iteration
+from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.tuning import CellsTuning
 
 TUNING = CellsTuning()
@@ -15,7 +16,7 @@ def estimator(*iterations: tuple[int, float, float], tol: float = 1e-6, **facts:
     """Iterations of (cells, residual, difference), the residual of a cell being that of the whole."""
     one = CellsEstimator(tol, TUNING, **({"in_time": False, "nonlinear_line": False, "singular": False} | facts))
     for cells, residual, difference in iterations:
-        one.record(CellsIteration(cells, 10, 1, residual, difference, 0.1), residual)
+        one.record(Iteration(cells, 1, difference, 0.1, residual, 10), residual)
     return one
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import rannpde as rp
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
-from rannpde.pde.cells.adaptivity.loop import CellsLoop
+from rannpde.pde.cells.adaptivity import loop
 from rannpde.pde.monitor import Status
 
 
@@ -90,16 +90,15 @@ def test_zigzags_are_not_called_the_solution(equation, rng):
 def test_differences_on_a_line_see_a_front_between_check_points():
     """Points spread evenly over 2·10⁵ lie 50 apart; the front of a flame is 10 wide."""
     found = []
-    original = CellsLoop._rule
+    original = loop.quadrature
 
-    def spy(self, solution):
-        found.append((self, solution))
-        return original(self, solution)
+    def spy(solution, degree):
+        found.append((solution, degree))
+        return original(solution, degree)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CellsLoop, "_rule", spy)
+        patch.setattr(loop, "quadrature", spy)
         solved("u_t = u**2 - u**3", 2e3, 1e-3, 1e-3)
-    loop, solution = found[-1]
-    points, roots = original(loop, solution)
+    points, roots = original(*found[-1])
     assert np.sum(roots**2) == pytest.approx(1)
     assert np.sum(roots[:, 0] ** 2 * points[:, 0]) == pytest.approx(1e3)  # the mean of t

@@ -8,7 +8,7 @@ import rannpde as rp
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
 from rannpde.pde.budget import Budget, watched
-from rannpde.pde.lines.adaptive import IterationSettings
+from rannpde.pde.lines.settings import IterationSettings
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.flow import StokesModes, multiply_few
 from rannpde.pde.lines.tensor.incompressible import flow_of

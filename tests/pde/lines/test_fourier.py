@@ -421,7 +421,7 @@ def test_damaged_tables_are_refused(tmp_path):
 
 
 def test_a_discretisation_has_a_looser_pass_first_in_several_dimensions():
-    from rannpde.pde.lines.adaptive import IterationSettings
+    from rannpde.pde.lines.settings import IterationSettings
     from rannpde.pde.lines.tuning import LinesTuning
     from rannpde.pde.monitor import Monitor
     from rannpde.pde.problem.data import Clock

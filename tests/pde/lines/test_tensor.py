@@ -11,9 +11,9 @@ from rannpde.domains import Box, SpaceTime
 from rannpde.errors import InputError
 from rannpde.loading import load
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.adaptive import IterationSettings
 from rannpde.pde.lines.features.resolution import Resolution
 from rannpde.pde.lines.method import Lines, discretisation, tensor_fits
+from rannpde.pde.lines.settings import IterationSettings
 from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.kronecker import CoupledBlock, FieldBlock, KroneckerSolve, SchurFactors

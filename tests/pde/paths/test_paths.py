@@ -188,7 +188,7 @@ def test_martingale_increments_have_mean_zero(data, second):
     inner = inner_coordinates(form, (0.4, 0.8, 1.6))
     layer = LayerLaw(12, True, 0.3).sample(form, process, inner, 0.5, cloud, cloud.std(axis=0), (0.4, 0.4), rng)
     one = np.tile(cloud[:1], (20_000, 1))
-    increments = layer.design(one, process.step(0.5, 0.1, one, rng.standard_normal((20_000, 6))), 0.1)[1][:, 1:]
+    increments = layer.at(one).increments(process.step(0.5, 0.1, one, rng.standard_normal((20_000, 6))), 0.1)[:, 1:]
     scores = increments.mean(axis=0) / (increments.std(axis=0) / np.sqrt(20_000))
     assert np.abs(scores).max() < FIVE  # of some forty columns: 2e-5 by chance
 

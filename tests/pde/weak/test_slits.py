@@ -10,6 +10,7 @@ from rannpde import On
 from rannpde.domains.boundary.slits import slit_lips
 from rannpde.errors import InputError
 from rannpde.pde.weak.assembly import HybridSystem
+from rannpde.pde.weak.evaluation import cell_network
 from rannpde.pde.weak.form import weak_formulation
 from rannpde.pde.weak.grading import graded_tree, towards_points
 from rannpde.pde.weak.settings import WeakSettings
@@ -152,10 +153,7 @@ def test_infinitely_many_rings_are_the_limit_of_many():
         local = solved(problem, 6, levels, (0.0, 0.0)).local
         found = HybridSystem(local).solve(None, crossings)
         assert len(found.inside) == (16 if crossings else 0)
-        network = WeakDiscretisation(local.form, 0.1, WeakSettings(), np.random.default_rng(3), lambda: None)._network(
-            local.mesh.tree, local, found
-        )
-        values.append(network(points))
+        values.append(cell_network(local, found)(points))
     assert np.abs(values[0] - values[1]).max() < 1e-7
 
 

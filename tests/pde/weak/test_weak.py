@@ -14,7 +14,7 @@ from rannpde.errors import InputError
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.form import weak_formulation
-from rannpde.pde.weak.grading import sector_exponent, towards_points
+from rannpde.pde.weak.grading import towards_points
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakDiscretisation, WeakResolution
 
@@ -198,13 +198,6 @@ def test_a_cantilever_in_space():
     )
     assert fine == pytest.approx(-0.224655, rel=4e-3)  # without grading at the clamp
     assert abs(fine + 0.224655) < 0.5 * abs(coarse + 0.224655)
-
-
-def test_exponents_at_crossings_of_interfaces():
-    """A checkerboard of contrast k has λ = 4/π · arctan(1/√k)."""
-    for contrast in (2.0, 100.0, 1e4):
-        exact = 4 / np.pi * np.arctan(1 / np.sqrt(contrast))
-        assert sector_exponent(np.array([1.0, contrast, 1.0, contrast])) == pytest.approx(exact, rel=1e-6)
 
 
 def test_functions_are_those_of_the_network():

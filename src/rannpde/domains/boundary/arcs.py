@@ -1,4 +1,4 @@
-"""Arcs: stretches of curves in the plane, their lengths, points evenly spread along them, and what a box cuts out."""
+"""Arcs: sub-arcs of curves in the plane, their lengths, points evenly spread along them, and what a box cuts out."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rannpde.domains.region import composite_gauss
 ZERO = 1e-11
 """Level, relative to the size of the domain, below which a point counts as on a boundary."""
 STARTS = 16
-"""Stretches of every piece that are looked at first."""
+"""Sub-arcs of every piece that are looked at first."""
 CROSSING_CHECKS = 4
-"""Halvings of a stretch with a change of sign before it is taken to hold one crossing."""
+"""Halvings of a sub-arc with a change of sign before it is taken to hold one crossing."""
 CROSSING_HALVINGS = 30
-"""Halvings at most of a stretch that may hold two crossings close together."""
+"""Halvings at most of a sub-arc that may hold two crossings close together."""
 CLOSEST = 1e-7
-"""Stretches shorter than this multiple of the size are not halved any more: two boundaries that close touch."""
+"""Sub-arcs shorter than this multiple of the size are not halved any more: two boundaries that close touch."""
 LONG = 1e-4
-"""Stretches must be longer than this multiple of the size to be called coincident: tangents look so on shorter ones."""
+"""Sub-arcs must be longer than this multiple of the size to be called coincident: tangents look so on shorter ones."""
 ARC_PANELS = 8
 """Panels of an arc, of GAUSS nodes each, behind its table of lengths."""
 GAUSS = 12
@@ -31,7 +31,7 @@ GAUSS = 12
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """Stretches lower ≤ s ≤ upper of pieces of one chart, each (K,); sign is +1 where the domain is inside, else -1."""
+    """Sub-arcs lower ≤ s ≤ upper of pieces of one chart, each (K,); sign is +1 where the domain is inside, else -1."""
 
     chart: Chart
     piece: Array
@@ -106,9 +106,9 @@ class Arcs:
 def crossings(
     chart: Chart, piece: Array, lower: Array, upper: Array, level: ArrayMap, rate: float, size: float
 ) -> tuple[Array, Array, Array]:
-    """Where a level changes its sign along stretches of a chart: stretch (R,), parameter (R,), and touching points.
+    """Where a level changes its sign along sub-arcs of a chart: sub-arc (R,), parameter (R,), and touching points.
 
-    A stretch whose ends are farther from the zero set than it is long holds none (levels are distances, up to
+    A sub-arc whose ends are farther from the zero set than it is long holds none (levels are distances, up to
     ``rate``). Others are halved until that holds or one change of sign is left, which bisection finds to rounding.
     """
     parts = np.linspace(0.0, 1.0, STARTS + 1)
@@ -143,7 +143,7 @@ def crossings(
         middle = 0.5 * (a + b)
         xm, gm = seen(home, middle)
         ends.append((home[gm == 0], middle[gm == 0]))
-        # the two boundaries coincide here, and corners say where that ends; short stretches may only touch
+        # the two boundaries coincide here, and corners say where that ends; short sub-arcs may only touch
         same = (np.maximum.reduce(np.abs([ga, gb, gm])) <= ZERO * size) & (chord > LONG * size)
         halves = [
             (np.concatenate([u[~same], v[~same]]))
@@ -160,7 +160,7 @@ def crossings(
 def _bisected(
     seen: Callable[[Array, Array], tuple[Array, Array]], home: Array, a: Array, b: Array
 ) -> tuple[Array, Array]:
-    """The one change of sign of each stretch, by Ridders' method: safe as bisection, fast on smooth levels."""
+    """The one change of sign of each sub-arc, by Ridders' method: safe as bisection, fast on smooth levels."""
     ends, values = np.stack([a, b]), np.stack([seen(home, a)[1], seen(home, b)[1]])
     live = np.arange(len(a))
     for _ in range(60):

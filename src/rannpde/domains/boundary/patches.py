@@ -59,7 +59,7 @@ def overlaps(chart: Chart, piece: Array, lower: Array, width: Array, bounds: Arr
     return np.asarray(meets | ~flat)
 
 
-def settled(rule: Callable[[int], tuple[float, float]], charts: list[Chart], doubled: bool = True) -> float:
+def converged_value(rule: Callable[[int], tuple[float, float]], charts: list[Chart], doubled: bool = True) -> float:
     """The value of rule(count) → (value, scale), with a count that is doubled until two values agree."""
     if sum(chart.count for chart in charts) > MANY:
         return rule(FEW_NODES)[0]
@@ -137,7 +137,7 @@ class Surfaces(Border):
             whole = float(self.rule(count, 1)[1].sum())
             return whole, whole
 
-        return settled(total, [chart for chart, _ in self.charts], doubled=not self.conditions)
+        return converged_value(total, [chart for chart, _ in self.charts], doubled=not self.conditions)
 
     def rule(self, count: int, panels: int) -> tuple[Array, Array]:
         rules = [part.sheet.rule(count, panels)[:2] for part in self.patches]

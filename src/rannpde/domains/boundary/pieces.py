@@ -138,11 +138,11 @@ class Curves(Border):
         return Curves(tuple(arcs for arcs in found if len(arcs)))
 
 
-def _holding(arcs: Arcs, condition: PointCondition, looks: int = 129) -> Arcs:
+def _holding(arcs: Arcs, condition: PointCondition, samples: int = 129) -> Arcs:
     """The parts of arcs where a condition holds: it is looked at in many points, and its changes found by bisection."""
-    share = (np.arange(looks) + 0.5) / looks  # not the ends: a corner belongs to two sides
-    number = np.repeat(np.arange(len(arcs)), looks)
-    holds = condition(arcs.place(number, np.tile(share, len(arcs)))).reshape(len(arcs), looks)
+    share = (np.arange(samples) + 0.5) / samples  # not the ends: a corner belongs to two sides
+    number = np.repeat(np.arange(len(arcs)), samples)
+    holds = condition(arcs.place(number, np.tile(share, len(arcs)))).reshape(len(arcs), samples)
     row, column = np.nonzero(holds[:, 1:] != holds[:, :-1])
     a, b, first = share[column], share[column + 1], holds[row, column]
     for _ in range(54 if len(row) else 0):
@@ -228,7 +228,7 @@ class CutSide(Side):
         count = positive_integer("count", count)
         if any(lower >= upper for lower, upper in met):
             return np.empty((0, self.dim))
-        if self.columns == 1:  # one point in each of ``count`` equal stretches
+        if self.columns == 1:  # one point in each of ``count`` equal sub-arcs
             generator = np.random.default_rng(rng)
             stream: PointStream = lambda n: ((np.arange(n) + generator.random(n)) / n)[:, None]  # noqa: E731
         else:

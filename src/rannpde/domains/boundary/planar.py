@@ -92,7 +92,7 @@ class Planar(Clipped):
         return found, np.concatenate(touching)
 
     @property
-    def stretches(self) -> list[LabelledArcs]:
+    def labelled_arcs(self) -> list[LabelledArcs]:
         """All arcs of the boundary."""
         return self._cut[0]
 
@@ -131,8 +131,8 @@ class Planar(Clipped):
         """½ ∮ (x dy - y dx), and ½ ∮ |x dy - y dx|, around the middle of the clip."""
         nodes, weights = composite_gauss(np.linspace(0.0, 1.0, panels + 1), 16)
         area, scale = 0.0, 0.0
-        for stretch in self.stretches:
-            arcs = stretch.arcs
+        for labelled in self.labelled_arcs:
+            arcs = labelled.arcs
             number, share = np.repeat(np.arange(len(arcs)), len(nodes)), np.tile(nodes, len(arcs))
             points, slopes = arcs.place(number, share) - self.clip.mean(axis=1), arcs.slopes(number, share)
             cross = points[:, 0] * slopes[:, 1] - points[:, 1] * slopes[:, 0]
@@ -159,11 +159,11 @@ class Planar(Clipped):
 
     def monotone(self, axis: int) -> list[Arcs]:
         """The boundary in arcs along which that coordinate only rises or only falls."""
-        return [_monotone(stretch.arcs, axis) for stretch in self.stretches]
+        return [_monotone(labelled.arcs, axis) for labelled in self.labelled_arcs]
 
     def monotone_in_both(self) -> list[Arcs]:
         """The boundary in arcs along which each coordinate only rises or only falls."""
-        return [_monotone(_monotone(stretch.arcs, 0), 1) for stretch in self.stretches]
+        return [_monotone(_monotone(labelled.arcs, 0), 1) for labelled in self.labelled_arcs]
 
     # -------------------------------------------------------------------------------------------------- corners
 
@@ -203,14 +203,14 @@ class Planar(Clipped):
     def _ends_of_arcs(self) -> tuple[Array, Array, list[tuple[int, str]], Array]:
         """Ends of all arcs: points (E, 2), unit directions, the set on their left, labels, whether one leaves."""
         points, directions, labels, leaving = [np.empty((0, 2))], [np.empty((0, 2))], [], [np.empty(0, dtype=bool)]
-        for stretch in self.stretches:
-            arcs = stretch.arcs
+        for labelled in self.labelled_arcs:
+            arcs = labelled.arcs
             for end, (number, share) in enumerate(_both_ends(arcs)):
                 slope = arcs.slopes(number, share) * arcs.sign[:, None]
                 points.append(arcs.place(number, share))
                 directions.append(slope / np.linalg.norm(slope, axis=1, keepdims=True))
                 leaving.append((arcs.sign > 0) == (end == 0))
-                labels += [(stretch.leaf, stretch.label)] * len(arcs)
+                labels += [(labelled.leaf, labelled.label)] * len(arcs)
         return np.concatenate(points), np.concatenate(directions), labels, np.concatenate(leaving)
 
 
@@ -234,10 +234,10 @@ def _ends(chart: Chart) -> Array:
     return np.concatenate([chart.place(pieces, np.full((chart.count, 1), float(end))) for end in (0, 1)])
 
 
-def _span(chart: Chart, size: float, looks: int = 17) -> Array:
+def _span(chart: Chart, size: float, samples: int = 17) -> Array:
     """Bounds (2, 2) around a chart, by points on it and a margin wider than the curve bends between them."""
-    piece = np.repeat(np.arange(chart.count), looks)
-    points = chart.place(piece, np.tile(np.linspace(0.0, 1.0, looks), chart.count)[:, None])
+    piece = np.repeat(np.arange(chart.count), samples)
+    points = chart.place(piece, np.tile(np.linspace(0.0, 1.0, samples), chart.count)[:, None])
     margin = 0.1 * float((points.max(axis=0) - points.min(axis=0)).max()) + 1e-6 * size
     return np.stack([points.min(axis=0) - margin, points.max(axis=0) + margin], axis=1)
 
@@ -257,13 +257,13 @@ def _joined(arcs: Arcs) -> Arcs:
     return Arcs(arcs.chart, arcs.piece[first], arcs.lower[first], arcs.upper[last], arcs.sign[first])
 
 
-def _monotone(arcs: Arcs, axis: int, looks: int = 33) -> Arcs:
+def _monotone(arcs: Arcs, axis: int, samples: int = 33) -> Arcs:
     """Arcs split where the coordinate's slope changes its sign."""
     if not len(arcs):
         return arcs
-    share = np.linspace(0.0, 1.0, looks)
-    number = np.repeat(np.arange(len(arcs)), looks)
-    slope = arcs.slopes(number, np.tile(share, len(arcs)))[:, axis].reshape(len(arcs), looks)
+    share = np.linspace(0.0, 1.0, samples)
+    number = np.repeat(np.arange(len(arcs)), samples)
+    slope = arcs.slopes(number, np.tile(share, len(arcs)))[:, axis].reshape(len(arcs), samples)
     sizes = np.abs(slope).max(axis=1, keepdims=True)
     sign = np.where(np.abs(slope) <= 1e-13 * sizes, 0.0, np.sign(slope))
     row, column = np.nonzero(sign[:, 1:] * sign[:, :-1] < 0)

@@ -281,13 +281,13 @@ def _chained(pieces: Array, points: Array, normals: Array) -> Array:
 
 
 def _merged(chain: list[int], points: Array, normals: Array) -> list[tuple[int, int]]:
-    """(start, end) of stretches of a chain over which all normals stay close to the first."""
+    """(start, end) of sub-arcs of a chain over which all normals stay close to the first."""
     found, first = [], 0
     for last in range(1, len(chain)):
         ahead = chain[min(last + 1, len(chain) - 1)]
         turned = float(normals[chain[first]] @ normals[ahead]) < np.cos(MOST_TURNING)
         if last == len(chain) - 1 or turned:
-            # a stretch must not close on itself, which would have no direction
+            # a sub-arc must not close on itself, which would have no direction
             if chain[first] != chain[last] and np.any(points[chain[first]] != points[chain[last]]):
                 found.append((chain[first], chain[last]))
             first = last

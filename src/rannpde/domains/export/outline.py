@@ -17,7 +17,7 @@ from rannpde.errors import require
 OUTLINE_POINTS = 400
 """Points along the diagonal of a domain, unless a spacing is given."""
 ROUND = 12
-"""Stretches at least of a bent arc: small holes are round too."""
+"""Sub-arcs at least of a bent arc: small holes are round too."""
 SECTION = 300
 """Cells along each axis of a section on which its boundary is looked for."""
 
@@ -37,10 +37,10 @@ def outlines(domain: Domain, spacing: float | None = None) -> list[Array]:
     planar = Planar.of(domain.tree)
     step = planar.size / OUTLINE_POINTS if spacing is None else spacing
     pieces = []
-    for stretch in planar.stretches:
-        for number in range(len(stretch.arcs)):
-            points = _polyline(stretch.arcs, number, step)
-            pieces.append(points if stretch.arcs.sign[number] > 0 else points[::-1])
+    for labelled in planar.labelled_arcs:
+        for number in range(len(labelled.arcs)):
+            points = _polyline(labelled.arcs, number, step)
+            pieces.append(points if labelled.arcs.sign[number] > 0 else points[::-1])
     return _joined(pieces)
 
 

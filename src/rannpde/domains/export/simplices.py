@@ -19,7 +19,7 @@ from rannpde.domains.shapes.base import Domain
 from rannpde.errors import require
 
 BOUNDARY_HALVINGS = 8
-"""Times at most that stretches of the boundary are halved until triangles follow it."""
+"""Times at most that sub-arcs of the boundary are halved until triangles follow it."""
 SNAP = 0.25
 """Points of a grid in space closer to the boundary than this share of a cell are moved on to it."""
 FLAT_SIMPLEX = 1e-9
@@ -92,7 +92,7 @@ def _edges(triangles: Array, count: int) -> Array:
 
 
 def _halved(loop: Array, first: int, followed: Array, count: int) -> Array:
-    """The loop with a point more in the middle of every stretch that is no edge of a triangle."""
+    """The loop with a point more in the middle of every sub-arc that is no edge of a triangle."""
     start = first + np.arange(len(loop))
     end = first + (np.arange(len(loop)) + 1) % len(loop)
     missing = ~np.isin(np.minimum(start, end).astype(np.int64) * count + np.maximum(start, end), followed)

@@ -14,12 +14,11 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs, split
 from rannpde.domains.boundary.planar import Planar
-from rannpde.domains.operations.cutrules import STRAIGHT, THIN, CutRule, StripRules, arc_shares, turning
+from rannpde.domains.operations.cutrules import STRAIGHT, THIN, CutRule, PlanarSet, StripRules, arc_shares, turning
 from rannpde.domains.region import composite_gauss
-from rannpde.domains.shapes.base import Domain
 
-INWARD = 1e-3
-"""Step off the middle of a piece into the domain, over the length of the piece, that tells its box."""
+ALIGNED = 10 * THIN
+"""Distance from a side of a box, over the size of the domain, within which a piece of the boundary runs along it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +32,21 @@ class BoundaryPieces:
 
 
 @dataclass(frozen=True, eq=False)
+class InnerPieces:
+    """Pieces of the wall of one solid that are no boundary of the domain, each in one box (K,)."""
+
+    solid: int
+    arcs: Arcs
+    box: Array
+
+
+@dataclass(frozen=True, eq=False)
 class ClippedBoxes:
     """Boxes as a domain leaves them.
 
     whole (L,), cut (L,) : boxes that lie in the domain, and those that its boundary runs through; others are outside
     rules : cut box → rule
-    pieces : of the boundary
+    pieces : of the boundary; inner : of walls between parts of a domain, where the set that clips is such a part
     breaks : ends (E, 2) of all pieces, at which sides of boxes enter or leave the domain
     """
 
@@ -49,22 +57,27 @@ class ClippedBoxes:
     breaks: Array
     turning: Array
     """By how much curved pieces turn in each box, in radians, (L,)."""
+    inner: tuple[InnerPieces, ...] = ()
 
 
-def planar_outline(domain: Domain) -> Planar:
+def planar_outline(domain: PlanarSet) -> Planar:
     """The boundary of a domain in the plane, which shapes have found already when they were stated."""
     known = getattr(domain, "engine", None)
     return known if isinstance(known, Planar) else Planar.of(domain.tree)
 
 
 class BoxClipper:
-    """Clips boxes by one domain in the plane, whose boundary is found once."""
+    """Clips boxes by one set in the plane, whose boundary is found once.
 
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
+    own : solids, counted from the first of the tree, whose walls bound the domain; the others bound parts of it
+    """
+
+    def __init__(self, domain: PlanarSet, own: int | None = None) -> None:
+        self.domain, self.own = domain, own
         outline = planar_outline(domain)
         self.size = outline.size
-        self.arcs = [arcs for arcs in outline.monotone_in_both() if len(arcs)]
+        self.arcs = outline.monotone_in_both()
+        self.solids = [labelled.leaf for labelled in outline.labelled_arcs]
 
     @property
     def curved(self) -> bool:
@@ -80,7 +93,7 @@ class BoxClipper:
             for axis in (0, 1):
                 flat = np.ptp(points[:, :, axis], axis=0) <= THIN * self.size
                 for value in points[0, flat, axis]:
-                    if not any(a == axis and abs(v - value) <= 10 * THIN * self.size for a, v in found):
+                    if not any(a == axis and abs(v - value) <= ALIGNED * self.size for a, v in found):
                         found[axis, float(value)] = None
         return list(found)
 
@@ -113,9 +126,16 @@ class BoxClipper:
         for box in np.flatnonzero(cut):
             if rules and int(box) not in found:
                 cut[box] = False
-        pieces = self._pieces(parts, homes, count)
+        outer = [self.own is None or solid < self.own for solid in self.solids]
+        rim = [(arcs, home) for arcs, home, on in zip(parts, homes, outer, strict=True) if on]
+        pieces = self._pieces([arcs for arcs, _ in rim], [home for _, home in rim], count)
+        inner = tuple(
+            InnerPieces(solid - (self.own or 0), arcs, home)
+            for solid, arcs, home, on in zip(self.solids, parts, homes, outer, strict=True)
+            if not on
+        )
         ends = [arcs.place(np.arange(len(arcs)), np.full(len(arcs), float(end))) for arcs in parts for end in (0, 1)]
-        return ClippedBoxes(whole, cut, found, pieces, np.concatenate(ends), turned)
+        return ClippedBoxes(whole, cut, found, pieces, np.concatenate(ends), turned, inner)
 
     def _split(self, arcs: Arcs, lines: list[Array]) -> Arcs:
         """The arcs split at all lines across the axes."""
@@ -137,8 +157,8 @@ class BoxClipper:
         every, half = np.arange(len(arcs)), np.full(len(arcs), 0.5)
         normals = arcs.normals(every, half)
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-        chord = np.linalg.norm(arcs.place(every, half * 2) - arcs.place(every, half * 0), axis=1)
-        return locate(arcs.place(every, half) - INWARD * chord[:, None] * normals)
+        # off a side that the piece runs along, and no farther: thin cells between a curve and a side are cells
+        return locate(arcs.place(every, half) - 2 * ALIGNED * self.size * normals)
 
     def _aligned(self, arcs: Arcs, boxes: Array) -> Array:
         """Which pieces (K,) run along a side of their boxes (K, 2, 2)."""
@@ -148,13 +168,14 @@ class BoxClipper:
         for axis in (0, 1):
             for end in (0, 1):
                 gap = np.abs(points[:, :, axis] - boxes[None, :, axis, end]).max(axis=0)
-                found |= gap <= 10 * THIN * self.size
+                found |= gap <= ALIGNED * self.size
         return found
 
     def _pieces(self, parts: list[Arcs], homes: list[Array], count: int) -> BoundaryPieces:
         """Boundary pieces, those that continue each other in one box as one, with Gauss nodes in their parameter."""
         nodes, shares = composite_gauss(np.array([0.0, 1.0]), count)
-        owners, points, weights, normals = [], [], [], []
+        owners, points = [np.empty(0, dtype=int)], [np.empty((0, count, 2))]
+        weights, normals = [np.empty((0, count))], [np.empty((0, count, 2))]
         for arcs, home in zip(parts, homes, strict=True):
             same = (arcs.piece[1:] == arcs.piece[:-1]) & (home[1:] == home[:-1]) & (arcs.lower[1:] == arcs.upper[:-1])
             first, last = np.concatenate([[True], ~same]), np.concatenate([~same, [True]])

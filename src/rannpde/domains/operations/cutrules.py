@@ -1,11 +1,11 @@
 """Rules for integrals over what a domain in the plane leaves of boxes, by strips.
 
 A cell is cut into strips at the heights of the ends of the pieces of the boundary in it. Within a strip every line
-across meets the same pieces, so that its stretches inside have smooth ends, but for roots at and near horizontal
+across meets the same pieces, so that its intervals inside have smooth ends, but for roots at and near horizontal
 tangents: heights are those of Gauss nodes in the parameter of the piece that turns most, in which nothing is singular.
 
-Strips and stretches that are a share s of the cell need fewer nodes: a polynomial of degree 2p on the cell grows, on
-ellipses about the stretch, like one of degree 2p √s.
+Strips and intervals that are a share s of the cell need fewer nodes: a polynomial of degree 2p on the cell grows, on
+ellipses about the interval, like one of degree 2p √s.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from math import ceil, pi, sqrt
+from typing import Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.arcs import Arcs
+from rannpde.domains.boundary.solids import Tree
 from rannpde.domains.quadrature.plane import endpoint_grading
 from rannpde.domains.region import composite_gauss
-from rannpde.domains.shapes.base import Domain
 
 THIN = 1e-12
 """Lengths below this multiple of the size of a domain are rounding of its boundary."""
@@ -28,6 +29,15 @@ STRAIGHT = 1e-9
 """Angle by which a piece turns, in radians, that is rounding: it is straight."""
 LEAST_NODES, NODE_GROWTH = 7, 1.25
 """Gauss nodes for 13 digits of a polynomial on a share s of its interval: 7 + 1.25 n √s, where n do for the whole."""
+
+
+class PlanarSet(Protocol):
+    """A set in the plane, made of solids, that tells inside, where its level is negative, from outside."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    def level(self, points: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +109,7 @@ def arc_shares(arcs: Arcs, number: Array, axis: int, value: Array) -> Array:
 class StripRules:
     """Rules on cut boxes. parts, homes : families of pieces of the boundary, each in one box, and these boxes."""
 
-    def __init__(self, domain: Domain, size: float, parts: list[Arcs], homes: list[Array]) -> None:
+    def __init__(self, domain: PlanarSet, size: float, parts: list[Arcs], homes: list[Array]) -> None:
         self.domain, self.slack, self.parts, self.homes = domain, THIN * size, parts, homes
         self.spans = [_heights(arcs) for arcs in parts]
         self.turns = [turning(arcs) for arcs in parts]
@@ -112,7 +122,7 @@ class StripRules:
         strips = self._strips(boxes, cut)
         ends = np.array([0.0, 0.5, 1.0])
         sketch = [strip.bottom + (strip.top - strip.bottom) * ends for strip in strips]
-        found = self._stretches(boxes, strips, sketch)  # strip, left, width at three heights
+        found = self._intervals(boxes, strips, sketch)  # strip, left, width at three heights
         if not found:
             return {}
         probes = np.array([(left[1] + 0.5 * width[1], sketch[number][1]) for number, left, width in found])
@@ -126,16 +136,16 @@ class StripRules:
                 extents[strip.box] = np.concatenate([np.minimum(known[:2], own[:2]), np.maximum(known[2:], own[2:])])
         kept = {number for (number, _, _), good in zip(found, inside, strict=True) if good}
         strips = [strip for number, strip in enumerate(strips) if number in kept]
-        heights = [self._heights(strip, extents[strip.box], count, across) for strip in strips]
-        stretches = self._stretches(boxes, strips, [y for y, _ in heights])
-        middles = [len(heights[number][0]) // 2 for number, _, _ in stretches]
+        heights = self._heights(strips, extents, count, across)
+        intervals = self._intervals(boxes, strips, [y for y, _ in heights])
+        middles = [len(heights[number][0]) // 2 for number, _, _ in intervals]
         probes = np.array(
             [(left[m] + 0.5 * width[m], heights[number][0][m])
-             for m, (number, left, width) in zip(middles, stretches, strict=True)]
+             for m, (number, left, width) in zip(middles, intervals, strict=True)]
         )  # fmt: skip
         inside = self.domain.level(probes) < 0
         gathered: dict[int, list[tuple[Array, Array]]] = {}
-        for (number, left, width), good in zip(stretches, inside, strict=True):
+        for (number, left, width), good in zip(intervals, inside, strict=True):
             if good:
                 (y, shares), box = heights[number], strips[number].box
                 extent = extents[box]
@@ -171,23 +181,57 @@ class StripRules:
                 found.append(_Strip(box, bottom, top, covering))
         return found
 
-    def _heights(self, strip: _Strip, extent: Array, count: int, across: int) -> tuple[Array, Array]:
-        """Heights and their weights in a strip of a part that reaches over ``extent`` (left, bottom, right, top)."""
-        share = (strip.top - strip.bottom) / (extent[3] - extent[1])
-        curved = [(self.turns[f][k], f, k) for f, k in strip.covering if self.turns[f][k] > STRAIGHT]
-        if not curved:
-            nodes, weights = _gauss(_fewer(across, share))
-            return strip.bottom + (strip.top - strip.bottom) * nodes, (strip.top - strip.bottom) * weights
-        angle, f, k = max(curved)
-        wide = np.ptp(self.parts[f].place(np.array([k, k]), np.array([0.0, 1.0]))[:, 0])
-        share = max(share, float(wide) / (extent[2] - extent[0]))
-        wanted = _fewer(across + ceil((count - across) * min(angle / (pi / 2), 1.0)), share)
-        # a second piece may be nearly level where the first is not: more nodes, in two panels
-        rule = _gauss(wanted) if len(curved) == 1 else endpoint_grading(wanted, 2)
-        return _along(self.parts[f], k, strip.bottom, strip.top, *rule)
+    def _heights(
+        self, strips: list[_Strip], extents: dict[int, Array], count: int, across: int
+    ) -> list[tuple[Array, Array]]:
+        """Heights and their weights in strips of parts that reach over ``extents`` (left, bottom, right, top).
 
-    def _stretches(self, boxes: Array, strips: list[_Strip], heights: list[Array]) -> list[tuple[int, Array, Array]]:
-        """Strip, left end and width at each of its heights, of all stretches between pieces and sides of the box."""
+        Those of Gauss nodes in the parameter of the piece that turns most; what pieces say is asked for at once.
+        """
+        turning_most = [
+            max(((self.turns[f][k], f, k) for f, k in strip.covering if self.turns[f][k] > STRAIGHT), default=None)
+            for strip in strips
+        ]
+        shares: dict[int, Array] = {}
+        wide = np.zeros(len(strips))
+        for family, arcs in enumerate(self.parts):
+            mine = [n for n, best in enumerate(turning_most) if best is not None and best[1] == family]
+            if not mine:
+                continue
+            which = np.array([best[2] for best in (turning_most[n] for n in mine) if best is not None])
+            both = np.array([(strips[n].bottom, strips[n].top) for n in mine])
+            found = arc_shares(arcs, np.repeat(which, 2), 1, both.ravel()).reshape(-1, 2)
+            ends = [arcs.place(which, np.full(len(which), end))[:, 0] for end in (0.0, 1.0)]
+            wide[mine] = np.abs(ends[1] - ends[0])
+            shares |= dict(zip(mine, found, strict=True))
+        heights: list[tuple[Array, Array]] = []
+        asked: dict[int, list[tuple[int, Array, Array]]] = {}
+        for n, (strip, best) in enumerate(zip(strips, turning_most, strict=True)):
+            extent, length = extents[strip.box], strip.top - strip.bottom
+            share = length / (extent[3] - extent[1])
+            if best is None:
+                nodes, weights = _gauss(_fewer(across, share))
+                heights.append((strip.bottom + length * nodes, length * weights))
+                continue
+            share = max(share, float(wide[n]) / (extent[2] - extent[0]))
+            wanted = _fewer(across + ceil((count - across) * min(best[0] / (pi / 2), 1.0)), share)
+            # a second piece may be nearly level where the first is not: more nodes, in two panels
+            alone = sum(self.turns[f][k] > STRAIGHT for f, k in strip.covering) == 1
+            nodes, weights = _gauss(wanted) if alone else endpoint_grading(wanted, 2)
+            first, last = shares[n]
+            heights.append((first + (last - first) * nodes, np.abs(last - first) * weights))
+            asked.setdefault(best[1], []).append((n, np.full(len(nodes), best[2]), heights[-1][0]))
+        for family, rows in asked.items():
+            arcs = self.parts[family]
+            number, share = (np.concatenate([row[k] for row in rows]) for k in (1, 2))
+            high, speed = arcs.place(number, share)[:, 1], np.abs(arcs.slopes(number, share)[:, 1])
+            cuts = np.cumsum([len(row[1]) for row in rows])[:-1]
+            for (n, _, _), y, rate in zip(rows, np.split(high, cuts), np.split(speed, cuts), strict=True):
+                heights[n] = np.clip(y, strips[n].bottom, strips[n].top), heights[n][1] * rate
+        return heights
+
+    def _intervals(self, boxes: Array, strips: list[_Strip], heights: list[Array]) -> list[tuple[int, Array, Array]]:
+        """Strip, left end and width at each of its heights, of all intervals between pieces and sides of the box."""
         requests = [_Requests(arcs) for arcs in self.parts]
         asked = [
             [(f, requests[f].ask(k, y)) for f, k in strip.covering] for strip, y in zip(strips, heights, strict=True)
@@ -219,15 +263,6 @@ def _heights(arcs: Arcs) -> tuple[Array, Array]:
     every = np.arange(len(arcs))
     ends = np.stack([arcs.place(every, np.full(len(arcs), float(end)))[:, 1] for end in (0, 1)])
     return ends.min(axis=0), ends.max(axis=0)
-
-
-def _along(arcs: Arcs, number: int, bottom: float, top: float, nodes: Array, weights: Array) -> tuple[Array, Array]:
-    """Heights (n,) between two, and their weights, at nodes of the parameter of an arc that runs through both."""
-    which = np.array([number, number])
-    first, last = arc_shares(arcs, which, 1, np.array([bottom, top]))
-    share, every = first + (last - first) * nodes, np.full(len(nodes), number)
-    heights = np.clip(arcs.place(every, share)[:, 1], bottom, top)
-    return heights, np.abs(arcs.slopes(every, share)[:, 1] * (last - first)) * weights
 
 
 def turning(arcs: Arcs) -> Array:

@@ -21,7 +21,7 @@ from rannpde.errors import InputError, require
 def border_of(tree: Tree) -> Border:
     """The whole boundary of a tree in the plane or in space."""
     if tree_dimension(tree) == 2:
-        return Curves(tuple(stretch.arcs for stretch in Planar.of(tree).stretches))
+        return Curves(tuple(labelled.arcs for labelled in Planar.of(tree).labelled_arcs))
     return Spatial.of(tree).border()
 
 

@@ -111,7 +111,7 @@ def pulled_back(tree: Tree, leaves: Sequence[Leaf], own: int, chart: Chart, piec
     other = Branch("difference", (Branch("intersection", (square, outer)), inner))
     for candidate in (one, other):
         planar = Planar(candidate, np.array([[-0.01, 1.01], [-0.01, 1.01]]))
-        if planar.stretches:
+        if planar.labelled_arcs:
             return planar
     return None
 
@@ -175,7 +175,7 @@ def _section(wall: Wall, origin: Array, edges: Array, rectangle: Array, size: fl
 def _planar(tree: Tree, height: float, bounds: Array) -> Planar | None:
     margin = 0.01 * (bounds[:2, 1] - bounds[:2, 0]).max()
     planar = Planar(slice_of(tree, height, bounds), bounds[:2] + np.array([-margin, margin]))
-    return planar if planar.stretches else None
+    return planar if planar.labelled_arcs else None
 
 
 def smooth_panels(tree: Tree, bounds: Array) -> list[tuple[float, float]]:

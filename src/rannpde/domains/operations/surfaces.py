@@ -15,7 +15,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.charts import Chart, normals_of
-from rannpde.domains.boundary.patches import MANY, Patches, Surfaces, quartered, settled, spheres
+from rannpde.domains.boundary.patches import MANY, Patches, Surfaces, converged_value, quartered, spheres
 from rannpde.domains.boundary.planar import JOINED, PROBE, Planar
 from rannpde.domains.boundary.solids import Clipped, Leaf, Tree, tree_bounds, tree_level
 from rannpde.domains.operations.sections import pulled_back, smooth_panels, space_rule
@@ -174,7 +174,7 @@ class Spatial(Clipped):
             terms = [w * ((p - middle) * n).sum(axis=1) / 3 for p, w, n in rules]
             return float(sum(t.sum() for t in terms)), float(sum(np.abs(t).sum() for t in terms))
 
-        return settled(flux, [sheet.chart for sheet in self.sheets])
+        return converged_value(flux, [sheet.chart for sheet in self.sheets])
 
     @property
     def bounds(self) -> Array:

@@ -1,7 +1,7 @@
 """Regions as smooth images of unit cubes, on which integrals are refined where the integrand needs it.
 
 A *patch* is the image of [0, 1]^k under a smooth map. Boxes are one patch; lines and arcs of a boundary are one each;
-a set in the plane is cut into strips at the heights of its corners and horizontal tangents, each stretch of a strip
+a set in the plane is cut into strips at the heights of its corners and horizontal tangents, each interval of a strip
 being a patch whose corners are those of the set. Products with a time interval have one parameter more. Corners of a
 region are corners of patches, so that halved panels grow towards singular points of a solution geometrically.
 """
@@ -111,10 +111,10 @@ class ArcPatches(RegionPatches):
 
 @dataclass(frozen=True, eq=False)
 class PlanarPatches(RegionPatches):
-    """A set in the plane: its stretches in strips between the heights of corners and horizontal tangents.
+    """A set in the plane: its intervals in strips between the heights of corners and horizontal tangents.
 
     The first parameter is t of the height y = bottom + height t² (3 - 2t), which makes square roots at horizontal
-    tangents smooth; the second runs from the left end of a stretch to its right end.
+    tangents smooth; the second runs from the left end of a interval to its right end.
     """
 
     planar: Planar
@@ -125,7 +125,7 @@ class PlanarPatches(RegionPatches):
 
     @cached_property
     def _table(self) -> Array:
-        """Bottom, height, and family and number of the left and of the right arc, of every stretch (P, 6)."""
+        """Bottom, height, and family and number of the left and of the right arc, of every interval (P, 6)."""
         ends = [arc_heights(arcs) for arcs in self._families]
         levels = strip_levels(np.concatenate([one for pair in ends for one in pair]), self.planar.size)
         rows: list[tuple[float, ...]] = []

@@ -1,7 +1,7 @@
 """Gauss rules on sets in the plane with curved boundaries.
 
 The set is cut into strips at the heights where its boundary has a corner or a horizontal tangent. Within a strip every
-line across meets the same arcs, and the ends of its stretches inside are smooth functions of the height, but for
+line across meets the same arcs, and the ends of its intervals inside are smooth functions of the height, but for
 square roots at horizontal tangents, which the substitution y = a + (b - a) t² (3 - 2t) makes smooth.
 """
 
@@ -31,7 +31,7 @@ def endpoint_grading(count: int, panels: int) -> tuple[Array, Array]:
 
 
 def planar_rule(planar: Planar, count: int, panels: int = 1) -> tuple[Array, Array]:
-    """Points (M, 2) inside and weights (M,) > 0, with count × panels nodes across each strip and along each stretch."""
+    """Points (M, 2) inside and weights (M,) > 0, count × panels nodes across each strip and along each interval."""
     families = planar.monotone(1)
     lows, highs = zip(*(arc_heights(arcs) for arcs in families), strict=True)
     levels = strip_levels(np.concatenate([*lows, *highs]), planar.size)

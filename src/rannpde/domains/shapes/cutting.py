@@ -53,7 +53,7 @@ class Cut(Domain):
         require(self.dim in (2, 3), "the dimension of the shape", self.dim, "2 or 3")
         if self.dim == 2:
             planar = Planar.of(self.tree)
-            self._refuse_useless([stretch.leaf for stretch in planar.stretches], planar.leaves, planar.area)
+            self._refuse_useless([labelled.leaf for labelled in planar.labelled_arcs], planar.leaves, planar.area)
             planar.refuse_touching()
             return planar
         from rannpde.domains.operations.surfaces import Spatial
@@ -128,10 +128,10 @@ class Cut(Domain):
     def _borders(self) -> dict[str, Border]:
         engine = self.engine
         if isinstance(engine, Planar):
-            names = side_names(engine.leaves, [(s.leaf, s.label) for s in engine.stretches])
+            names = side_names(engine.leaves, [(s.leaf, s.label) for s in engine.labelled_arcs])
             grouped: dict[str, list[Any]] = {}
-            for stretch in engine.stretches:
-                grouped.setdefault(names[stretch.leaf, stretch.label], []).append(stretch.arcs)
+            for labelled in engine.labelled_arcs:
+                grouped.setdefault(names[labelled.leaf, labelled.label], []).append(labelled.arcs)
             return {name: Curves(tuple(arcs)) for name, arcs in grouped.items()}
         names = side_names(engine.leaves, [(s.leaf, s.label) for s in engine.sheets])
         chosen: dict[str, list[int]] = {}
@@ -143,7 +143,7 @@ class Cut(Domain):
     def border(self) -> Border:
         """The whole boundary."""
         if isinstance(self.engine, Planar):
-            return Curves(tuple(stretch.arcs for stretch in self.engine.stretches))
+            return Curves(tuple(labelled.arcs for labelled in self.engine.labelled_arcs))
         return self.engine.border()
 
     @property
@@ -154,7 +154,7 @@ class Cut(Domain):
     def corners(self) -> tuple[Corner, ...]:
         if not isinstance(self.engine, Planar):
             return ()
-        names = side_names(self.engine.leaves, [(s.leaf, s.label) for s in self.engine.stretches])
+        names = side_names(self.engine.leaves, [(s.leaf, s.label) for s in self.engine.labelled_arcs])
         return tuple(
             Corner(
                 (float(v.point[0]), float(v.point[1])),

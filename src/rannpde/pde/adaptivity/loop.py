@@ -1,20 +1,22 @@
-"""SOLVE → ESTIMATE → MARK → REFINE, whatever is solved on whatever resolution.
+"""SOLVE → ESTIMATE → MARK → REFINE, whatever is solved on whatever resolution: the one adaptive loop of all methods.
 
 A discretisation knows how to solve on a resolution, how to estimate the error of what it found, which indicators its
-parts have, and how to refine where it is told. The loop knows when to stop, and keeps what was best.
+parts have, and how to refine where it is told. The loop knows when to stop, and keeps what was best. What a method
+checks besides, such as residuals, is its verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.adaptivity.result import StateT
+from rannpde.pde.adaptivity.result import AdaptiveResult, IterationT, StateT
+from rannpde.pde.monitor import Status
 
 ResolutionT = TypeVar("ResolutionT")
 
@@ -31,7 +33,7 @@ class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
         ...
 
     def indicators(self, now: StateT) -> Array:
-        """Squared local indicators (C,) ≥ 0 of the error of a state."""
+        """Squared local indicators (C,) ≥ 0 of the error of a state; a single one where there are no parts."""
         ...
 
     def refine(self, resolution: ResolutionT, now: StateT, marked: Array) -> ResolutionT | None:
@@ -43,23 +45,12 @@ class OutOfBudget(Exception):
     """Raised inside ``solve`` when the time allowed is used up."""
 
 
-class StopReason(Enum):
-    """Why the loop ended."""
+class Inadmissible(Exception):
+    """Raised inside ``solve`` where a resolution has no solution of use: what was found before is the result."""
 
-    REACHED = "the estimate is below the tolerance"
-    STAGNATED = "refinement does not lower the estimate any more"
-    EXHAUSTED = "the finest resolution allowed was reached"
-    TIME = "the time allowed was used up"
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptiveOutcome(Generic[StateT]):
-    """The best state with its estimate, all estimates in turn, and why the loop ended."""
-
-    state: StateT
-    estimate: float
-    estimates: tuple[float, ...]
-    reason: StopReason
+    def __init__(self, status: Status, detail: str = "") -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
 
 
 def doerfler(indicators: Array, theta: float) -> Array:
@@ -76,18 +67,49 @@ def doerfler(indicators: Array, theta: float) -> Array:
     return marked
 
 
+def stagnates(measures: Sequence[float], patience: int, gain: float) -> bool:
+    """Whether none of the last ``patience`` measures of an error is below ``gain`` times the least one before.
+
+    >>> stagnates([1.0, 0.1, 0.09, 0.2, 0.1], 3, 0.8), stagnates([1.0, 0.1, 0.09, 0.2, 0.01], 3, 0.8)
+    (True, False)
+    """
+    early = measures[: len(measures) - patience]
+    return len(early) > 0 and bool(min(measures[-patience:]) >= gain * min(early)) and bool(np.isfinite(min(early)))
+
+
+class AdaptiveRecord(Generic[StateT, IterationT]):
+    """The iterations of a loop so far, with the best state and its estimate."""
+
+    def __init__(self) -> None:
+        self.iterations: list[IterationT] = []
+        self.estimates: list[float] = []
+        self.last: StateT | None = None
+        self.best: StateT | None = None
+        self.best_estimate = np.inf
+
+    def choose(self, state: StateT, estimate: float) -> None:
+        """Make a state the best one."""
+        self.best, self.best_estimate = state, estimate
+
+    def result(self, status: Status, detail: str = "") -> AdaptiveResult[StateT, IterationT]:
+        """The best state so far, for a loop that ends with a status and a reason."""
+        assert self.best is not None
+        return AdaptiveResult(self.best, tuple(self.iterations), self.best_estimate, status, detail)
+
+
 @dataclass(frozen=True)
 class AdaptiveLoop:
     """How the loop marks and when it gives up.
 
     theta : share of the squared indicators that marked parts hold
     most : iterations at most
-    patience : iterations in a row that may fail to lower the best estimate by the factor ``gain``
+    patience : iterations in a row that may fail to lower the best estimate by the factor ``gain``; None where the
+        verdict of the method decides instead
     """
 
     theta: float = 0.5
     most: int = 30
-    patience: int = 3
+    patience: int | None = 3
     gain: float = 0.8
 
     def run(
@@ -95,43 +117,52 @@ class AdaptiveLoop:
         discretisation: AdaptiveDiscretisation[ResolutionT, StateT],
         resolution: ResolutionT,
         tol: float,
-        over: Callable[[], bool],
-        tell: Callable[[StateT, float], None],
-    ) -> AdaptiveOutcome[StateT]:
+        over: Callable[[], Status | None],
+        tell: Callable[[StateT, float, float], IterationT],
+        verdict: Callable[[StateT, float], Status | None] | None = None,
+        record: AdaptiveRecord[StateT, IterationT] | None = None,
+        better: Callable[[StateT, float], bool] | None = None,
+    ) -> AdaptiveResult[StateT, IterationT]:
         """Iterate until the estimate is below ``tol``, or time, resolution or progress are at an end.
 
-        over : whether the time is used up; tell : called with each state and its estimate
+        over : the status of a solve whose time is used up, None before
+        tell : the record of an iteration, from its state, estimate and seconds; it may report progress
+        verdict : the status with which a state and its estimate end the loop, None where it goes on; by default a loop
+            converges where the estimate is below ``tol``
+        record : where the iterations are kept; a limit or Ctrl-C that ends a solve finds them there
+        better : whether a new state with this estimate replaces the best one; by default where its estimate is no
+            larger
         """
-        before: StateT | None = None
-        best: tuple[StateT, float] | None = None
-        estimates: list[float] = []
-        idle = 0
+        kept: AdaptiveRecord[StateT, IterationT] = AdaptiveRecord() if record is None else record
         while True:
+            begin = perf_counter()
             try:
                 now = discretisation.solve(resolution)
-                estimate = discretisation.estimate(before, now)
+                estimate = discretisation.estimate(kept.last, now)
             except OutOfBudget:
-                if best is None:
+                if kept.best is None:
                     raise
-                return AdaptiveOutcome(best[0], best[1], tuple(estimates), StopReason.TIME)
-            estimates.append(estimate)
-            tell(now, estimate)
-            better = best is None or estimate <= best[1] or not np.isfinite(best[1])
-            idle = 0 if best is None or estimate < self.gain * best[1] or not np.isfinite(best[1]) else idle + 1
-            if better:
-                best = now, estimate
-            assert best is not None
-            reason = StopReason.REACHED if estimate <= tol else None
-            if reason is None and over():
-                reason = StopReason.TIME
-            if reason is None and idle >= self.patience:
-                reason = StopReason.STAGNATED
-            if reason is None and len(estimates) >= self.most:
-                reason = StopReason.EXHAUSTED
+                return kept.result(over() or Status.BUDGET)
+            except Inadmissible as stop:
+                if kept.best is None:
+                    raise
+                return kept.result(stop.status, stop.detail)
+            kept.last = now
+            kept.estimates.append(estimate)
+            kept.iterations.append(tell(now, estimate, perf_counter() - begin))
+            known = kept.best is not None and np.isfinite(kept.best_estimate)
+            if not known or (estimate <= kept.best_estimate if better is None else better(now, estimate)):
+                kept.choose(now, estimate)
+            converged = Status.CONVERGED if estimate <= tol else None
+            status = (converged if verdict is None else verdict(now, estimate)) or over()
+            if status is not None:
+                return kept.result(status)
+            if self.patience is not None and stagnates(kept.estimates, self.patience, self.gain):
+                return kept.result(Status.STALLED, "refinement does not lower the estimate any more")
             finer = None
-            if reason is None:
-                finer = discretisation.refine(resolution, now, doerfler(discretisation.indicators(now), self.theta))
-                reason = StopReason.EXHAUSTED if finer is None else None
-            if reason is not None or finer is None:
-                return AdaptiveOutcome(best[0], best[1], tuple(estimates), reason or StopReason.EXHAUSTED)
-            before, resolution = now, finer
+            if len(kept.iterations) < self.most:
+                marked = doerfler(discretisation.indicators(now), self.theta)
+                finer = discretisation.refine(resolution, now, marked)
+            if finer is None:
+                return kept.result(Status.STALLED, "the finest resolution allowed was reached")
+            resolution = finer

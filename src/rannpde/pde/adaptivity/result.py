@@ -14,6 +14,39 @@ StateT = TypeVar("StateT")
 IterationT = TypeVar("IterationT")
 
 
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of an adaptive loop: the size of the basis, and what came of it. None is what a method lacks.
+
+    width : how many features, or what ``counted`` names instead, such as cells
+    steps : of Newton's method, or in time
+    difference : relative L² difference to the iteration before, the largest over the fields; infinite where unknown
+    residual : relative, on held-out points or the largest of a cell; infinite where unknown
+    degree : of the functions of a cell; rank, nodes : of a basis and its quadrature; tolerance : of the iteration
+    """
+
+    width: int
+    steps: int
+    difference: float
+    seconds: float
+    residual: float = np.inf
+    degree: int | None = None
+    rank: int | None = None
+    nodes: int | None = None
+    tolerance: float | None = None
+    counted: str = "features"
+
+    def __str__(self) -> str:
+        parts = [f"tolerance {self.tolerance:.1e}"] if self.tolerance is not None else []
+        parts.append(f"{self.width} {self.counted}" + (f" of degree {self.degree}" if self.degree is not None else ""))
+        parts += [f"rank {self.rank}"] if self.rank is not None else []
+        parts += [f"{self.nodes} nodes"] if self.nodes is not None else []
+        parts.append(f"{self.steps} step{'s' * (self.steps != 1)}")
+        parts += [f"residual {self.residual:.1e}"] if np.isfinite(self.residual) else []
+        parts.append(f"{self.seconds:.2f} s")
+        return ", ".join([*parts, *([f"change {self.difference:.1e}"] if np.isfinite(self.difference) else [])])
+
+
 @dataclass(frozen=True, eq=False)
 class AdaptiveResult(Generic[StateT, IterationT]):
     """The best state of an adaptive loop, and how the loop ended.
@@ -36,11 +69,11 @@ def iteration_lines(iterations: Sequence[object]) -> list[str]:
     return [f"iteration {number}: {one}" for number, one in enumerate(iterations, start=1)]
 
 
-def iteration_table(iterations: Iterable[object]) -> list[list[Any]]:
-    """The fields of every record as JSON-able rows; what is infinite, because it is not known, is None."""
-    return [[None if value == np.inf else value for value in vars(one).values()] for one in iterations]
+def iteration_table(iterations: Iterable[object]) -> list[dict[str, Any]]:
+    """The fields of every record as JSON-able data; what is infinite, because it is not known, is text."""
+    return [{name: "inf" if value == np.inf else value for name, value in vars(one).items()} for one in iterations]
 
 
-def iterations_from(kind: type[IterationT], table: Iterable[Sequence[Any]]) -> tuple[IterationT, ...]:
+def iterations_from(kind: type[IterationT], table: Iterable[dict[str, Any]]) -> tuple[IterationT, ...]:
     """The records that ``iteration_table`` made."""
-    return tuple(kind(*(np.inf if value is None else value for value in row)) for row in table)
+    return tuple(kind(**{name: np.inf if value == "inf" else value for name, value in row.items()}) for row in table)

@@ -10,8 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
-from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
-from rannpde.pde.cells.adaptivity.estimation import CellsIteration
+from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
 from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
 from rannpde.pde.cells.model import CellsModel, CellsTimeModel
 from rannpde.pde.cells.network import CellNetwork
@@ -120,6 +119,7 @@ class Cells:
         function, history = request.solution.function, request.solution.history
         assert isinstance(history, CellsHistory)
         degree = history.iterations[-1].degree
+        assert degree is not None
         if isinstance(function, CellNetwork):
             return CellsModel(request, function, degree, self.tuning, self.weights)
         assert isinstance(function, CellTrajectory)
@@ -201,7 +201,7 @@ def initial_value_guess(problem: Problem) -> State | None:
 class CellsHistory:
     """The iterations of the method of cells, with cells, residuals and changes."""
 
-    iterations: tuple[CellsIteration, ...]
+    iterations: tuple[Iteration, ...]
 
     advice = "more time, a higher degree or a better guess of rp.Cells may help"
 
@@ -215,4 +215,4 @@ class CellsHistory:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> CellsHistory:
-        return cls(iterations_from(CellsIteration, table["iterations"]))
+        return cls(iterations_from(Iteration, table["iterations"]))

@@ -57,8 +57,9 @@ class CellsTuning:
 
     Marking and refinement:
 
-    marking_factor, marking_fraction : cells are marked where the residual exceeds marking_factor · tol and
-        marking_fraction times the largest one
+    marking_factor, theta : marked cells hold the share theta (Dörfler) of the squared residuals above marking_factor ·
+        tol. Degrees are high, so that a cell that is split leaves next to nothing: what is not marked decides how far
+        one iteration gets, and 0.99 is one digit
     max_threshold_reduction : the threshold falls where no cell is marked and iterations still differ, to this fraction
         of the largest residual at most
     tail_fraction, anisotropy_threshold : a cell is split across an axis whose Legendre coefficients beyond
@@ -145,7 +146,7 @@ class CellsTuning:
     variation_per_cell: float = 0.5
 
     marking_factor: float = 20.0
-    marking_fraction: float = 0.02
+    theta: float = 0.99
     max_threshold_reduction: float = 0.06
     tail_fraction: float = 0.6
     anisotropy_threshold: float = 0.1

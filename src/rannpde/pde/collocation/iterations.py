@@ -6,7 +6,7 @@ realisations although both satisfy the equations is not determined by them. Widt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from rannpde.errors import InputError
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.pde.collocation.feature_learning import FeatureLearner, LearnedLaw
 from rannpde.pde.collocation.guess import GrowingWindow
-from rannpde.pde.collocation.loop import CollocationLoop, CollocationResult, IterationStep
+from rannpde.pde.collocation.loop import CollocationLoop, CollocationResult, IterationStep, Plan, Step
 from rannpde.pde.collocation.subdomains import BoxFeatures, Scales, Subdomain, SubdomainNetwork, scales_of
 from rannpde.pde.collocation.trial import ScaleSearch, SolverSettings, Trial, first_scales, first_width, solve_trial
 from rannpde.pde.functions import State
@@ -77,11 +77,12 @@ class AdaptiveCollocation:
         method = self.method
         state = as_state(method.guess, self.problem) or first_guess(self.problem)
         if method.features is not None:
-            return self._repeat(self._given_features, state, method.features.columns)
+            columns = method.features.columns
+            return self._run(lambda loop: self._repeat(loop, self._given_features, state, columns))
         if method.placement == "placed":
             return self._placed(None if method.guess is None else state)
         widen = self._learn if self._may_learn() else self._widen
-        result = self._pair(state, method.width) if method.width else widen(state)
+        result = self._run(partial(self._pair if method.width else widen, state=state))
         sharp = result.best.score > self.tuning.placement_residual and self._may_place()
         if sharp and not result.status.by_caller:
             with suppress(InputError):  # the window could not grow: keep the result so far
@@ -166,98 +167,85 @@ class AdaptiveCollocation:
         subdomains = (Subdomain(self.problem.domain.bounds, features),)
         return [solve_trial(self.problem, subdomains, state, self.rng, self.settings, label="given features")]
 
+    # ---------------------------------------------------------------------------------------------------- schedules
+
+    def _run(self, plan: Plan) -> CollocationResult:
+        """The result of the iterations of a schedule."""
+        return CollocationLoop(self).run(plan)
+
     def _placed(self, state: State | None) -> CollocationResult:
         """Use neurons placed for the previous state, on a growing time window first."""
         growing = self.tuning.growing
         width = self.method.width or growing.width
         window = GrowingWindow(self.problem, width, self.rng, self.settings)
-        state = state or window.start()
-        return self._repeat(lambda w, s, k: [window.solve(s, k)], state, width, growing.iterations)
+        first = state or window.start()
+        return self._run(
+            lambda loop: self._repeat(loop, lambda w, s, k: [window.solve(s, k)], first, width, growing.iterations)
+        )
 
-    # ------------------------------------------------------------------------------------------------------- loops
+    def _pair(self, loop: CollocationLoop, state: State) -> Iterator[Step]:
+        """Sample two realisations of one width."""
+        width = self.method.width
+        assert width is not None
+        yield Step(self._uniform, width, state)
+        yield Step(self._resample, width, loop.best.network)
+        if loop.unequal:
+            yield Step(self._resample, width, loop.best.network)
 
-    def _pair(self, state: State, width: int) -> CollocationResult:
-        """Compare two realisations of a given width."""
-        loop = CollocationLoop(self)
-        ended = loop.step(self._uniform, width, state) or loop.step(self._resample, width, loop.best.network)
-        if not ended and loop.unequal:
-            loop.step(self._resample, width, loop.best.network)
-        return loop.result()
+    def _repeat(
+        self, loop: CollocationLoop, iterate: IterationStep, state: State, width: int, iterations: int = 2
+    ) -> Iterator[Step]:
+        """Iterate from the best solution so far until two iterations agree."""
+        for number in range(iterations):
+            yield Step(iterate, width, loop.best.network if number else state)
+            if loop.agreed:
+                return
 
-    def _repeat(self, iterate: IterationStep, state: State, width: int, max_iterations: int = 2) -> CollocationResult:
-        """Iterate with one kind of features and one width, at least twice, until two iterations agree."""
-        loop = CollocationLoop(self)
-        for _ in range(max_iterations):
-            if loop.step(iterate, width, state) or loop.agreed:
-                break
-            state = loop.best.network
-        return loop.result()
-
-    def _widen(self, state: State) -> CollocationResult:
+    def _widen(self, loop: CollocationLoop, state: State) -> Iterator[Step]:
         """Sample pairs of doubling width until a pair agrees, or neither agreement nor residual improves."""
-        loop, tuning = CollocationLoop(self), self.tuning
-        most = self._max_width
+        tuning, most = self.tuning, self._max_width
         width = min(first_width(self.problem, tuning), most)
         while True:
-            if loop.step(self._uniform, width, state):
-                break
-            if loop.best.score < tuning.unsolved_residual and loop.step(self._resample, width, loop.best.network):
-                break
-            if loop.unequal and loop.step(self._resample, width, loop.best.network):
-                break
-            if (
-                loop.agreed
-                or width >= most
-                or (loop.stalled and loop.best.score < tuning.placement_residual)
-                or loop.undetermined_twice
-            ):
-                break
+            yield Step(self._uniform, width, state)
+            if loop.best.score < tuning.unsolved_residual:
+                yield Step(self._resample, width, loop.best.network)
+            if loop.unequal:
+                yield Step(self._resample, width, loop.best.network)
+            stalled = loop.stalled and loop.best.score < tuning.placement_residual
+            if loop.agreed or width >= most or stalled or loop.undetermined_twice:
+                return
             state, width = loop.best.network, min(2 * width, most)
-        return loop.result()
 
-    def _learn(self, state: State) -> CollocationResult:
+    def _learn(self, loop: CollocationLoop, state: State) -> Iterator[Step]:
         """Do the same as ``_widen``, but after each sample of ridges fit laws to the best solution so far."""
-        loop, tuning = CollocationLoop(self), self.tuning
-        most = self._max_width
+        tuning, most, before = self.tuning, self._max_width, np.inf
         width = min(max(first_width(self.problem, tuning), tuning.learning.first_width), most)
-        before = np.inf
         while True:
-            if not self.learned_law and loop.step(self._uniform, width, state):
-                break
+            if not self.learned_law:
+                yield Step(self._uniform, width, state)
             small = width <= max(self.search.width, tuning.learning.first_width)
-            if (
-                (self.learned_law or small)
-                and loop.best.score < tuning.learning.max_residual
-                and self._learn_at_width(loop, width)
-            ):
-                break
-            if (
-                not self.learned_law
-                and loop.best.score < tuning.unsolved_residual
-                and loop.step(self._resample, width, loop.best.network)
-            ):
-                break
+            if (self.learned_law or small) and loop.best.score < tuning.learning.max_residual:
+                yield from self._learn_at_width(loop, width)
+            if not self.learned_law and loop.best.score < tuning.unsolved_residual:
+                yield Step(self._resample, width, loop.best.network)
             stalled = tuning.placement_residual > loop.best.score > tuning.min_reduction * before
             if loop.agreed or width >= most or stalled or loop.undetermined_twice:
-                break
+                return
             before, state, width = loop.best.score, loop.best.network, min(2 * width, most)
             if width <= self.search.width:
                 self.learned_law = None  # with more neurons another kind may be the best
-        return loop.result()
 
-    def _learn_at_width(self, loop: CollocationLoop, width: int) -> bool:
-        """Iterate at one width, each time with laws fitted to the best solution so far; return whether time is up."""
+    def _learn_at_width(self, loop: CollocationLoop, width: int) -> Iterator[Step]:
+        """Iterate at one width, each time with laws fitted to the best solution so far."""
         learning, idle = self.tuning.learning, 0
         for _ in range(learning.iterations):
             before = loop.best.score
-            if loop.step(partial(self._learned_features, before), width, loop.best.network):
-                return True
+            yield Step(partial(self._learned_features, before), width, loop.best.network)
             if loop.agreed and not loop.unequal:
-                return False
+                return
             idle = 0 if loop.best.score < learning.min_reduction * before else idle + 1
             if idle >= learning.max_idle or not self.learned_law:
-                return False
-        return False
+                return
 
     @property
     def _max_width(self) -> int:

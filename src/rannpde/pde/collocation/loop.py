@@ -1,14 +1,18 @@
-"""The record of the adaptive iteration: realisations, their differences, and the error estimate they give."""
+"""Collocation in the adaptive loop: realisations, their differences, and the error estimate they give."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rannpde.pde.adaptivity.result import AdaptiveResult
+from rannpde.arrays import Array
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord
+from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.collocation.layers import NonRidgeLayer
 from rannpde.pde.collocation.trial import Trial
 from rannpde.pde.functions import State
@@ -18,6 +22,9 @@ from rannpde.pde.residual import distance
 if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation
 
+Plan = Callable[["CollocationLoop"], Iterator["Step"]]
+"""Gives the steps of a schedule one by one, from what the loop has found so far."""
+
 SAME_SOLUTION = 1e-2
 """Realisations that differ by less approximate one solution."""
 CONSTANT_SPREAD = 0.05
@@ -25,21 +32,7 @@ CONSTANT_SPREAD = 0.05
 mean."""
 
 
-@dataclass(frozen=True)
-class CollocationIteration:
-    """One iteration: neurons, largest relative held-out residual, difference to the previous iteration, and seconds."""
-
-    width: int
-    score: float
-    difference: float
-    seconds: float
-
-    def __str__(self) -> str:
-        change = f", change {self.difference:.1e}" if np.isfinite(self.difference) else ""
-        return f"{self.width} features, held-out residual {self.score:.1e}, {self.seconds:.2f} s{change}"
-
-
-CollocationResult = AdaptiveResult[Trial, CollocationIteration]
+CollocationResult = AdaptiveResult[Trial, Iteration]
 
 
 class IterationStep(Protocol):
@@ -48,15 +41,66 @@ class IterationStep(Protocol):
     def __call__(self, width: int, state: State, number: int) -> list[Trial]: ...
 
 
+@dataclass(frozen=True)
+class Step:
+    """The resolution of an iteration: how it is made, its width, and the state at which it begins."""
+
+    iterate: IterationStep
+    width: int
+    state: State
+
+
 class CollocationLoop:
-    """The record of the iterations, their differences, and what follows from them."""
+    """Realisations of networks as the adaptive loop drives them, one step of a schedule after the other."""
 
     def __init__(self, owner: AdaptiveCollocation) -> None:
         self.owner = owner
+        self.record: AdaptiveRecord[Trial, Iteration] = AdaptiveRecord()
         self.answers: list[Trial] = []
         self.others: list[Trial] = []
-        self.iterations: list[CollocationIteration] = []
         self.status: Status | None = None
+
+    @property
+    def iterations(self) -> list[Iteration]:
+        """The iterations so far."""
+        return self.record.iterations
+
+    def run(self, plan: Plan) -> CollocationResult:
+        """The result of a schedule, which sees what its steps have given."""
+        owner, self.plan = self.owner, plan(self)
+        loop = AdaptiveLoop(most=sys.maxsize, patience=None)  # the schedule ends by itself
+        found = loop.run(
+            self, next(self.plan), owner.tol, lambda: owner.monitor.ended, self._told, lambda *_: None, self.record
+        )
+        self.status = found.status if found.status.by_caller else None
+        return self.result()
+
+    def solve(self, resolution: Step) -> Trial:
+        """SOLVE: one iteration; its other trials are kept."""
+        self.width, self.owner.number = resolution.width, len(self.answers) + 1
+        answer, *others = resolution.iterate(resolution.width, resolution.state, self.owner.number)
+        self.others += others
+        return answer
+
+    def estimate(self, before: Trial | None, now: Trial) -> float:
+        """ESTIMATE: the difference of two realisations."""
+        self.owner.estimate = np.inf if before is None else self._distance(before, now)
+        self.answers.append(now)
+        return self.owner.estimate
+
+    def indicators(self, now: Trial) -> Array:
+        """MARK: the network as a whole."""
+        return np.ones(1)
+
+    def refine(self, resolution: Step, now: Trial, marked: Array) -> Step | None:
+        """REFINE: the next step of the schedule."""
+        return next(self.plan, None)
+
+    def _told(self, now: Trial, estimate: float, seconds: float) -> Iteration:
+        number, steps = len(self.answers), len(now.descent.steps)
+        self.owner.keep(self)
+        self.owner.monitor.tell(number, steps, width=self.width, estimate=estimate)
+        return Iteration(self.width, steps, estimate, seconds, now.score)
 
     @property
     def best(self) -> Trial:
@@ -111,28 +155,12 @@ class CollocationLoop:
             return False
         before, last = (self.iterations[k] for k in pairs[-2:])
         keep = self.owner.tuning.min_reduction
-        return last.difference > keep * before.difference and last.score > keep * before.score
+        return last.difference > keep * before.difference and last.residual > keep * before.residual
 
     @property
     def undetermined_twice(self) -> bool:
         """Whether two pairs satisfy the equations and still differ: more neurons will not change that."""
         return len(self.answers) >= 4 and bool(self._undetermined())
-
-    def step(self, iterate: IterationStep, width: int, state: State) -> bool:
-        """Make one iteration; return whether the time limit or the keyboard ends the loop."""
-        owner, number = self.owner, len(self.answers) + 1
-        owner.number, begin = number, owner.monitor.elapsed
-        answer, *others = iterate(width, state, number)
-        difference = self._distance(self.answers[-1], answer) if self.answers else np.inf
-        owner.estimate = difference
-        self.answers.append(answer)
-        self.others += others
-        self.iterations.append(CollocationIteration(width, answer.score, difference, owner.monitor.elapsed - begin))
-        owner.keep(self)
-        owner.monitor.tell(number, len(answer.descent.steps), width=width, estimate=difference)
-        if owner.monitor.exhausted:
-            self.status = owner.monitor.ending
-        return self.status is not None
 
     def _distance(self, one: Trial, other: Trial) -> float:
         return distance(one.network, other.network, self.owner.points)

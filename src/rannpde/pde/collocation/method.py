@@ -17,9 +17,9 @@ from rannpde.errors import choose, positive_integer, positive_number, reject, re
 from rannpde.network.activations import as_activation
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.network.laws import WeightLaw
-from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
+from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
 from rannpde.pde.collocation.iterations import AdaptiveCollocation, by_slabs
-from rannpde.pde.collocation.loop import CollocationIteration, CollocationResult
+from rannpde.pde.collocation.loop import CollocationResult
 from rannpde.pde.collocation.tuning import CollocationTuning
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.gauss_newton import GaussNewton, GaussNewtonStep
@@ -165,7 +165,7 @@ class CollocationHistory:
     """
 
     newton_steps: tuple[GaussNewtonStep, ...]
-    iterations: tuple[CollocationIteration, ...]
+    iterations: tuple[Iteration, ...]
     tried: tuple[tuple[str, float], ...]
     linear_seconds: float
 
@@ -193,7 +193,7 @@ class CollocationHistory:
     def from_table(cls, table: Mapping[str, Any]) -> CollocationHistory:
         return cls(
             iterations_from(GaussNewtonStep, table["newton_steps"]),
-            iterations_from(CollocationIteration, table["iterations"]),
+            iterations_from(Iteration, table["iterations"]),
             tuple((str(label), float(score)) for label, score in table["tried"]),
             float(table["linear_seconds"]),
         )

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.multipliers import stable_multipliers
+from rannpde.pde.weak.assembly import factorised_traces
 from rannpde.pde.weak.local import CellBatch
 
 
@@ -111,9 +112,8 @@ class FlowSystem:
 
     def solve(self, state: FlowState) -> FlowState:
         """The next state of Newton's method; of a linear problem its solution."""
-        rows, columns, entries = [], [], []
         right = np.zeros(self.total)
-        kept = []
+        kept, pieces = [], []
         for batch in self.local.batches():
             found = self.matrices(batch, state)
             both = np.linalg.solve(found.square, np.concatenate([found.upper, found.load[:, :, None]], axis=2))
@@ -121,25 +121,29 @@ class FlowSystem:
             places = self.places(batch)
             schur = found.corner - np.matmul(found.lower, response)
             np.add.at(right, places, found.data - np.matmul(found.lower, own[:, :, None])[:, :, 0])
-            rows.append(np.repeat(places, places.shape[1], axis=1).ravel())
-            columns.append(np.tile(places, (1, places.shape[1])).ravel())
-            entries.append(schur.ravel())
+            pieces.append((places, schur))
             kept.append((batch, places, response, own))
             checkpoint()
             self.local.pause()
-        numbers = np.cumsum(self.active) - 1
-        row, column, entry = np.concatenate(rows), np.concatenate(columns), np.concatenate(entries)
-        used = self.active[row] & self.active[column]
-        size = int(self.active.sum())
-        matrix = sparse.csc_matrix((entry[used], (numbers[row[used]], numbers[column[used]])), (size, size))
-        settings = {"diag_pivot_thresh": 0.1, "options": {"SymmetricMode": True}}
         traces = np.zeros(self.total)
-        traces[self.active] = splu(matrix, permc_spec="MMD_AT_PLUS_A", **settings).solve(right[self.active])
+        traces[self.active] = self.factorised(pieces).solve(right[self.active])
         stream = np.zeros((self.mesh.count, self.local.size))
         for batch, places, response, own in kept:
             stream[batch.cells] = own - np.matmul(response, traces[places][:, :, None])[:, :, 0]
         split = self.faces * self.m
         return FlowState(stream, traces[:split].reshape(self.faces, self.m), traces[split:].reshape(-1, self.n))
+
+    def factorised(self, pieces: list[tuple[Array, Array]]) -> SuperLU:
+        """The factors of the matrix of the unknowns of faces that are used; pieces : numbers (B, T) of the unknowns
+        around cells, and what each cell adds (B, T, T)."""
+        row = np.concatenate([np.repeat(places, places.shape[1], axis=1).ravel() for places, _ in pieces])
+        column = np.concatenate([np.tile(places, (1, places.shape[1])).ravel() for places, _ in pieces])
+        entry = np.concatenate([schur.ravel() for _, schur in pieces])
+        numbers = np.cumsum(self.active) - 1
+        used = self.active[row] & self.active[column]
+        size = int(self.active.sum())
+        matrix = sparse.csc_matrix((entry[used], (numbers[row[used]], numbers[column[used]])), (size, size))
+        return factorised_traces(matrix, 2)
 
     def matrices(self, batch: CellBatch, state: FlowState) -> FlowMatrices:
         """Of the cells of a batch, linearised at a state."""
@@ -147,7 +151,7 @@ class FlowSystem:
         return self._around(batch, state, square, load)
 
     def _volume(self, batch: CellBatch, state: FlowState) -> tuple[Array, Array]:
-        local, form, k = self.local, self.form, self.local.size
+        local, form = self.local, self.form
         points, weights, table = local.stream_tables(batch.cells)
         hx, hy = local.mesh.halfwidths[batch.cells].T
         square = form.viscosity * self._viscous(batch.cells, weights, table)
@@ -161,15 +165,22 @@ class FlowSystem:
             linear = np.einsum("bqj,bqfj->bqf", advection, slope) + np.einsum("bqfg,bqg->bqf", by_velocity, velocity)
             source = source - linear
             square += self._carried(weights, table, by_velocity, advection, hx, hy)
-        heavy = weights[:, :, None] * source
-        load = heavy[:, :, 1] / hx[:, None] @ table[:, 1] - heavy[:, :, 0] / hy[:, None] @ table[:, 2]
-        held = local.constants(batch.cells)
-        size = np.trace(square, axis1=1, axis2=2) / k
+        return self.regular(batch, square), self.tested(batch.cells, weights, table, source)
+
+    def tested(self, cells: Array, weights: Array, table: Array, values: Array) -> Array:
+        """-∫ values·v (B, k) of cells, for values (B, Q, 2) at the points of ``stream_tables``."""
+        hx, hy = self.mesh.halfwidths[cells].T[:, :, None]
+        heavy = weights[:, :, None] * values
+        return np.asarray(heavy[:, :, 1] / hx @ table[:, 1] - heavy[:, :, 0] / hy @ table[:, 2])
+
+    def regular(self, batch: CellBatch, square: Array) -> Array:
+        """Add to matrices (B, k, k) what holds the constants of stream functions and functions that are not there."""
+        held, size = self.local.constants(batch.cells), np.trace(square, axis1=1, axis2=2) / self.local.size
         square += size[:, None, None] * held[:, :, None] * held[:, None, :]
-        missing = np.arange(k) >= local.functions.used[batch.cells][:, None]
+        missing = np.arange(self.local.size) >= self.local.functions.used[batch.cells][:, None]
         row, column = np.nonzero(missing)
         square[row, column, column] = np.broadcast_to(size[:, None], missing.shape)[row, column]
-        return square, load
+        return square
 
     def _viscous(self, cells: Array, weights: Array, table: Array) -> Array:
         """∫ (∇u + κ ∇uᵀ) : ∇v of cells, (B, k, k), from three integrals of second derivatives."""
@@ -286,34 +297,91 @@ class FlowSystem:
         lower[:, t * m :] = normal.reshape(b, s * n, k)
         upper[:, :, t * m :] = lower[:, t * m :].swapaxes(1, 2)
         if len(outer):
-            self._boundary(batch, on, outer, patch, square, load, data)
+            self._prescribed(batch, state, load, data)
+            self._robin(batch, on, outer, patch, square)
         return FlowMatrices(square, upper, lower, corner, load, data)
 
-    def _boundary(
-        self, batch: CellBatch, on: FaceValues, outer: Array, patch: Array, square: Array, load: Array, data: Array
-    ) -> None:
-        """Prescribed velocities and tractions."""
+    def loads(self, batch: CellBatch) -> tuple[Array, Array]:
+        """Right-hand sides (B, k) and (B, T) of cells at rest: given forces, velocities and tractions."""
+        points, weights, table = self.local.stream_tables(batch.cells)
+        flat = points.reshape(-1, 2)
+        still = self.form.inertia(flat, np.zeros((len(flat), 2)), np.zeros((len(flat), 2, 2)), 0.0).value
+        load = self.tested(batch.cells, weights, table, still.reshape(*weights.shape, 2))
+        data = np.zeros((len(batch.cells), batch.faces * self.m + batch.pairs.shape[1] * self.n))
+        self._prescribed(batch, self.rest(), load, data)
+        return load, data
+
+    def _prescribed(self, batch: CellBatch, state: FlowState, load: Array, data: Array) -> None:
+        """Add prescribed velocities and tractions to right-hand sides."""
         local, boundary = self.local, self.local.boundary
         b, s = batch.pairs.shape
+        outer = np.flatnonzero(np.tile(np.arange(s) >= batch.faces, b))
+        if not len(outer):
+            return
         flat = batch.pairs.ravel()[outer]
+        patch = flat - local.interior
+        on = self.on_faces(flat, state)
         weights, normals, tangents = local.weights[flat], local.normals[flat], local.tangents[flat]
         given, known = boundary.values[patch], boundary.natural[patch]
         along = np.einsum("pqf,pqf->pq", tangents, given) * boundary.tangential[patch][:, None] * weights
-        pushed = (on.penalty + np.maximum(-on.drift, 0.0))[outer] * along
-        right = np.einsum("pq,pqk->pk", pushed, on.along[outer]) - np.einsum("pq,pqk->pk", along, on.traction[outer])
-        for direction, moved in ((tangents, on.along[outer]), (normals, on.across[outer])):
+        pushed = (on.penalty + np.maximum(-on.drift, 0.0)) * along
+        right = np.einsum("pq,pqk->pk", pushed, on.along) - np.einsum("pq,pqk->pk", along, on.traction)
+        for direction, moved in ((tangents, on.along), (normals, on.across)):
             right += np.einsum("pq,pqk->pk", weights * (direction * known).sum(axis=2), moved)
-        rows = np.arange(b * s)[outer] // s
+        rows = outer // s
         np.add.at(load, rows, right)
-        if boundary.robin[patch].any():
-            along, across = on.along[outer][:, :, None], on.across[outer][:, :, None]
-            values = tangents[..., None] * along + normals[..., None] * across
-            added = np.einsum("pq,pqfk,pqfg,pqgl->pkl", weights, values, boundary.robin[patch], values, optimize=True)
-            np.add.at(square, rows, added)
         flux = np.einsum("pqf,pqf->pq", normals, given) * weights
         columns = data[:, batch.faces * self.m :].reshape(b, s, self.n)
         columns[rows, outer % s] = flux @ local.normal_functions
         data[:, batch.faces * self.m :] = columns.reshape(b, s * self.n)
+
+    def _robin(self, batch: CellBatch, on: FaceValues, outer: Array, patch: Array, square: Array) -> None:
+        """Add what tractions that depend on the velocity give."""
+        local, boundary = self.local, self.local.boundary
+        if not boundary.robin[patch].any():
+            return
+        flat = batch.pairs.ravel()[outer]
+        weights, normals, tangents = local.weights[flat], local.normals[flat], local.tangents[flat]
+        along, across = on.along[outer][:, :, None], on.across[outer][:, :, None]
+        values = tangents[..., None] * along + normals[..., None] * across
+        added = np.einsum("pq,pqfk,pqfg,pqgl->pkl", weights, values, boundary.robin[patch], values, optimize=True)
+        np.add.at(square, outer // batch.pairs.shape[1], added)
+
+    # --------------------------------------------------------------------------------------------------- inertia
+
+    def inertia(self, state: FlowState) -> tuple[Array, Array]:
+        """What C beyond its value at rest adds to the equations of cells (C, k) and of faces (T,), not linearised."""
+        own, around = np.zeros((self.mesh.count, self.local.size)), np.zeros(self.total)
+        if self.form.inert:
+            return own, around
+        for batch in self.local.batches():
+            points, weights, table = self.local.stream_tables(batch.cells)
+            velocity, slope = self.local.flow_inside(table, batch.cells, state.stream[batch.cells])
+            flat = points.reshape(-1, 2)
+            found = self.form.carried(flat, velocity.reshape(-1, 2), slope.reshape(-1, 2, 2))[0]
+            own[batch.cells] -= self.tested(batch.cells, weights, table, found.reshape(velocity.shape))
+        return self._upwinded(state, own, around)
+
+    def _upwinded(self, state: FlowState, own: Array, around: Array) -> tuple[Array, Array]:
+        """Add what differences of tangential velocities across faces carry."""
+        local, boundary = self.local, self.local.boundary
+        here = state.stream[local.cell][:, :, None]
+        slip, through = np.matmul(local.along, here)[:, :, 0], np.matmul(local.across, here)[:, :, 0]
+        velocity = slip[:, :, None] * local.tangents + through[:, :, None] * local.normals
+        still = np.zeros((velocity[..., 0].size, 2, 2))
+        advection = self.form.carried(local.points.reshape(-1, 2), velocity.reshape(-1, 2), still)[1]
+        drift = np.einsum("pqj,pqj->pq", advection.reshape(velocity.shape), local.normals)
+        inner = local.interior
+        outside = np.empty_like(slip)
+        outside[:inner] = state.tangential[local.face[:inner]] @ local.tangential_functions.T
+        outside[inner:] = np.einsum("pqf,pqf->pq", local.tangents[inner:], boundary.values)
+        gap = local.weights * (slip - outside)
+        gap[inner:] *= boundary.tangential[:, None]
+        entering = np.matmul((np.maximum(-drift, 0.0) * gap)[:, None], local.along)[:, 0]
+        np.add.at(own, local.cell, entering)
+        leaving = (np.maximum(drift, 0.0) * -gap)[:inner] @ local.tangential_functions
+        np.add.at(around[: self.faces * self.m].reshape(-1, self.m), local.face[:inner], leaving)
+        return own, around
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,6 +136,20 @@ class FlowForm:
                     change[:, j, self.velocity.index(jet.field)] += share * partial
         return Inertia(value, by_velocity, advection, change)
 
+    def carried(self, points: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
+        """C beyond its value at rest (M, 2), and the velocity of its advection (M, 2)."""
+        count = len(points)
+        known = dict(zip(self.problem.vocabulary.symbols, points.T, strict=True))
+        value, advection = np.zeros((count, 2)), np.zeros((count, 2))
+        for k, expression in enumerate(self.rest):
+            state = self._state(expression, values, slopes)
+            rest = expression.value(known, {jet: np.zeros(count) for jet in expression.jets})
+            value[:, k] = expression.value(known, state) - rest
+        state = self._state(self.rest[0], values, slopes)
+        for axis, partial in enumerate(self._changes):
+            advection[:, axis] = partial.value(known, state)
+        return value, advection
+
     def _state(self, expression: Expression, values: Array, slopes: Array) -> dict[Jet, Array]:
         found = {}
         for jet in expression.jets:

@@ -24,9 +24,10 @@ from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.cut_mesh import shape_mesh
 from rannpde.pde.weak.form import COEFFICIENT_SAMPLES
 from rannpde.pde.weak.grading import BESIDE, SYSTEM_EXPONENT, SingularPoint, ends_of_parts, graded_tree
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, shape_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
 from rannpde.pde.weak.settings import WeakSettings
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from rannpde.domains.domain import is_box
 from rannpde.errors import positive_integer, require
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.flow.forces import ForceRecord, Forces, bounded_forces
 from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
 from rannpde.pde.flow.pressure import entering
@@ -79,8 +80,8 @@ class Flow:
         form = flow_formulation(problem)
         rough = FlowDiscretisation(form, 0.1, self.settings, np.random.default_rng(0), lambda: None)
         tractions = any(jet.order for term in form.terms for jet in term.expression.jets)
-        if rough.corners.points or tractions or not is_box(problem.domain):
-            return ()
+        if rough.corners.points or tractions or not is_box(problem.domain) or problem.free_constants:
+            return ()  # a pressure without a level gets the mean zero here, where least squares would refuse it
         return ("its solution is smooth, where least squares of the strong form give more digits",)
 
     def model(self, request: ModelRequest) -> ForwardModel | None:
@@ -99,12 +100,14 @@ class Flow:
         records: list[ForceRecord] = []
         discretisation = FlowDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
-        def finished(outcome: AdaptiveOutcome[FlowIterate], status: Status | None = None, detail: str = "") -> Solution:
-            here = next(k for k, one in enumerate(records) if one.forces is outcome.state.forces)
+        def finished(
+            outcome: AdaptiveResult[FlowIterate, WeakIteration], status: Status | None = None, detail: str = ""
+        ) -> Solution:
+            here = next(k for k, one in enumerate(records) if one.forces is outcome.best.forces)
             forces = bounded_forces(records[: here + 1], self.settings.trust)
             return self._solution(form, discretisation, outcome, iterations, forces, monitor, why, status, detail)
 
-        def tell(state: FlowIterate, estimate: float) -> None:
+        def tell(state: FlowIterate, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
                 WeakIteration(
                     state.local.mesh.count, state.local.layer.degree, state.unknowns, state.relative_indicator,
@@ -112,12 +115,13 @@ class Flow:
                 )
             )  # fmt: skip
             records.append(ForceRecord(state.forces, state.relative_indicator))
-            kept = AdaptiveOutcome(state, estimate, (estimate,), StopReason.TIME)
+            kept = AdaptiveResult(state, tuple(iterations), estimate, Status.BUDGET)
             monitor.keep(lambda status, detail: finished(kept, status, detail))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
+            return iterations[-1]
 
-        def over() -> bool:
-            return monitor.exhausted or discretisation.failure is not None
+        def over() -> Status | None:
+            return Status.NEWTON if discretisation.failure is not None else monitor.ended
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
         with one_thread(True):
@@ -127,7 +131,7 @@ class Flow:
         self,
         form: FlowForm,
         discretisation: FlowDiscretisation,
-        outcome: AdaptiveOutcome[FlowIterate],
+        outcome: AdaptiveResult[FlowIterate, WeakIteration],
         iterations: list[WeakIteration],
         forces: Forces,
         monitor: Monitor,
@@ -135,7 +139,7 @@ class Flow:
         ended: Status | None,
         told: str,
     ) -> Solution:
-        state, problem = outcome.state, form.problem
+        state, problem = outcome.best, form.problem
         status, detail = self._verdict(discretisation, outcome)
         if ended is not None:
             status, detail = ended, told
@@ -153,6 +157,8 @@ class Flow:
         told_form = list(form.described())
         if discretisation.corners.jumps:
             told_form.append("the prescribed velocity jumps, where the pressure is like 1/r: errors are the velocity's")
+        if discretisation.vanishing:
+            told_form.append("the pressure cannot be told from zero: its error is relative to the viscous stress")
         if not form.gauges and bool(state.local.boundary.normal.all()):
             told_form.append("the pressure has the mean zero")
         if not form.linear and entering(state.local, state.solution.state, min(outcome.estimate, 0.1)):
@@ -165,18 +171,20 @@ class Flow:
             method=Choice(self.name, label, why), seconds=monitor.elapsed,
         )  # fmt: skip
 
-    def _verdict(self, discretisation: FlowDiscretisation, outcome: AdaptiveOutcome[FlowIterate]) -> tuple[Status, str]:
+    def _verdict(
+        self, discretisation: FlowDiscretisation, outcome: AdaptiveResult[FlowIterate, WeakIteration]
+    ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
-        left = outcome.state.relative_indicator
-        if outcome.reason is StopReason.REACHED:
+        left = outcome.best.relative_indicator
+        if outcome.status is Status.CONVERGED:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             return Status.CONVERGED, "two solutions of different resolution agree to the tolerance"
-        if outcome.reason is StopReason.TIME:
-            return Status.BUDGET, ""
-        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+        if outcome.status.by_caller:
+            return outcome.status, ""
+        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from rannpde.pde.flow.form import FlowForm
 from rannpde.pde.flow.local import FlowCells
 from rannpde.pde.flow.meshing import FlowMesher, flow_corners
 from rannpde.pde.flow.newton import FlowFailure, FlowNewton
-from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, residual_indicators, side_forces, with_pressure
-from rannpde.pde.residual import Term, relative_difference
+from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network, residual_indicators, side_forces
+from rannpde.pde.residual import Term, root_mean_square
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import decay
+from rannpde.pde.weak.evaluation import decay, volume_points
 from rannpde.pde.weak.grading import SingularPoint, touches, towards_points, until_none
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
@@ -46,7 +46,7 @@ class FlowResolution:
 @dataclass(frozen=True, eq=False)
 class FlowIterate:
     """One solution: the network, its cells, values (M, 3) at the check points, squared indicators (C,), what they are
-    relative to, forces on sides, and how many unknowns it took."""
+    relative to, the size of the viscous stress, forces on sides, and how many unknowns it took."""
 
     network: CellNetwork
     local: FlowCells
@@ -54,6 +54,7 @@ class FlowIterate:
     values: Array
     indicators: Array
     energy: float
+    stress: float
     forces: Mapping[str, Array]
     unknowns: int
 
@@ -85,6 +86,7 @@ class FlowDiscretisation:
         self.newton_steps = 0
         self.failure: FlowFailure | None = None
         self.gap = 0.0
+        self.vanishing = False
 
     @property
     def most_degree(self) -> int:
@@ -96,12 +98,6 @@ class FlowDiscretisation:
     def check_points(self) -> Array:
         """Points (M, d) at which two solutions are compared."""
         return self.problem.domain.sample(CHECK_POINTS, rng=20_071)
-
-    @property
-    def judged(self) -> list[int]:
-        """Columns of the fields whose errors have a meaning: not the pressure where it is not in L²."""
-        places = self.form.places
-        return list(places[:2]) if self.corners.jumps else list(places)
 
     def _degree(self) -> int:
         start, per_digit = self.settings.degree
@@ -134,15 +130,16 @@ class FlowDiscretisation:
             if self.last is not None:
                 raise OutOfBudget from None
             state, self.newton_steps = failure.state, failure.steps
-        solution = with_pressure(system, state)
+        solution = PressureRecovery(system).recovered(state)
         residual, energy, kinetic = residual_indicators(local, solution)
         indicators = solution.jumps + residual
+        stress = float(np.sqrt(self.form.viscosity * energy / self.problem.domain.measure))
         if self.corners.jumps:  # the energy is infinite: by duality, an L² error is smaller by the size of its cell
             indicators, energy = indicators * (2 * local.mesh.halfwidths.max(axis=1)) ** 2, kinetic
-        network = self._gauged(system, flow_network(resolution.tree, local, solution))
+        network = self._gauged(system, flow_network(resolution.tree, local, solution.weights))
         self.last = FlowIterate(
             network, local, solution, network(self.check_points), indicators, energy,
-            self._forces(system, state), system.unknowns,
+            stress, self._forces(system, state), system.unknowns,
         )  # fmt: skip
         return self.last
 
@@ -160,7 +157,7 @@ class FlowDiscretisation:
             state, _ = replace(newton, tol=self.settings.coarse_step).solve(FlowSystem(local), None)
         except FlowFailure:
             return None
-        empty = RecoveredFlow(state, np.stack([state.stream, np.zeros_like(state.stream)], axis=1), np.zeros(0))
+        empty = np.stack([state.stream, np.zeros_like(state.stream)], axis=1)
         return self._velocity(flow_network(resolution.tree, local, empty))
 
     def _check_balance(self, system: FlowSystem) -> None:
@@ -181,7 +178,8 @@ class FlowDiscretisation:
         place = self.form.places[2]
         shift = 0.0
         if system.enclosed and not self.form.gauges:
-            shift = -float(network(self.check_points)[:, place].mean())
+            points, weights, _ = volume_points(system.local)
+            shift = -float(np.average(network(points)[:, place], weights=weights))
         elif self.form.gauges:
             gaps = np.concatenate([self._gauge(term, network) for term in self.form.gauges])
             shift = float(gaps.mean()) if system.enclosed else 0.0
@@ -220,7 +218,13 @@ class FlowDiscretisation:
         """Of the relative L² error, from the difference of two solutions and what their indicators have gained."""
         if before is None:
             return np.inf
-        change = relative_difference(before.values[:, self.judged], now.values[:, self.judged])
+        length = float(np.ptp(np.asarray(self.problem.domain.bounds, dtype=float), axis=1).max())
+        found = flow_difference(
+            before.values, now.values, self.form.places, now.stress, length / self.form.viscosity, self.tol
+        )
+        self.vanishing = found.vanishing and not self.corners.jumps
+        # where the velocity jumps, the pressure is not in L²
+        change = found.velocity if self.corners.jumps else max(found.velocity, found.pressure)
         gain = now.relative_indicator / max(before.relative_indicator, 1e-300)
         settings = self.settings
         self.known = change * float(np.clip(settings.trust * gain, settings.least_gain, 1.0))
@@ -258,3 +262,40 @@ class FlowDiscretisation:
             return least
         wanted = log2(max(self.known / self.tol, 1.0)) / (2 * point.exponent)
         return int(np.clip(ceil(wanted), least, most))
+
+
+@dataclass(frozen=True)
+class FlowDifference:
+    """Relative differences of two flows: of the velocity as a vector, and of the pressure.
+
+    vanishing : whether the pressure is no larger than its differences, and is compared with the viscous stress
+    """
+
+    velocity: float
+    pressure: float
+    vanishing: bool
+
+
+def flow_difference(
+    before: Array, now: Array, places: tuple[int, int, int], stress: float, driven: float, tol: float
+) -> FlowDifference:
+    """Compare two flows (M, fields); places : columns of the velocity and the pressure.
+
+    stress : root mean square of ν ∇u; driven : velocity that differences of pressure alone would drive, over their size
+
+    A component that vanishes has no size of its own. Nor has a pressure that cannot be told from zero, as in Couette's
+    flow: it is one part of the stress. A velocity that cannot be told from zero, of a fluid at rest, is rounding of
+    what the pressure would drive.
+    """
+    if not (np.isfinite(before).all() and np.isfinite(now).all()):
+        return FlowDifference(np.inf, np.inf, False)
+    parts = (list(places[:2]), [places[2]])
+    gaps = [root_mean_square((before - now)[:, part]) for part in parts]
+    sizes = [root_mean_square(now[:, part]) for part in parts]
+    zero = [size <= 2 * gap for size, gap in zip(sizes, gaps, strict=True)]
+    if zero[0]:
+        sizes[0] = max(sizes[0], COMPUTED / tol * driven * sizes[1])
+    if zero[1]:
+        sizes[1] = max(sizes[1], stress)
+    found = [gap / max(size, 1e-300) for gap, size in zip(gaps, sizes, strict=True)]
+    return FlowDifference(found[0], found[1], zero[1])

@@ -11,23 +11,15 @@ import numpy as np
 
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
-from rannpde.pde.adaptivity.result import iteration_lines, iteration_table, iterations_from
+from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
-from rannpde.pde.lines.adaptive import (
-    Discretisation,
-    FieldEvent,
-    IterationSettings,
-    LinesIteration,
-    LinesResult,
-    better,
-    keeping,
-    solve_in_time,
-)
+from rannpde.pde.lines.adaptive import Discretisation, better, keeping, solve_in_time
 from rannpde.pde.lines.comparison import check_points, fourier_applies
 from rannpde.pde.lines.features.discretisation import FeatureDiscretisation
 from rannpde.pde.lines.fourier.discretisation import FourierDiscretisation
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.sensitivities.model import LinesModel
+from rannpde.pde.lines.settings import FieldEvent, IterationSettings, LinesResult
 from rannpde.pde.lines.solution import SpaceTimeSolution
 from rannpde.pde.lines.tensor.discretisation import TensorDiscretisation
 from rannpde.pde.lines.tensor.incompressible import flow_of
@@ -325,7 +317,7 @@ class LinesHistory:
     events : name → times; known_until : the last time reached, None where that is the end
     """
 
-    iterations: tuple[LinesIteration, ...]
+    iterations: tuple[Iteration, ...]
     fastest_growth: float
     events: Mapping[str, tuple[float, ...]]
     known_until: float | None = None
@@ -353,6 +345,6 @@ class LinesHistory:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> LinesHistory:
-        iterations = iterations_from(LinesIteration, table["iterations"])
+        iterations = iterations_from(Iteration, table["iterations"])
         events = {str(name): tuple(map(float, times)) for name, times in table["events"].items()}
         return cls(iterations, float(table["fastest_growth"]), events, table["known_until"])

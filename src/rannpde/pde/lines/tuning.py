@@ -18,8 +18,6 @@ class LinesTuning:
     first_tolerances : of the first iterations, which only estimate length scales; those near the wanted tolerance are
         skipped (without them Burgers' shock of width 0.003 takes three times as long)
     most_iterations : iterations that do not agree end after this many
-    stall_iterations, stall_ratio : they also end when so many comparable ones in a row each leave more than this share
-        of the difference
     tolerance_factor : every iteration after the first one with the wanted tolerance divides the tolerance by this, so
         that errors in time show in the difference, and fall
     amplitude_samples : times and points at which the running amplitude of a solution is sampled
@@ -97,8 +95,6 @@ class LinesTuning:
 
     first_tolerances: tuple[float, ...] = (1e-3, 1e-6)
     most_iterations: int = 8
-    stall_iterations: int = 3
-    stall_ratio: float = 0.7
     tolerance_factor: float = 2.0
     amplitude_samples: tuple[int, int] = (64, 64)
     least_amplitude: float = 1e-6

@@ -23,6 +23,7 @@ from rannpde.pde.outputs.settings import OutputSettings
 from rannpde.pde.problem.output_expression import OutputExpression
 from rannpde.pde.problem.output_region import OutputRegion
 from rannpde.pde.solution import Solution
+from rannpde.pde.trefftz.history import TrefftzHistory
 
 NOISE = 3
 """The column of integrals that holds the difference of two solutions."""
@@ -40,6 +41,15 @@ class SolutionPair:
     def converged(self) -> bool:
         """Whether the two solutions say anything about the error."""
         return self.solution.converged and self.companion is not None
+
+    @property
+    def safety(self) -> float:
+        """Factor of the difference of both in bounds: twice as much where neither is known to be the better one."""
+        if self.companion is None:
+            return self.settings.safety
+        one, other = self.solution.estimate, self.companion.estimate
+        apart = self.companion.converged and max(one, other) > 2 * min(one, other)
+        return self.settings.safety * (1 if apart else 2)
 
     @property
     def basis(self) -> str:
@@ -71,7 +81,7 @@ class ComparedIntegral:
 def compared_integral(comparison: SolutionPair, expression: OutputExpression, region: OutputRegion) -> ComparedIntegral:
     """The integral of an expression over a region, with the bound by the second solution."""
     settings, function = comparison.settings, comparison.solution.function
-    principle = _value_bound(comparison.solution, expression)
+    principle = proven_bound(comparison.solution, expression)
 
     def columns(points: Array, normals: Array | None) -> Array:
         values = expression.values(function, points, normals)
@@ -100,10 +110,10 @@ def compared_integral(comparison: SolutionPair, expression: OutputExpression, re
         error, reached = sum(part[1] for part in parts), all(part[2] for part in parts)
         rule = "Gauss or Sobol points"
     value, size, measure, difference, slope = (float(x) for x in sums)
-    two = settings.safety * difference if comparison.companion is not None else np.inf
+    two = comparison.safety * difference if comparison.companion is not None else np.inf
     if principle is not None:
         two = min(two, principle * slope)
-    bound = two + error + 8 * np.finfo(float).eps * size
+    bound = two + error + settings.rounding * size
     return ComparedIntegral(value, bound if np.isfinite(value) else np.inf, size, reached, measure, rule)
 
 
@@ -122,9 +132,9 @@ def _by_rule(columns: Any, region: OutputRegion, one: Region, relative: float) -
     return sums, factor * float(errors[0]), bool(factor * errors[0] <= max(relative, 1e-3) * sums[1])
 
 
-def _value_bound(solution: Solution, expression: OutputExpression) -> float | None:
+def proven_bound(solution: Solution, expression: OutputExpression) -> float | None:
     """A proven bound of |error| everywhere, where the method has one and the expression is affine in values."""
-    bound = getattr(solution.history, "bound", None)
+    bound = solution.history.bound if isinstance(solution.history, TrefftzHistory) else None
     usable = expression.linear and expression.order == 0 and not expression.anchors
     return float(bound) if bound is not None and usable and np.isfinite(bound) else None
 

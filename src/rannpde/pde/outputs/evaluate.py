@@ -10,9 +10,15 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, finite_points, require
-from rannpde.pde.outputs.comparison import SolutionPair, compared_integral, difference_around, unresolved_derivative
+from rannpde.pde.outputs.comparison import (
+    SolutionPair,
+    compared_integral,
+    difference_around,
+    proven_bound,
+    unresolved_derivative,
+)
 from rannpde.pde.outputs.extrema import find_maximum
-from rannpde.pde.outputs.forces import weak_force
+from rannpde.pde.outputs.forces import has_forces, weak_force
 from rannpde.pde.outputs.passage import first_passage
 from rannpde.pde.outputs.quantity import Quantity
 from rannpde.pde.outputs.settings import OutputSettings
@@ -63,7 +69,7 @@ def asked_integral(solution: Solution, statement: Any, on: Any = None, t: Any = 
 def _force(solution: Solution, statement: Any, on: Any) -> Quantity | None:
     """An integral that is a force of a flow, which needs no second solution; None for others."""
     alone = SolutionPair(solution, None, OutputSettings())
-    if not getattr(solution.history, "forces", None):
+    if not has_forces(solution):
         return None
     expression, region = _read(alone, statement), output_region(on, None, solution.stated)
     check_output_place(expression, region)
@@ -88,8 +94,8 @@ def extremum(comparison: SolutionPair, statement: Any, sign: float, on: Any = No
             other = find_maximum(comparison, comparison.companion.function, expression, region, sign)
             there = difference_around(comparison, expression, other.point, other.normal)
             here = difference_around(comparison, expression, found.point, found.normal)
-            bound = comparison.settings.safety * max(here, there, abs(found.value - other.value))
-        bound += 1e-14 * abs(found.value)
+            bound = comparison.safety * max(here, there, abs(found.value - other.value))
+        bound += comparison.settings.rounding * abs(found.value)
         good = comparison.converged and bool(np.isfinite(bound))
         return Quantity(found.value, bound, good, comparison.basis, tuple(map(float, found.point)))
 
@@ -115,11 +121,11 @@ def probe(comparison: SolutionPair, points: Any, statement: Any = None, t: Any =
     rows = finite_points("points", rows, problem.domain.dim)
     check_points_inside(rows, problem.domain, "the point")
     values = np.array(expression.values(solution.function, rows))
-    bounds = np.array([comparison.settings.safety * difference_around(comparison, expression, row) for row in rows])
-    proven = getattr(solution.history, "bound", None)
-    if proven is not None and expression.linear and expression.order == 0 and not expression.anchors:
+    bounds = np.array([comparison.safety * difference_around(comparison, expression, row) for row in rows])
+    proven = proven_bound(solution, expression)
+    if proven is not None:
         bounds = np.minimum(bounds, proven * expression.slopes(solution.function, rows))
-    bounds += 1e-14 * np.abs(values)
+    bounds += comparison.settings.rounding * np.abs(values)
     bounds[~np.isfinite(values)] = np.inf
     good = comparison.converged and bool(np.isfinite(bounds).all())
     how = comparison.basis
@@ -168,7 +174,8 @@ def point_value(comparison: SolutionPair, expression: OutputExpression, t: Any =
         if time is not None:
             row[0] = time
         value = float(expression.values(comparison.solution.function, row[None, :])[0])
-        bound = comparison.settings.safety * anchored_difference(comparison, expression, row) + 1e-14 * abs(value)
+        rounding = comparison.settings.rounding * abs(value)
+        bound = comparison.safety * anchored_difference(comparison, expression, row) + rounding
         return Quantity(value, bound, comparison.converged and bool(np.isfinite(bound)), comparison.basis)
 
     return _series(comparison, t, at)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def solve_for_outputs(
     """Solve until every named output has a bound below its tolerance times its size, or nothing more can be gained."""
     settings = settings or OutputSettings()
     least, most = settings.step
-    tol = max(min(LARGEST_TOLERANCE, *tolerances.values()), smallest)
+    tol = max(min(LARGEST_TOLERANCE, *map(sqrt, tolerances.values())), smallest)  # functionals converge twice as fast
     before: Solution | None = None
     best: tuple[GoalVerdict, Solution] | None = None
     for _ in range(settings.rounds):

@@ -59,8 +59,8 @@ def first_passage(
     step = SLOPE_STEP * duration
     low, high = max(start, time - step), min(end, time + step)
     speed = abs(value(high) - value(low)) / (high - low)
-    error = comparison.settings.safety * difference(comparison, expression, _at(row, time)[0])
-    rounding = 4 * np.finfo(float).eps * float(np.abs(values).max())
+    error = comparison.safety * difference(comparison, expression, _at(row, time)[0])
+    rounding = comparison.settings.rounding * float(np.abs(values).max())
     bound = (error + rounding) / speed if speed > 0 else np.inf
     good = comparison.converged and np.isfinite(bound) and bound < 0.1 * duration
     return Quantity(time, bound, bool(good), f"{comparison.basis}, error over speed")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rannpde.rounding import ROUNDED
+
 
 @dataclass(frozen=True)
 class OutputSettings:
@@ -13,7 +15,7 @@ class OutputSettings:
         in the first panels, and singular ones pay for the halvings only
     points : evaluations of the solution that one integral may take; the error of what is left is part of the bound
     quadrature_share : the quadrature error aimed at, as a share of the error of the solution: it should not be seen
-    rounding : relative to ∫|q|, the quadrature error below which no digits are asked for
+    rounding : relative to ∫|q|, or to a value, what is left to rounding: no digits below it are asked for
     safety : factor of the difference of two solutions in a bound; 2 covers two errors of one size that cancel by half
     finer : the tolerance of the second solution over the estimate of the first: its own error should not count
     least_tolerance : of the second solution, above what float64 and random features allow
@@ -33,7 +35,7 @@ class OutputSettings:
     nodes: tuple[int, ...] = (16, 12, 8, 6)
     points: int = 2**19
     quadrature_share: float = 0.05
-    rounding: float = 2e-14
+    rounding: float = ROUNDED / 8
     safety: float = 2.0
     finer: float = 0.2
     least_tolerance: float = 3e-13

@@ -51,19 +51,35 @@ class PathsResolution:
 
 @dataclass(frozen=True, eq=False)
 class TrainedPair:
-    """Two independent models of one resolution, their remainder, and what judging and training them took."""
+    """Two independent models of one resolution, and what judging and training them took.
+
+    sample : of the pilot; remainder : least and largest bias that the linearisation may have left
+    """
 
     models: tuple[PathsModel, PathsModel]
     resolution: PathsResolution
     sample: PathSample
-    regression: float
+    remainder: tuple[float, float]
     training_seconds: float
     path_seconds: float
+
+    @property
+    def shift(self) -> float:
+        """The middle of the remainders that are possible, which is added to the mean of the paths."""
+        return 0.5 * (self.remainder[0] + self.remainder[1])
+
+    @property
+    def regression(self) -> float:
+        """The bias that may be left beside the shift."""
+        return 0.5 * (self.remainder[1] - self.remainder[0])
 
 
 @dataclass(frozen=True, eq=False)
 class PointSearch:
-    """The loop at one start."""
+    """The loop at one start.
+
+    unknowns : numbers that the fresh paths determine: one value, or the weights of a network on a region
+    """
 
     form: Parabolic
     process: PathProcess
@@ -75,6 +91,7 @@ class PointSearch:
     tuning: PathsTuning
     rng: np.random.Generator
     monitor: Monitor
+    unknowns: int = 1
 
     @property
     def quantile(self) -> float:
@@ -87,17 +104,17 @@ class PointSearch:
 
     def _run(self) -> PointValue:
         rounds: list[PathsRound] = []
-        best = self._first()
+        best = self.first()
         try:
             if self.fixed is None:
-                best = self._refine(best, rounds)
+                best = self.refine(best, rounds)
             return self._spend(best, rounds)
         except Ended as stop:
             status, detail = status_of(stop)
             with guarded(None):
                 return self._point_value(best, best.sample, rounds, status, detail)
 
-    def _first(self) -> TrainedPair:
+    def first(self) -> TrainedPair:
         """The first models. Where time is limited they are so small that something is kept, and a try at a deadline
         is made once more with what little time is left after it.
         """
@@ -111,7 +128,7 @@ class PointSearch:
                 raise
             return self.solve(smallest, pilot=pilot // 4)
 
-    def _refine(self, best: TrainedPair, rounds: list[PathsRound]) -> TrainedPair:
+    def refine(self, best: TrainedPair, rounds: list[PathsRound]) -> TrainedPair:
         """The pair of models with which the bulk of the paths is spent; ``best`` is kept where the time ends."""
         rounds.append(self._round(best, best.sample))
         tried: set[PathsResolution] = {best.resolution}
@@ -144,14 +161,15 @@ class PointSearch:
         """Half the steps, few neurons, and four training paths for every column."""
         first = self.first_resolution()
         small = self.resolution(first.steps // 2, first.substeps, first.width // 8)
-        return replace(small, training=4 * self._columns(small.width))
+        return replace(small, training=4 * self.columns(small.width))
 
-    def _columns(self, width: int) -> int:
+    def columns(self, width: int) -> int:
+        """Columns of the regressions."""
         return self._law(width).columns(self._inner, self.process.dim)
 
     def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
         dim, tuning = self.process.dim, self.tuning
-        columns = self._columns(width)
+        columns = self.columns(width)
         wanted = factor * tuning.paths_per_column * columns
         fits = int(self._memory // (4 * (steps + 1) * dim + 4 * FLOAT_BYTES * (columns + dim)))
         return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
@@ -190,7 +208,7 @@ class PointSearch:
         grid = TimeGrid(self.form.length, resolution.steps, 2 if self.kinked else 1)
         law = self._law(resolution.width)
         seeds = self.rng.spawn(2)
-        numbers = (resolution.steps + 1) * process.dim / 2 + 4 * (self._columns(resolution.width) + process.dim)
+        numbers = (resolution.steps + 1) * process.dim / 2 + 4 * (self.columns(resolution.width) + process.dim)
         reserve(2 * FLOAT_BYTES * resolution.training * numbers, "the training of two models")
         walls = walls_of(self.form, self.process, self.start(64, self.rng)) if self.form.walls else NO_WALLS
 
@@ -232,19 +250,18 @@ class PointSearch:
         sums = follow(model, start, draws) if model.process.exact else follow_euler(model, start, draws)
         return PathSample.of(sums)
 
-    def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> float:
-        """The error of the linearisation: what it leaves for the difference of the two models, scaled to the error that
-        the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of finite steps.
+    def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> tuple[float, float]:
+        """The error of the linearisation, least and largest: what it leaves for the difference of the models, scaled to
+        the error that the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of
+        finite steps. The difference of two independent models has twice the square of the error of one.
         """
         if not self.form.source.has("field", "gradient"):
-            return 0.0
+            return 0.0, 0.0
         rows = min(self.tuning.pilot // 2, self.rows)
         draws = NormalDraws(int(self.rng.integers(2**62)), rows, first.process.normal_count())
         left = remainder(first, second, self.start(rows, self.rng), draws)
-        if left.energy <= 0:
-            return 0.0
-        size = abs(left.mean) + 2 * left.error
-        return float(size * max(sample.residual / left.energy, 0.5))
+        scale = max(sample.residual / left.energy, 0.5) if left.energy > 0 else 0.0
+        return -scale * left.below, scale * left.above
 
     # ------------------------------------------------------------------------------------------------- decisions
 
@@ -252,11 +269,17 @@ class PointSearch:
         r = trained.resolution
         # order two: three times as far from the rule of twice the step as from the limit; Simpson's has order four
         in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / 3
-        sampling = self.quantile * float(sample.value.error)
+        sampling = self.quantile * self._standard_error(sample)
         return PathsRound(
-            r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean), in_time,
+            r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean) + trained.shift, in_time,
             trained.regression, sampling, self.monitor.elapsed, self.confidence,
         )  # fmt: skip
+
+    def _standard_error(self, sample: PathSample) -> float:
+        """Of the mean of the paths; of a region without what their starts differ by, which the network knows."""
+        if self.unknowns == 1:
+            return float(sample.value.error)
+        return float(np.sqrt(sample.residual / (2 * sample.value.count)))
 
     def _scale(self, found: PathsRound, sample: PathSample) -> float:
         """What tol is relative to: the value, or the size of u along the paths where the value may be zero."""
@@ -284,7 +307,7 @@ class PointSearch:
             finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
         wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
         # every bias below the target is allowed for by more paths: refining must be cheaper than these
-        needed = min(self._needed(found, target), self.most_paths) * best.path_seconds
+        needed = min(self.unknowns * self._needed(found, target), self.most_paths) * best.path_seconds
         if needed <= 4.0 * best.training_seconds:
             return None
         untried = [one for one in (finer, wider) if one not in tried and one.steps <= tuning.most_steps]
@@ -316,7 +339,7 @@ class PointSearch:
         if not all(errors):
             return biases[0] < biases[1]
         costs = [
-            one.path_seconds * (float(one.sample.value.deviation) / error) ** 2
+            one.path_seconds * one.sample.value.count * (self._standard_error(one.sample) / error) ** 2
             for one, error in zip((found, best), errors, strict=True)
         ]
         return costs[0] * self.tuning.gain < costs[1]

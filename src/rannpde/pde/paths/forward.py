@@ -66,14 +66,15 @@ def paths_at_node(
 ) -> PathsAtNode:
     """The paths at node n, whose step is drawn; at the last node the data stand for the network."""
     form, nodes = model.form, model.grid.nodes
-    point, s, slopes = process.point(state), float(nodes[n]), model.form.source.has("gradient")
+    s, slopes = float(nodes[n]), model.form.source.has("gradient")
     if n == model.grid.steps:
+        point = process.point(state)
         value, gradient = data_values(form, point, slopes)
         none = np.zeros(len(state))
         source = linearised(form, s, point, value, gradient)
         return PathsAtNode(state, point, None, NetworkReading(value, gradient, none, none), source, None)
     h, own = float(nodes[n + 1] - nodes[n]), model.networks[n].at(state)
-    slope = own.gradient if slopes else None
+    point, slope = own.features.point, own.gradient if slopes else None
     source = linearised(form, s, point, own.value, slope)
     normals, tilt = draws.normals(n), None
     if tilted and source.by_gradient is not None:
@@ -238,11 +239,13 @@ def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSum
 class LinearisationRemainder:
     """What the linearisation leaves, for perturbations that have the size of the difference of two models.
 
-    mean, error : of ∫ W (f(û + δ) - f(û) - f'(û)δ) ds with δ the difference; energy : E ∫ |√a ∇δ|² ds
+    above, below : means of the positive and of the negative part of ∫ W (f(û + δ) - f(û) - f'(û)δ) ds, δ the
+        difference, each with two standard errors; where f is convex or concave in u and ∇u one of them is zero
+    energy : E ∫ |√a ∇δ|² ds
     """
 
-    mean: float
-    error: float
+    above: float
+    below: float
     energy: float
 
 
@@ -250,7 +253,7 @@ def remainder(model: PathsModel, other: PathsModel, start: Array, draws: NormalD
     """Along fresh paths; ``other`` is an independent realisation on the same nodes."""
     process, grid, form = model.process, model.grid, model.form
     slopes = form.source.has("gradient")
-    total, energy = np.zeros(len(start)), 0.0
+    above, below, energy = np.zeros(len(start)), np.zeros(len(start)), 0.0
     origin = state = process.start(start)
     for n in range(grid.steps):
         checkpoint()
@@ -265,10 +268,12 @@ def remainder(model: PathsModel, other: PathsModel, start: Array, draws: NormalD
             assert slope is not None
             assert here.read.gradient is not None
             left -= np.einsum("ij,ij->i", here.source.by_gradient, slope - here.read.gradient)
-        total += h * left
+        above += h * np.maximum(left, 0.0)
+        below += h * np.maximum(-left, 0.0)
         difference = second.moved(here.move, h)[1] - here.read.along
         energy += float(np.mean(single_step_weight(here, h) * difference**2))
         state = here.move.state
         if model.walls.pairs:
             state = np.where((model.walls.survival(here.state, state, h) > 0)[:, None], state, origin)
-    return LinearisationRemainder(float(total.mean()), float(total.std() / np.sqrt(len(total))), energy)
+    larger, smaller = (float(one.mean() + 2 * one.std() / np.sqrt(len(one))) for one in (above, below))
+    return LinearisationRemainder(larger, smaller, energy)

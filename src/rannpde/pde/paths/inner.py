@@ -22,10 +22,13 @@ from rannpde.arrays import Array
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import KINKS, REDUCTIONS, Operation, evaluate_vector, value_and_gradients
+from rannpde.rounding import COMPUTED
 
 SQUARE_KIND, QUADRATIC, LINEAR, EXTREME, GENERAL = "square", "quadratic", "linear", "extreme", "general"
 MULTI_RIDGE = "multi-ridge"
 """A smooth function of several linear ones: its Hessian has their rank."""
+LOGARITHMIC = "logarithmic"
+"""Linear in the logarithms of x, as a geometric mean's."""
 CURVATURE_STEP = np.finfo(float).eps ** 0.25
 """Relative step of second differences: both of their errors, of rounding and of the step, are its square."""
 
@@ -103,7 +106,8 @@ def _coordinate(node: Operation, softness: tuple[float, ...]) -> list[InnerCoord
 
 
 def _recognised(found: list[InnerCoordinate], form: Parabolic) -> list[InnerCoordinate]:
-    """General coordinates that are quadratic polynomials as such: ζ(x + y) + ζ(x - y) - 2ζ(x) does not depend on x.
+    """General coordinates that are linear in log x, or quadratic polynomials, as such: x_i ∂ζ/∂x_i, or
+    ζ(x + y) + ζ(x - y) - 2ζ(x), do not depend on x.
 
     One random y and two x would do with probability one, as formulas without kinks are analytic.
     """
@@ -113,6 +117,10 @@ def _recognised(found: list[InnerCoordinate], form: Parabolic) -> list[InnerCoor
     for one in found:
         formula = one.formula
         if one.kind == GENERAL and formula is not None and not formula.has(*KINKS, "time"):
+            slopes = x * value_and_gradients(formula, {"point": x}, ("point",))[1]["point"]
+            if np.isfinite(slopes).all() and np.ptp(slopes, axis=0).max() <= COMPUTED * np.abs(slopes).max():
+                listed.append(replace(one, kind=LOGARITHMIC))
+                continue
             seconds = _second_difference(formula, x, y)
             size = np.abs(evaluate_vector(formula, {"point": x})).max()
             if np.isfinite(seconds).all() and np.ptp(seconds) <= 1e-11 * size:

@@ -11,6 +11,7 @@ on φ + increment fits the value and the gradient together.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,12 +19,15 @@ import numpy as np
 
 from rannpde.arrays import Array, row_blocks
 from rannpde.checkpoints import checkpoint
-from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMap, InnerMoves
+from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMap, InnerMoves, InnerValues
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
 
 DESIGN_BLOCK = 2**21
 """Numbers (rows × inner coordinates × d) that a block of a design works on: about 16 MB for each array."""
+
+KEPT_BLOCKS = 4
+"""Blocks that are kept while a node is fitted, 64 MB or less for each array; more of them are computed again."""
 
 MOMENT_ROWS = 512
 """Paths from which scales of inner coordinates and of the noise, and gradients of the data, are taken."""
@@ -73,21 +77,23 @@ class PathLayer:
             argument[:, self.alone :] += z @ self.directions
         return np.tanh(argument, out=argument)
 
+    def at(self, state: Array) -> LayerAtStates:
+        """The neurons at states (M, d)."""
+        point = self.process.point(state)
+        inner = self.inner_map.values(state, point)
+        z = (state - self.centre) / self.scale
+        zeta = (inner.values - self.inner_mean) / self.inner_scale
+        return LayerAtStates(self, state, point, inner, z, zeta, self.neurons(z, zeta))
+
     def values(self, state: Array) -> Array:
         """Columns (M, C) at states."""
-        found = np.empty((len(state), self.columns))
-        for rows in self.blocks(len(state)):
-            own = state[rows]
-            inner = self.inner_map.values(own, self.process.point(own))
-            z = (own - self.centre) / self.scale
-            zeta = (inner.values - self.inner_mean) / self.inner_scale
-            found[rows] = self._columns(1.0, zeta, z, z * z if self.squares else None, self.neurons(z, zeta))
-        return found
+        return np.concatenate([self.at(state[rows]).columns for rows in self.blocks(len(state))])
 
     def blocks(self, count: int) -> list[slice]:
         return list(row_blocks(count, max(64, DESIGN_BLOCK // (len(self.inner) * len(self.centre)))))
 
-    def _columns(self, first: float, inner: Array, linear: Array, squares: Array | None, neurons: Array) -> Array:
+    def joined(self, first: float, inner: Array, linear: Array, squares: Array | None, neurons: Array) -> Array:
+        """The columns (M, C) of all kinds side by side."""
         parts = [np.full((len(inner), 1), first), inner, *([linear] if self.linear else [])]
         return np.concatenate([*parts, *([squares] if squares is not None else []), neurons], axis=1)
 
@@ -115,35 +121,74 @@ class PathLayer:
             found[:, alone:][:, self._ridged] = along[:, self._ridged] ** 2 - (turned * weighted).sum(axis=0)
         return 0.5 * found
 
-    def design(self, state: Array, move: PathStep, h: float) -> tuple[Array, Array]:
-        """Columns (M, C) and their martingale increments (M, C)."""
-        values, increments = np.empty((len(state), self.columns)), np.empty((len(state), self.columns))
-        variance = self.process.noise_variance(h)
-        for rows in self.blocks(len(state)):
-            checkpoint()
-            own = PathStep(move.state[rows], move.noise[rows], move.brownian[rows])
-            values[rows], increments[rows] = self._design(state[rows], own, h, variance)
-        return values, increments
 
-    def _design(self, state: Array, move: PathStep, h: float, variance: Array | None) -> tuple[Array, Array]:
-        point = self.process.point(state)
-        inner = self.inner_map.values(state, point)
-        moves = self.inner_map.moves(inner, state, point, move, h)
-        z, noise = (state - self.centre) / self.scale, move.noise / self.scale
-        zeta, moved = (inner.values - self.inner_mean) / self.inner_scale, moves.increments / self.inner_scale
-        neurons, along = self.neurons(z, zeta), noise @ self.directions
-        change = moved @ self.mix
-        change[:, self.alone :] += along
-        second = self.second_order(moves, along, variance)
+@dataclass(frozen=True, eq=False)
+class LayerAtStates:
+    """A hidden layer at states (M, d), before weights are known: what values, gradients and increments are made of."""
+
+    layer: PathLayer
+    state: Array
+    point: Array
+    inner: InnerValues
+    z: Array
+    zeta: Array
+    neurons: Array
+
+    @property
+    def columns(self) -> Array:
+        """(M, C)."""
+        squares = self.z * self.z if self.layer.squares else None
+        return self.layer.joined(1.0, self.zeta, self.z, squares, self.neurons)
+
+    def increments(self, move: PathStep, h: float) -> Array:
+        """Martingale increments (M, C) of the columns over a step."""
+        layer, variance = self.layer, self.layer.process.noise_variance(h)
+        moves = layer.inner_map.moves(self.inner, self.state, self.point, move, h)
+        noise, moved = move.noise / layer.scale, moves.increments / layer.inner_scale
+        along, change = noise @ layer.directions, moved @ layer.mix
+        change[:, layer.alone :] += along
+        second = layer.second_order(moves, along, variance)
         if second is not None:
-            change -= 2 * neurons * second
-        change *= 1 - neurons * neurons
-        squares = curves = None
-        if self.squares:
-            squares, curves = z * z, 2 * z * noise
+            change -= 2 * self.neurons * second
+        change *= 1 - self.neurons * self.neurons
+        curves = None
+        if layer.squares:
+            curves = 2 * self.z * noise
             if variance is not None:
-                curves += noise * noise - variance / self.scale**2
-        return self._columns(1.0, zeta, z, squares, neurons), self._columns(0.0, moved, noise, curves, change)
+                curves += noise * noise - variance / layer.scale**2
+        return layer.joined(0.0, moved, noise, curves, change)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerAlongPaths:
+    """A hidden layer at the states (M, d) of many paths, block by block; blocks are kept while they are few."""
+
+    layer: PathLayer
+    state: Array
+
+    @cached_property
+    def _kept(self) -> list[LayerAtStates] | None:
+        rows = self.layer.blocks(len(self.state))
+        return [self.layer.at(self.state[own]) for own in rows] if len(rows) <= KEPT_BLOCKS else None
+
+    @property
+    def blocks(self) -> Iterable[LayerAtStates]:
+        kept = self._kept
+        return kept if kept is not None else (self.layer.at(self.state[own]) for own in self._rows)
+
+    @property
+    def _rows(self) -> list[slice]:
+        return self.layer.blocks(len(self.state))
+
+    def design(self, move: PathStep, h: float) -> tuple[Array, Array]:
+        """Columns (M, C) and their martingale increments (M, C)."""
+        size = len(self.state), self.layer.columns
+        values, increments = np.empty(size), np.empty(size)
+        for rows, own in zip(self._rows, self.blocks, strict=True):
+            checkpoint()
+            part = PathStep(move.state[rows], move.noise[rows], move.brownian[rows])
+            values[rows], increments[rows] = own.columns, own.increments(part, h)
+        return values, increments
 
 
 def column_count(inner: int, dim: int, linear: bool, squares: bool, neurons: int) -> int:
@@ -201,7 +246,7 @@ class LayerLaw:
         # tanh(gain·(argument - place)) with places all over the law of the argument, which has about unit variance
         gain = np.exp(rng.uniform(np.log(0.4), np.log(2.5), alone + count))
         mix, directions = mix * gain, directions * gain[alone:]
-        bias = -gain * rng.normal(0.0, 1.5, alone + count)
+        bias = -gain * rng.uniform(-2.0, 2.0, alone + count)
         return PathLayer(
             form, process, s, centre, spread, inner, mean, deviation, directions, mix, bias, self.linear, noise_to_come,
             self.squares,
@@ -236,10 +281,11 @@ def _unit(rng: np.random.Generator, dim: int, count: int, sparse: float) -> Arra
 
 def _learn_directions(directions: Array, gradients: Array, rng: np.random.Generator) -> None:
     """Replace half of the dense directions (d, N) by random combinations of gradients (K, d): the active subspace."""
-    size = float(np.sqrt((gradients**2).sum(axis=1).mean()))
-    if not np.isfinite(size) or size == 0:
+    if not np.isfinite(gradients).all():
         return
     dense = np.flatnonzero((directions != 0).sum(axis=0) > 1)
     chosen = dense[: len(dense) // 2]
     found = gradients.T @ rng.standard_normal((len(gradients), len(chosen)))
-    directions[:, chosen] = found / (size * np.sqrt(len(gradients)))
+    size = np.sqrt((found**2).sum(axis=0))
+    if np.isfinite(size).all() and (size > 0).all():
+        directions[:, chosen] = found / size

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.paths.inner import InnerValues
-from rannpde.pde.paths.layer import PathLayer
+from rannpde.pde.paths.layer import LayerAtStates, PathLayer
 from rannpde.pde.paths.processes import PathStep
 
 
@@ -30,29 +29,34 @@ class NetworkAtStates:
     """A network at states, before a step is known: what increments and gradients are made of."""
 
     network: PathNetwork
-    state: Array
-    point: Array
-    inner: InnerValues
-    z: Array
-    neurons: Array
-    rates: Array
-    by_inner: Array
-    value: Array
+    features: LayerAtStates
+
+    @cached_property
+    def value(self) -> Array:
+        """(M,)."""
+        layer, own = self.network.layer, self.features
+        inner, straight, curved, last = self.network.parts
+        value: Array = self.network.weights[0] + own.zeta @ inner + own.neurons @ last
+        if layer.linear:
+            value += own.z @ straight
+        if layer.squares:
+            value += (own.z * own.z) @ curved
+        return value
 
     def moved(self, move: PathStep, h: float) -> tuple[Array, Array]:
         """The martingale increment over a step, and its first-order part (M,)."""
-        layer = self.network.layer
+        layer, features = self.network.layer, self.features
         own, straight, curved, last = self.network.martingale_parts
-        rates = (1 - self.neurons * self.neurons) * last
+        rates = (1 - features.neurons * features.neurons) * last
         by_inner = (own + rates @ layer.mix.T) / layer.inner_scale
-        moves = layer.inner_map.moves(self.inner, self.state, self.point, move, h)
+        moves = layer.inner_map.moves(features.inner, features.state, features.point, move, h)
         noise = move.noise / layer.scale
         ridges = noise @ layer.directions
         outer = np.einsum("ij,ij->i", rates[:, layer.alone :], ridges)
         if layer.linear:
             outer += noise @ straight
         if layer.squares:
-            outer += 2 * (self.z * noise) @ curved
+            outer += 2 * (features.z * noise) @ curved
         along = outer + np.einsum("ij,ij->i", by_inner, moves.along)
         increment = outer + np.einsum("ij,ij->i", by_inner, moves.increments)
         variance = layer.process.noise_variance(h)
@@ -60,22 +64,24 @@ class NetworkAtStates:
             increment += (noise * noise - variance / layer.scale**2) @ curved
         second = layer.second_order(moves, ridges, variance)
         if second is not None:
-            increment -= 2 * np.einsum("ij,ij,ij->i", rates, self.neurons, second)
+            increment -= 2 * np.einsum("ij,ij,ij->i", rates, features.neurons, second)
         return increment, along
 
     @cached_property
     def gradient(self) -> Array:
         """In points (M, d)."""
-        layer = self.network.layer
-        _, straight, curved, _ = self.network.parts
-        gradient = self.rates[:, layer.alone :] @ layer.directions.T
+        layer, features = self.network.layer, self.features
+        own, straight, curved, last = self.network.parts
+        rates = (1 - features.neurons * features.neurons) * last
+        by_inner = (own + rates @ layer.mix.T) / layer.inner_scale
+        gradient = rates[:, layer.alone :] @ layer.directions.T
         if layer.linear:
             gradient += straight
         if layer.squares:
-            gradient += 2 * self.z * curved
+            gradient += 2 * features.z * curved
         gradient /= layer.scale
-        gradient += (self.by_inner[:, None, :] @ self.inner.slopes)[:, 0]
-        return layer.process.to_point(self.point, gradient)
+        gradient += (by_inner[:, None, :] @ features.inner.slopes)[:, 0]
+        return layer.process.to_point(features.point, gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,21 +119,7 @@ class PathNetwork:
 
     def at(self, state: Array) -> NetworkAtStates:
         """The network at states (M, d)."""
-        layer = self.layer
-        own, straight, curved, last = self.parts
-        point = layer.process.point(state)
-        inner = layer.inner_map.values(state, point)
-        z = (state - layer.centre) / layer.scale
-        zeta = (inner.values - layer.inner_mean) / layer.inner_scale
-        neurons = layer.neurons(z, zeta)
-        value = self.weights[0] + zeta @ own + neurons @ last
-        if layer.linear:
-            value += z @ straight
-        if layer.squares:
-            value += (z * z) @ curved
-        rates = (1 - neurons * neurons) * last
-        by_inner = (own + rates @ layer.mix.T) / layer.inner_scale
-        return NetworkAtStates(self, state, point, inner, z, neurons, rates, by_inner, value)
+        return NetworkAtStates(self, self.layer.at(state))
 
     def value(self, state: Array) -> Array:
         """(M,)."""

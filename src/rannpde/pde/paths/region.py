@@ -14,8 +14,6 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.stats import norm
 
 from rannpde.arrays import Array, MultiIndex
 from rannpde.checkpoints import Ended, checkpoint
@@ -24,8 +22,7 @@ from rannpde.errors import InputError, finite_points, reject, require
 from rannpde.network.storage import floats
 from rannpde.pde.monitor import Status, status_of
 from rannpde.pde.paths.adaptive import PathsResolution, PathStart, PointSearch, TrainedPair
-from rannpde.pde.paths.euler import EulerProcess
-from rannpde.pde.paths.forward import PathSums, follow, follow_euler
+from rannpde.pde.paths.forward import follow, follow_euler
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
 from rannpde.pde.paths.intervals import PathsRound
@@ -33,13 +30,18 @@ from rannpde.pde.paths.layer import PathLayer
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.regression import PathsModel
-from rannpde.pde.paths.statistics import SampleMoments
+from rannpde.pde.paths.ridge import RidgeRegression
+from rannpde.pde.paths.statistics import SampleMoments, pairs
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
+from rannpde.threads import one_thread
 
 FIRST_PATHS = 2**14
 """Fresh paths of the first correction; four times as many for every next one."""
+ERROR_PLACES = 256
+"""Random places of a region at which the error of a network is measured: their number limits how well its mean square
+is known to 2·√(2/256) of itself if errors are normal, which is added."""
 MOST_ROUNDS = 6
 """Corrections at most: the last one has 4⁵ times as many paths as the first, which takes minutes."""
 
@@ -154,19 +156,25 @@ class RegionResult:
 
 @dataclass(frozen=True, eq=False)
 class RegionSearch:
-    """Train once, correct with four times as many fresh paths until the mean square error is small enough; train wider
-    models where more paths do not help.
+    """Train models as for a value, but for as many numbers as a network has weights; correct them with fresh paths, in
+    every round four times as many, until the mean square error is small enough; train wider ones where that is in vain.
     """
 
     search: PointSearch
 
     def run(self) -> RegionResult:
+        with one_thread(), np.errstate(all="ignore"):
+            return self._run()
+
+    def _run(self) -> RegionResult:
         search, monitor = self.search, self.search.monitor
-        trained = search.solve(search.fixed or search.first_resolution())
-        quantile = float(norm.ppf(0.5 + 0.5 * search.confidence))
         rounds: list[PathsRound] = []
+        trained = search.first()
+        if search.fixed is None:
+            trained = search.refine(trained, rounds)
         paths, best, scale, ended = FIRST_PATHS, None, 1.0, None
         wider: PathsResolution | None = None
+        before = inf
         for _ in range(MOST_ROUNDS):
             try:
                 if wider is not None:
@@ -179,16 +187,18 @@ class RegionSearch:
                 ended = stop  # the network of the round before is kept
                 break
             in_time = abs(float(trained.sample.in_time.mean))
-            half = quantile * error + in_time + trained.regression
-            rounds.append(self._round(trained, paths, scale, in_time, quantile * error))
+            biased = in_time + trained.regression + abs(trained.shift)
+            half = search.quantile * error + biased
+            rounds.append(self._round(trained, paths, scale, in_time, search.quantile * error))
             if best is None or half < best.half_width:
                 best = RegionNetwork(networks, search.form.first_time, half, search.confidence)
-            if best.half_width <= search.tol * scale or monitor.exhausted or paths > search.most_paths:
+            if best.half_width <= search.tol * scale or monitor.exhausted or paths >= search.most_paths:
                 break
-            if len(rounds) > 1 and rounds[-1].sampling > 0.6 * rounds[-2].sampling:
-                r = trained.resolution  # more paths did not halve the error: the layer is too small
+            if error > 0.6 * before:  # more paths did not halve the error: the layer is too small
+                r = trained.resolution
                 wider = search.resolution(r.steps, r.substeps, 2 * r.width, 2)
-            paths *= 4
+            before = error
+            paths = min(4 * paths, search.most_paths)
         assert best is not None
         estimate = best.half_width / scale if scale > 0 else inf
         if isfinite(estimate) and estimate <= search.tol:
@@ -201,56 +211,44 @@ class RegionSearch:
         return RegionResult(best, estimate, tuple(rounds), status, detail)
 
     def _round(self, trained: TrainedPair, paths: int, scale: float, in_time: float, sampling: float) -> PathsRound:
-        r = trained.resolution
+        r, bias = trained.resolution, trained.regression + abs(trained.shift)
         return PathsRound(
-            r.steps,
-            r.width,
-            r.training,
-            paths,
-            scale,
-            in_time,
-            trained.regression,
-            sampling,
-            self.search.monitor.elapsed,
-        )
+            r.steps, r.width, r.training, paths, scale, in_time, bias, sampling, self.search.monitor.elapsed,
+            self.search.confidence,
+        )  # fmt: skip
 
-    def _follow(self, model: PathsModel, start: Array, seed: int) -> PathSums:
+    def _values(self, model: PathsModel, start: Array, seed: int) -> Array:
+        """Unbiased values (M/2,) of the antithetic pairs that begin at ``start`` (M, d)."""
         draws = NormalDraws(seed, len(start), model.process.normal_count())
-        return (
-            follow_euler(model, start, draws)
-            if isinstance(model.process, EulerProcess)
-            else follow(model, start, draws)
-        )
+        return pairs((follow if model.process.exact else follow_euler)(model, start, draws).value)
 
     def _corrected(self, trained: TrainedPair, paths: int) -> tuple[PathNetwork, PathNetwork]:
-        """The networks at the start, each corrected by the regression of what fresh paths say on its own columns."""
-        rng = self.search.rng
+        """The networks at the start, each corrected by the regression of what fresh paths say on its own columns.
+
+        The penalty of the regression keeps weights for which the paths do not suffice as they were.
+        """
         rows = self.search.rows
 
         def one(model: PathsModel, seeds: Array) -> PathNetwork:
             network = model.networks[0]
-            layer = network.layer
-            gram = np.zeros((layer.columns, layer.columns))
-            right = np.zeros(layer.columns)
+            layer, size = network.layer, network.layer.columns + 1
+            count, total, products = 0, np.zeros(size), np.zeros((size, size))
             for seed in seeds:
                 checkpoint()
                 start = self.search.start(rows, np.random.default_rng((int(seed), 1)))
-                sums = self._follow(model, start, int(seed))
-                half = rows // 2
-                state = model.process.start(start[:half])
-                columns = layer.values(state)
-                known = columns @ network.weights
-                gram += columns.T @ columns
-                right += columns.T @ (0.5 * (sums.value[:half] + sums.value[half:]) - known)
-            size = np.sqrt(np.diag(gram))
-            size[size == 0] = 1.0
-            scaled = gram / size / size[:, None]
-            scaled[np.diag_indices_from(scaled)] += self.search.tuning.penalty
-            found = network.weights + scipy.linalg.solve(scaled, right / size, assume_a="pos") / size
+                columns = layer.values(model.process.start(start[: rows // 2]))
+                missing = self._values(model, start, int(seed)) - columns @ network.weights
+                joined = np.column_stack([columns, missing])
+                count, total = count + len(joined), total + joined.sum(axis=0)
+                products += joined.T @ joined
+            mean = total / count
+            covariance = products / count - mean[:, None] * mean
+            regression = RidgeRegression.of_moments(mean[:-1], covariance[:-1, :-1], count, self.search.tuning.penalty)
+            found = network.weights + regression.weights(covariance[:-1, -1], mean[-1], covariance[-1, -1])
             return PathNetwork(layer, found, found)
 
         count = max(1, paths // (2 * rows))
-        seeds = rng.integers(2**62, size=(2, count))
+        seeds = self.search.rng.integers(2**62, size=(2, count))
         first, second = parallel(lambda k: one(trained.models[k], seeds[k]), range(2))
         return first, second
 
@@ -259,34 +257,37 @@ class RegionSearch:
     ) -> tuple[float, float]:
         """Root mean square error of the mean of the networks on the region, with two standard errors, and that of u.
 
-        Paths are followed until the noise of the mean square is a quarter of what is asked for, or until they are as
-        many as the correction had.
+        At random places, two independent means of many paths have the product (u - û_0)² in expectation, with a noise
+        of (variance of a path)/(paths of a place): few places with many paths are better than many with two. Paths are
+        followed until that noise is a quarter of what is asked for, or until they are as many as the correction had.
         """
-        search, model = self.search, trained.models[0]
-        rows, half = search.rows, search.rows // 2
-        product: SampleMoments | None = None
-        square: SampleMoments | None = None
+        search, process = self.search, trained.models[0].process
+        places = search.start(2 * ERROR_PLACES, search.rng)[:ERROR_PLACES]
+        state = process.start(places)
+        known = np.mean([network.value(state) for network in networks], axis=0)
+        square = float(np.mean(known**2))
+        asked = (search.tol / search.quantile) ** 2 * square
+        total, repeats = np.zeros((2, ERROR_PLACES)), 0
         while True:
             checkpoint()
-            start = search.start(rows, search.rng)
-            state = model.process.start(start[:half])
-            known = np.mean([network.value(state) for network in networks], axis=0)
-            seeds = search.rng.integers(2**62, size=2)
-            # two independent pairs of paths from every start
-            one, other = (
-                0.5 * (sums.value[:half] + sums.value[half:]) - known
-                for sums in (self._follow(trained.models[k], start, int(seeds[k])) for k in range(2))
-            )
-            new, size = SampleMoments.of(one * other), SampleMoments.of(known**2)
-            product, square = (new, size) if product is None or square is None else (product + new, square + size)
-            asked = (search.tol / search.quantile) ** 2 * float(square.mean)
-            enough = 8 * float(product.error) <= asked or 4 * product.count >= paths
-            if product.count >= FIRST_PATHS // 4 and (enough or search.monitor.exhausted):
+            start = np.concatenate([places, places])
+            seeds = search.rng.integers(2**62, size=(2, 2))
+
+            def both(k: int, start: Array = start, seeds: Array = seeds) -> Array:
+                return np.sum([self._values(trained.models[k], start, int(seed)) for seed in seeds[k]], axis=0)
+
+            total += np.stack(parallel(both, range(2)))
+            repeats += 2
+            one, other = total / repeats - known
+            product = SampleMoments.of(one * other)
+            enough = 8 * float(product.error) <= asked or 4 * repeats * ERROR_PLACES >= paths
+            if enough or search.monitor.exhausted:
                 break
         found = float(product.mean) + 2 * float(product.error)
-        return float(np.sqrt(max(found, 0.0))), float(np.sqrt(square.mean))
+        return float(np.sqrt(max(found, 0.0))), float(np.sqrt(square))
 
 
 def region_search(search: PointSearch, region: Domain) -> RegionSearch:
     """A search on a region, with the settings of one at a point."""
-    return RegionSearch(replace(search, start=cloud(region)))
+    width = search.first_resolution().width if search.fixed is None else search.fixed.width
+    return RegionSearch(replace(search, start=cloud(region), unknowns=search.columns(width)))

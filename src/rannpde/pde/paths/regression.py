@@ -19,9 +19,9 @@ from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.pde.paths.grid import NormalDraws, TimeGrid
 from rannpde.pde.paths.inner import InnerCoordinate
-from rannpde.pde.paths.layer import MOMENT_ROWS, LayerLaw, PathLayer
+from rannpde.pde.paths.layer import MOMENT_ROWS, LayerAlongPaths, LayerLaw
 from rannpde.pde.paths.linearisation import bounded_tilt, linearised
-from rannpde.pde.paths.network import PathNetwork
+from rannpde.pde.paths.network import NetworkAtStates, PathNetwork
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.paths.ridge import RidgeRegression, fit_columns
 from rannpde.pde.paths.walls import NO_WALLS, PathWalls
@@ -95,10 +95,13 @@ class TrainingPaths:
 def guided_tilt(guide: PathsModel, process: PathProcess, s: float, h: float, state: Array) -> Array:
     """θ (M, d) of a model at states, from its network of the nearest node."""
     k = int(np.argmin(np.abs(guide.grid.nodes[:-1] - s)))
-    point, network = process.point(state), guide.networks[k]
-    value, gradient = network.value(state), network.gradient(state)
-    slope = linearised(guide.form, s, point, value, gradient).by_gradient
-    return np.zeros_like(state) if slope is None else bounded_tilt(process.pull(s, point, slope), h)
+    network, tilts = guide.networks[k], []
+    for rows in network.layer.blocks(len(state)):
+        own = network.at(state[rows])
+        slope = linearised(guide.form, s, own.features.point, own.value, own.gradient).by_gradient
+        assert slope is not None
+        tilts.append(bounded_tilt(process.pull(s, own.features.point, slope), h))
+    return np.concatenate(tilts)
 
 
 def data_gradients(form: Parabolic, process: PathProcess, state: Array) -> Array | None:
@@ -147,7 +150,7 @@ def train(
         inside = walls.inside(state)
         if inside is not None:
             ahead = np.where(inside, ahead * walls.survival(state, move.state, h), 0.0)
-        fitted = _fit_node(layer, state, move, h, ahead, penalty, inside)
+        fitted = _fit_node(LayerAlongPaths(layer, state), move, h, ahead, penalty, inside)
         target, source = fitted.target, fitted.source
         networks.append(fitted.network)
     return PathsModel(form, process, grid, tuple(reversed(networks)), walls)
@@ -163,38 +166,38 @@ class FittedNode:
 
 
 def _fit_node(
-    layer: PathLayer, state: Array, move: PathStep, h: float, ahead: Array, penalty: float, inside: Array | None
+    along: LayerAlongPaths, move: PathStep, h: float, ahead: Array, penalty: float, inside: Array | None
 ) -> FittedNode:
     """Fit w = E[ahead | X], whose martingale increments are those of the step, then û = w + ½h f(û).
 
     inside : mask (M,) of the paths that count, None for all
     """
-    form, s, point = layer.form, layer.s, layer.process.point(state)
+    form = along.layer.form
     rows = slice(None) if inside is None else inside
-    values, increments = layer.design(state, move, h)
+    values, increments = along.design(move, h)
     martingale = fit_columns((values + increments)[rows], ahead[rows], penalty)
-    weights = martingale
-    network = PathNetwork(layer, weights, martingale)
-    own = _source(network, values, state, point, s, h, form)
+    network = PathNetwork(along.layer, martingale, martingale)
+    own = _source(network, values, along, h)
     if np.any(own):
         columns = RidgeRegression.of(values[rows], penalty)
         for _ in range(2 if form.source.has("field", "gradient") else 1):
             # ½h f has no noise: it is fitted on the columns alone
-            more = np.full_like(martingale, np.nan) if columns is None else columns.solve(0.5 * h * own[rows])
-            network = PathNetwork(layer, martingale + more, martingale)
-            own = _source(network, values, state, point, s, 0.0, form)
+            more = np.nan * martingale if columns is None else columns.fit(values[rows], 0.5 * h * own[rows])
+            network = PathNetwork(along.layer, martingale + more, martingale)
+            own = _source(network, values, along, 0.0)
     target = ahead + 0.5 * h * own - increments @ martingale
     if inside is not None:
         target, own = np.where(inside, target, 0.0), np.where(inside, own, 0.0)
     return FittedNode(network, target, own)
 
 
-def _source(
-    network: PathNetwork, values: Array, state: Array, point: Array, s: float, h: float, form: Parabolic
-) -> Array:
+def _source(network: PathNetwork, values: Array, along: LayerAlongPaths, h: float) -> Array:
     """f at the network's values, to which ½h f is added first where that is still missing."""
-    value = values @ network.weights
-    gradient = network.gradient(state) if form.source.has("gradient") else point
+    form, s = along.layer.form, along.layer.s
+    point, value = along.layer.process.point(along.state), values @ network.weights
+    gradient = point
+    if form.source.has("gradient"):
+        gradient = np.concatenate([NetworkAtStates(network, own).gradient for own in along.blocks])
     found = source_values(form, s, point, value, gradient)
     return source_values(form, s, point, value + 0.5 * h * found, gradient) if h else found
 

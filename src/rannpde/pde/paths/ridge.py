@@ -1,4 +1,4 @@
-"""Ridge regression whose penalty is chosen by generalised cross-validation."""
+"""Ridge regression whose penalty is chosen by generalised cross-validation, from sums over the rows alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import scipy.linalg
 from rannpde.arrays import Array
 from rannpde.rounding import COMPUTED
 
+PENALTIES = 10.0 ** np.arange(0, 9, 0.5)
+"""Penalties that are tried, as multiples of the least one: half a decade changes a fit little."""
+
 
 @dataclass(frozen=True, eq=False)
 class RidgeRegression:
@@ -17,13 +20,16 @@ class RidgeRegression:
 
     The Gram matrix is decomposed once and serves every right-hand side. The first column of the design is constant: its
     weight is the intercept, which is not penalised.
+
+    mean, size (C,) : of the columns; values, vectors : eigenpairs of the Gram matrix of the standardised columns over
+    ``count`` rows; floor : the least penalty
     """
 
     mean: Array
     size: Array
     values: Array
     vectors: Array
-    centred: Array
+    count: int
     floor: float
 
     @classmethod
@@ -33,32 +39,43 @@ class RidgeRegression:
         if not np.isfinite(mean).all():
             return None
         centred = design - mean
-        size = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(design))
-        size[size <= COMPUTED] = 0.0
-        scale = np.where(size > 0, size, 1.0)
-        centred /= scale
-        centred[:, size == 0] = 0.0
         gram = scipy.linalg.blas.dsyrk(1.0 / len(design), centred, trans=1, lower=1)
-        values, vectors = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
-        return cls(mean, scale, np.maximum(values, 0.0), vectors, centred, floor)
+        return cls.of_moments(mean, gram, len(design), floor)
 
-    def solve(self, targets: Array) -> Array:
-        """Weights (C,) for targets (M,); not numbers where the targets are not finite."""
-        count, middle = len(self.centred), float(targets.mean())
+    @classmethod
+    def of_moments(cls, mean: Array, covariance: Array, count: int, floor: float) -> RidgeRegression:
+        """The same from the mean (C,) and the lower triangle of the covariance (C, C) of the columns of the design."""
+        size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        constant = size <= COMPUTED * np.maximum(np.abs(mean), 1.0)
+        scale = np.where(constant, 1.0, size)
+        gram = covariance / scale / scale[:, None]
+        gram[constant], gram[:, constant] = 0.0, 0.0
+        values, vectors = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
+        return cls(mean, scale, np.maximum(values, 0.0), vectors, count, floor)
+
+    def fit(self, design: Array, targets: Array) -> Array:
+        """Weights (C,) for targets (M,) on the design; not numbers where the targets are not finite."""
+        middle = float(targets.mean())
         if not np.isfinite(middle):
             return np.full(len(self.mean), np.nan)
         left = targets - middle
-        right = self.vectors.T @ (self.centred.T @ left) / count
-        total = float(left @ left) / count
-        best, lowest = self.floor, np.inf
-        for penalty in self.floor * 10.0 ** np.arange(0, 9, 0.5):
+        return self.weights(design.T @ left / self.count, middle, float(left @ left) / self.count)
+
+    def weights(self, products: Array, middle: float, total: float) -> Array:
+        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets.
+
+        Of penalties whose scores differ by less than one useless column would change them, 2/M, the largest is taken:
+        weights that gain nothing are not large, so that the fit does not swing where there are few rows.
+        """
+        right = self.vectors.T @ (products / self.size)
+        penalties, scores = self.floor * PENALTIES, []
+        for penalty in penalties:
             shrunk = self.values / (self.values + penalty)
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)
-            freedom = 1 - float(shrunk.sum()) / count
-            score = (total - float(explained[self.values > 0].sum())) / max(freedom, 1e-6) ** 2
-            if score < lowest:
-                best, lowest = float(penalty), score
-        weights = (self.vectors @ (right / (self.values + best))) / self.size
+            freedom = 1 - float(shrunk.sum()) / self.count
+            scores.append((total - float(explained[self.values > 0].sum())) / max(freedom, 1e-6) ** 2)
+        close = np.flatnonzero(np.array(scores) <= min(scores) + 2 / self.count * abs(min(scores)))
+        weights = (self.vectors @ (right / (self.values + penalties[close[-1]]))) / self.size
         weights[0] = 0.0
         weights[0] = middle - float(self.mean @ weights)
         return np.asarray(weights)
@@ -67,4 +84,4 @@ class RidgeRegression:
 def fit_columns(design: Array, targets: Array, floor: float) -> Array:
     """Weights of one regression."""
     regression = RidgeRegression.of(design, floor)
-    return np.full(design.shape[1], np.nan) if regression is None else regression.solve(targets)
+    return np.full(design.shape[1], np.nan) if regression is None else regression.fit(design, targets)

@@ -20,7 +20,7 @@ from rannpde.checkpoints import checkpoint
 from rannpde.errors import reject
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import InnerCoordinate
-from rannpde.pde.paths.layer import LayerLaw
+from rannpde.pde.paths.layer import LayerAlongPaths, LayerLaw
 from rannpde.pde.paths.network import PathNetwork
 from rannpde.pde.paths.processes import PathProcess
 from rannpde.pde.paths.regression import TrainingPaths, data_gradients, data_values, noise_to_come, spread_of
@@ -131,7 +131,7 @@ def train_stopping(
         layer = law.sample(form, process, inner, s, state, spread_of(paths, n), to_come, rng, learned)
         rate, constant = _rates(form, s + 0.5 * h, point)
         target = np.exp(rate * h) * carried + h * constant
-        values, increments = layer.design(state, move, h)
+        values, increments = LayerAlongPaths(layer, state).design(move, h)
         weights = fit_columns(values + increments, target, penalty)
         networks.append(PathNetwork(layer, weights, weights))
         carried = target - increments @ weights

@@ -20,7 +20,8 @@ class PathsTuning:
     penalty : ridge of the regressions on columns of unit size: far below their noise, far above rounding
     sparse : share of ridges along single coordinates
     gain : an improvement of variance × cost that is worth another round of training
-    memory : bytes of training states, and of a block of fresh paths
+    memory : bytes of training states
+    block : bytes of an array of a block of fresh paths, a few of which fit the second cache of a core
     """
 
     first_steps: int = 8
@@ -34,4 +35,4 @@ class PathsTuning:
     sparse: float = 0.3
     gain: float = 1.25
     memory: int = 400 * 2**20
-    block: int = 6 * 2**20
+    block: int = 2**20

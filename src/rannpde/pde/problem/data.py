@@ -142,8 +142,8 @@ def _breaks(parts: list[sympy.Expr], evolution: Evolution, times: Array) -> Iter
 # -------------------------------------------------------------------------------------------------------- in space
 
 
-def space_fields(evolution: Evolution, points: Array, looks: int = 5) -> Iterator[Array]:
-    """Iterate over the initial values, and at ``looks`` times the parts of the equations that vary in space, (M,)
+def space_fields(evolution: Evolution, points: Array, samples: int = 5) -> Iterator[Array]:
+    """Iterate over the initial values, and at ``samples`` times the parts of the equations that vary in space, (M,)
     each."""
     problem = evolution.problem
     for component in evolution.initial:
@@ -151,21 +151,21 @@ def space_fields(evolution: Evolution, points: Array, looks: int = 5) -> Iterato
     symbols = problem.vocabulary.symbols
     expressions = [part for rate in evolution.rates.values() for part in rate.parts]
     parts = [part for part in data_parts(expressions, set(symbols)) if part.free_symbols & set(symbols[1:])]
-    for time in np.linspace(*evolution.domain.time, looks) if parts else ():
+    for time in np.linspace(*evolution.domain.time, samples) if parts else ():
         for value in evolution.values(parts, evolution.known(time, points)):
             yield np.nan_to_num(np.broadcast_to(value, (len(points),)).astype(float))
 
 
-def source_size(evolution: Evolution, name: str, points: Array, looks: int = 2**12 + 1, places: int = 64) -> float:
+def source_size(evolution: Evolution, name: str, points: Array, samples: int = 2**12 + 1, places: int = 64) -> float:
     """Return the mean over time of the root mean square over space of the rate of a field where all fields vanish.
 
     Many times and few points are sampled: a pulse that no sample hits would make the scale zero.
     """
     source, points = evolution.rates[name].source, points[:places]
-    known = evolution.known(np.linspace(*evolution.domain.time, looks)[:, None], points.T[None])
+    known = evolution.known(np.linspace(*evolution.domain.time, samples)[:, None], points.T[None])
     known |= {symbol: np.zeros(()) for symbol in source.symbols}
     values = np.nan_to_num(evolution.values([source.formula], known)[0])
-    return float(np.sqrt(np.mean(np.broadcast_to(values, (looks, len(points))) ** 2, axis=1)).mean())
+    return float(np.sqrt(np.mean(np.broadcast_to(values, (samples, len(points))) ** 2, axis=1)).mean())
 
 
 # ------------------------------------------------------------------------------------------- in all coordinates

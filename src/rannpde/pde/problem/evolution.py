@@ -240,7 +240,8 @@ def side_rule(side: Side, count: int) -> tuple[Array, Array, Array]:
     """Return points (m, d), outward normals (m, d) and quadrature weights (m,) of a space-time side, without time."""
     space = side.domain.space  # type: ignore[attr-defined]
     if isinstance(side, RoundSide):
-        return space_side_rule(space.sides["boundary"], count)
+        (whole,) = space.sides.values()  # a ball has one side, whatever its name
+        return space_side_rule(whole, count)
     assert isinstance(side, FlatSide)
     same = [s for s in space.sides.values() if s.axis == side.axis - 1 and s.outward == side.outward]
     return space_side_rule(same[0], count)

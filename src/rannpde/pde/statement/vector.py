@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,8 @@ class Operation:
     kind: str = SCALAR
     value: Any = None
 
-    @property
-    def nodes(self) -> list[Operation]:
+    @cached_property
+    def nodes(self) -> tuple[Operation, ...]:
         """Every node once, operands before what is made of them."""
         found: dict[int, Operation] = {}
         stack = [(self, False)]
@@ -58,7 +59,7 @@ class Operation:
             else:
                 stack.append((node, True))
                 stack.extend((below, False) for below in node.operands)
-        return list(found.values())
+        return tuple(found.values())
 
     def has(self, *names: str) -> bool:
         """Whether a node of one of these names stands in it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,12 +12,11 @@ from rannpde.arrays import Array
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import field_sizes
-from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.cells.elimination import BlockLeastSquares
+from rannpde.pde.trefftz.cells.network import CellsNetwork
 from rannpde.pde.trefftz.modal import ModalNetwork
 from rannpde.pde.trefftz.network import TrefftzNetwork
-from rannpde.pde.trefftz.operator import CanonicalForm
-from rannpde.pde.trefftz.particular import NoPart, Particular
-from rannpde.pde.trefftz.rows import ConditionPoints, boundary_rows, feature_values, least_squares
+from rannpde.pde.trefftz.rows import LeastSquares, Misses
 from rannpde.pde.trefftz.tuning import TrefftzTuning
 
 INSIDE_POINTS = 400
@@ -26,24 +25,38 @@ RESONANT = 1e12
 """A stability constant beyond which rounding of the data alone spoils all digits but a few."""
 
 
-class FeatureLaw(Protocol):
-    """What knows which features a domain and an operator need; ``Any`` is its own resolution."""
+class RowSystem(Protocol):
+    """Rows of all conditions, weights not applied, and their least squares."""
+
+    @property
+    def count(self) -> int: ...
+
+    def solved(self, cutoff: float) -> LeastSquares | BlockLeastSquares: ...
+
+
+class Discretisation(Protocol):
+    """One network or cells of networks; ``Any`` is its own resolution, and its own list of families."""
 
     def first(self) -> Any: ...
 
-    def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]: ...
+    def families(self, resolution: Any, rng: np.random.Generator) -> Any: ...
 
-    def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[ConditionPoints]: ...
+    def columns(self, families: Any) -> int: ...
+
+    def rows(self, families: Any, resolution: Any, shift: float, factor: float = 1.0) -> RowSystem: ...
+
+    def misses(self, network: Any, resolution: Any, shift: float, factor: float) -> Misses: ...
+
+    def values(self, families: Any, points: Array) -> Array: ...
+
+    def base(self, points: Array) -> Array: ...
+
+    def network(self, families: Any, weights: Array) -> TrefftzNetwork | CellsNetwork: ...
 
     def tube(self) -> tuple[Array, Array]: ...
 
     def refined(
-        self,
-        resolution: Any,
-        errors: Mapping[int, float],
-        target: float,
-        slow: bool,
-        weights: Sequence[tuple[FeatureFamily, Array]],
+        self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool, families: Any, weights: Array
     ) -> Any: ...
 
 
@@ -52,14 +65,15 @@ class TrefftzState:
     """What one iteration leaves: the network, its record, and what the next one needs of it.
 
     scale : the root mean square of the solution; errors : group of features → its part of the estimate
-    values : at the points inside (M, fields), each field over its own size
+    values : at the points inside (M, fields), each field over its own size; weights (N,) : of the output
     """
 
-    network: TrefftzNetwork
+    network: TrefftzNetwork | CellsNetwork
     record: TrefftzIteration
     scale: float
     errors: Mapping[int, float]
     values: Array
+    weights: Array
 
 
 @dataclass(frozen=True)
@@ -87,7 +101,7 @@ class TrefftzIteration:
 class TrefftzResult:
     """The best network with its iterations and how it ended; ``scale`` is the root mean square of the solution."""
 
-    network: TrefftzNetwork | ModalNetwork
+    network: TrefftzNetwork | CellsNetwork | ModalNetwork
     best: TrefftzIteration
     iterations: tuple[TrefftzIteration, ...]
     status: Status
@@ -97,20 +111,18 @@ class TrefftzResult:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveTrefftz:
-    """The loop for one problem, whatever its law of features."""
+    """The loop for one problem, whatever its features; defect : of the particular solutions, as an error inside."""
 
     problem: Problem
-    law: FeatureLaw
-    form: CanonicalForm
-    particular: Sequence[Particular]
+    discretisation: Discretisation
+    defect: float
     tol: float
     monitor: Monitor
     tuning: TrefftzTuning
-    pins: tuple[ConditionPoints, ...] = ()
 
     def run(self, rng: np.random.Generator) -> TrefftzResult:
         """Until the estimate is below the tolerance, or nothing helps any more."""
-        resolution = self.law.first()
+        resolution = self.discretisation.first()
         inside = self.problem.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
         best: TrefftzState | None = None
         before: TrefftzState | None = None
@@ -118,8 +130,8 @@ class AdaptiveTrefftz:
         status, detail, idle, least = Status.STALLED, "more features do not lower the boundary error", 0, np.inf
         try:
             for number in range(1, self.tuning.iterations + 1):
-                families = self.law.families(resolution, rng)
-                columns = sum(family.columns for family in families)
+                families = self.discretisation.families(resolution, rng)
+                columns = self.discretisation.columns(families)
                 if columns > self.tuning.columns and best is not None:
                     detail = f"the next iteration would take {columns} features, more than {self.tuning.columns}"
                     break
@@ -142,10 +154,10 @@ class AdaptiveTrefftz:
                 if self.monitor.exhausted or self._too_late(done):
                     status, detail = Status.BUDGET, ""
                     break
-                ends = np.cumsum([family.columns for family in families])[:-1]
-                weights = list(zip(families, np.split(state.network.weights / state.scale, ends), strict=True))
                 target = 0.3 * self.tol / np.sqrt(len(state.errors))
-                resolution = self.law.refined(resolution, state.errors, target, slow and number > 1, weights)
+                resolution = self.discretisation.refined(
+                    resolution, state.errors, target, slow and number > 1, families, state.weights / state.scale
+                )
                 before = state
         except KeyboardInterrupt:
             if best is None:
@@ -164,12 +176,6 @@ class AdaptiveTrefftz:
         """Whether rounding of the data alone may be as large as the tolerance inside."""
         return now.stability > min(RESONANT, self.tol / float(np.finfo(float).eps))
 
-    def failed(self, reason: str) -> TrefftzResult:
-        """What comes back where no particular solution is known: zero, and the reason."""
-        zero = TrefftzNetwork((), np.empty(0), (NoPart(),) * len(self.problem.fields), self.form)
-        nothing = TrefftzIteration(0, 0, 0, np.inf, np.inf, np.inf, np.inf, 0.0)
-        return TrefftzResult(zero, nothing, (nothing,), Status.STALLED, reason, 1.0)
-
     def _too_late(self, done: list[TrefftzIteration]) -> bool:
         """Whether the next iteration, which costs about growth³ times as much as the last, cannot end in time."""
         if self.monitor.budget.seconds is None:
@@ -177,26 +183,16 @@ class AdaptiveTrefftz:
         return self.monitor.elapsed + done[-1].seconds * self.tuning.growth**2 > self.monitor.budget.seconds
 
     def _solved(
-        self,
-        families: list[FeatureFamily],
-        resolution: Any,
-        inside: Array,
-        rng: np.random.Generator,
-        before: TrefftzState | None,
+        self, families: Any, resolution: Any, inside: Array, rng: np.random.Generator, before: TrefftzState | None
     ) -> TrefftzState:
-        start = self.monitor.elapsed
-        words = self.problem.vocabulary
-        parts = tuple(one.part for one in self.particular)
-        nothing = TrefftzNetwork((), np.empty(0), parts, self.form)
-        rows = boundary_rows(families, nothing, [*self.law.places(resolution, 0.5), *self.pins], words)
-        found = least_squares(rows, self.tuning.cutoff)
-        network = TrefftzNetwork(tuple(families), found.coefficients, parts, self.form)
-        still = (0,) * self.problem.domain.dim
-        near, shares = self.law.tube()
+        start, one = self.monitor.elapsed, self.discretisation
+        rows = one.rows(families, resolution, 0.5)
+        found = rows.solved(self.tuning.cutoff)
+        near, shares = one.tube()
         seen, sampled, sizes = [], [], np.zeros(len(self.problem.fields))
         for points, share in ((inside, np.full(len(inside), 1 / len(inside))), (near, shares)):
-            columns = feature_values(families, points, still) * np.sqrt(share)[:, None, None]
-            values = columns @ found.coefficients + nothing.derivative(points, still) * np.sqrt(share)[:, None]
+            columns = one.values(families, points) * np.sqrt(share)[:, None, None]
+            values = columns @ found.coefficients + one.base(points) * np.sqrt(share)[:, None]
             sizes = np.maximum(sizes, np.linalg.norm(values, axis=0))
             seen.append(columns)
             sampled.append(values)
@@ -206,24 +202,24 @@ class AdaptiveTrefftz:
         # a field that vanishes is compared with itself until it is known to: that is no resonance
         plain = np.concatenate(seen).transpose(1, 0, 2).reshape(-1, relative.shape[2])
         absolute = stability if len(sizes) == 1 else found.stability(plain)
-        fresh = self.law.places(resolution, float(rng.uniform(0.15, 0.35)), 1.4)
-        again = boundary_rows(families, nothing, fresh, words)
-        residual = np.abs(again.matrix @ found.coefficients - again.rhs)
+        network = one.network(families, found.coefficients)
+        fresh = one.misses(network, resolution, float(rng.uniform(0.15, 0.35)), 1.4)
+        residual = np.abs(fresh.errors)
         residual[~np.isfinite(residual)] = np.inf
-        weighted = residual * again.weights
+        weighted = residual * fresh.weights
         boundary = float(np.linalg.norm(weighted)) / scale
-        source = sum(one.defect * one.gain for one in self.particular) * (1 + stability) / scale
+        source = self.defect * (1 + stability) / scale
         values = np.concatenate(sampled) / field_sizes(sizes)
         amplification = min(stability, self._amplification(before, values, boundary))
         estimate = amplification * boundary + source if np.isfinite(boundary) else np.inf
-        groups = np.concatenate([place.groups for place in fresh])
         factor = amplification / scale
+        groups = fresh.groups
         errors = {int(g): factor * float(np.linalg.norm(weighted[groups == g])) for g in np.unique(groups)}
         record = TrefftzIteration(
-            len(found.coefficients), found.rank, len(rows.rhs), boundary, float(residual.max()) / scale,
-            absolute, estimate, self.monitor.elapsed - start,
+            len(found.coefficients), found.rank, rows.count, boundary, float(residual.max()) / scale, absolute,
+            estimate, self.monitor.elapsed - start,
         )  # fmt: skip
-        return TrefftzState(network, record, scale, errors, values)
+        return TrefftzState(network, record, scale, errors, values, found.coefficients)
 
     def _amplification(self, before: TrefftzState | None, values: Array, boundary: float) -> float:
         """How much the boundary error of the iteration before was amplified inside: measured, for systems.

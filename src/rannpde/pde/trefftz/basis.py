@@ -152,6 +152,8 @@ class PlaneLaw:
     def _surely_singular(self, number: int) -> bool:
         """Re-entrant, or a change of the kind of condition."""
         corner = self.boundary.corners[number]
+        if not corner.singular:
+            return False
         if corner.angle > np.pi + 1e-6:
             return True
         return self.boundary.kind_changes(number)
@@ -224,11 +226,8 @@ class PlaneLaw:
     def _regular(self, resolution: PlaneResolution, rng: np.random.Generator) -> list[FeatureFamily]:
         degree = resolution.regular
         if self.layered:
-            count = 4 * degree
-            turn = (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
-            return [
-                self._exponentials(self.form.wave_number * np.stack([np.cos(turn), np.sin(turn)], axis=1) + 0j, True)
-            ]
+            turn = self._layer_directions(4 * degree, rng)
+            return [self._exponentials(self.form.wave_number * np.stack([np.cos(turn), np.sin(turn)], axis=1) + 0j)]
         if self.form.kappa > 0 and self.reach > self.tuning.plane_waves:
             turn = (np.arange(degree) + rng.uniform(0, 1, degree)) * np.pi / degree
             directions = np.stack([np.cos(turn), np.sin(turn)], axis=1)
@@ -241,7 +240,32 @@ class PlaneLaw:
         )
         return [family]
 
-    def _exponentials(self, canonical: Array, real: bool = False) -> ExponentialFamily:
+    def _layer_directions(self, count: int, rng: np.random.Generator) -> Array:
+        """Random angles (N,) of exponentials exp(k d·y - drift·y), stratified; each is largest at one corner.
+
+        Which corner that is changes where k d - drift is along the normal of a side. Between two such angles the
+        exponentials serve one corner, and to be interpolated up to both ends they are spread like Chebyshev's points.
+        """
+        k, drift = self.form.wave_number, self.form.drift
+        turns = []
+        for piece in self.boundary.pieces:
+            if piece.loop == 0 and piece.straight:
+                slope = piece.slopes(np.array([0.5]))[0]
+                normal = np.array([slope[1], -slope[0]]) / np.linalg.norm(slope)
+                along = drift @ normal
+                length = -along + np.sqrt(max(along**2 + k**2 - drift @ drift, 0.0))
+                turns.append(float(np.arctan2(*(drift + length * normal)[::-1])))
+        ends = np.unique(np.round(np.array(turns), 12))  # sides that are parallel have one normal
+        if len(ends) < 2:
+            return (np.arange(count) + rng.uniform(0, 1, count)) * 2 * np.pi / count
+        found = []
+        for low, high in zip(ends, [*ends[1:], ends[0] + 2 * np.pi], strict=True):
+            own = ceil(count / len(ends))
+            place = np.pi * (np.arange(own) + rng.uniform(0, 1, own)) / own
+            found.append(0.5 * (low + high) - 0.5 * (high - low) * np.cos(place))
+        return np.concatenate(found)
+
+    def _exponentials(self, canonical: Array) -> ExponentialFamily:
         """exp(λ·y) exp(-drift·y) for λ (K, 2) with λ·λ = -κ, in the coordinates of the problem."""
         frequencies = (canonical - self.form.drift) @ self.form.matrix
         exponents = (self.outline @ (canonical - self.form.drift).T).real

@@ -11,9 +11,11 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
+from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.domain import Ball, SpaceTime
 from rannpde.pde.problem.evolution import Component, Evolution
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.modes import AxisModes, BoxModes, DiscModes, SpatialModes
 from rannpde.pde.trefftz.particular import ParticularPart
 from rannpde.pde.trefftz.walls import ModalStatement, ModalSymbols, Walls, modal_statement
@@ -22,6 +24,8 @@ MOST_EIGENFUNCTIONS = {1: 2048, 2: 40_000, 3: 400_000}
 """Eigenfunctions at most, by the dimension of space: with more, other methods are faster."""
 FIRST_COUNT, FIRST_RADIUS = 12, 16.0
 """Eigenfunctions of an axis, and α radius of the last eigenfunction of a disc, that are tried first."""
+TURNS = 256
+"""Angles at which it is tried how often initial values turn around a disc."""
 LINES = 12
 """Lines along each axis on which it is tried how many eigenfunctions the axis needs."""
 
@@ -49,6 +53,11 @@ class ModalProblem:
         return self.statement.lift
 
     @property
+    def measured(self) -> WallMeasures | None:
+        """The part that solves the equation with the values of the walls and jumps at the start, where there is one."""
+        return self.lift[0] if isinstance(self.lift[0], WallMeasures) else None
+
+    @property
     def domain(self) -> SpaceTime:
         return self.evolution.domain
 
@@ -67,6 +76,22 @@ class ModalProblem:
             and own.get((0,) * self.domain.space.dim, 0.0) <= 0
             and all(sum(index) == 0 or (sum(index) == 2 and value > 0) for index, value in own.items())
         )
+
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether initial values of something that diffuses differ from those of walls: no method resolves the start."""
+        if not self.diffusive or not any(np.isinf(h) for h in (*np.ravel(self.walls.box), self.walls.circle or 0.0)):
+            return False
+        space = self.domain.space
+        inside = np.abs(self.initial(space.sample(64, rng=0))).max()
+        sides = [side for side in space.sides.values() if self._valued(side)]
+        at_walls = [np.abs(self.initial(side.sample(64, rng=0))).max() for side in sides]
+        return bool(max(at_walls, default=0.0) > 1e-3 * inside)
+
+    def _valued(self, side: Side) -> bool:
+        if self.walls.circle is not None or not isinstance(side, FlatSide):
+            return self.walls.circle == np.inf
+        return bool(np.isinf(self.walls.box[side.axis][side.outward > 0]))
 
     def slowest(self, frequency: float) -> float:
         """The least |s| of waves with this |w| along one axis, up to the rates of all others."""
@@ -99,7 +124,7 @@ class ModalProblem:
         space = self.domain.space
         most = MOST_EIGENFUNCTIONS[space.dim]
         if self.walls.circle is not None:
-            reach = self._reach(tol)
+            reach = FIRST_RADIUS if self.jumps else self._reach(tol)
             while reach <= self._farthest:
                 yield self._disc(reach)
                 reach *= np.sqrt(2)
@@ -145,16 +170,33 @@ class ModalProblem:
             reach *= np.sqrt(2)
         return most
 
+    @cached_property
+    def _turns(self) -> int | None:
+        """The highest m of cos mθ in initial values and loads on a disc; None where there is no end of them."""
+        space, angles = self.domain.space, np.arange(TURNS) * 2 * np.pi / TURNS
+        assert isinstance(space, Ball)
+        arrows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        radii = float(space.radius) * np.linspace(0.0, 1.0, LINES + 1)[1:]
+        points = np.asarray(space.centre) + (radii[:, None, None] * arrows).reshape(-1, 2)
+        given = np.concatenate([self.initial(points), self.load(points)], axis=1).T.reshape(-1, TURNS)
+        sizes = np.abs(np.fft.rfft(given, axis=1)).max(axis=0)
+        above = np.flatnonzero(sizes > 100 * np.finfo(float).eps * sizes.max(initial=0.0))
+        return None if above.max(initial=0) > TURNS // 4 else int(above.max(initial=0))
+
     @property
     def _farthest(self) -> float:
-        """α radius of the last eigenfunction of a disc, by Weyl's law of their number."""
-        return 2 * float(np.sqrt(MOST_EIGENFUNCTIONS[2] / 8))  # radial functions cost more than cosines
+        """α radius of the last eigenfunction of a disc, by Weyl's law of their number.
+
+        Where few turns count there are fewer of them, and as large a table of them reaches farther.
+        """
+        every = 2 * float(np.sqrt(MOST_EIGENFUNCTIONS[2] / 8))  # radial functions cost more than cosines
+        return every if self._turns is None else max(every, float(np.sqrt(np.pi * every**3 / 8 / (self._turns + 1))))
 
     def _disc(self, reach: float) -> DiscModes:
         space, end = self.domain.space, self.walls.circle
         assert isinstance(space, Ball)
         assert end is not None
-        return DiscModes.below(np.asarray(space.centre), float(space.radius), end, reach)
+        return DiscModes.below(np.asarray(space.centre), float(space.radius), end, reach, self._turns)
 
     def _on_lines(self, starts: Array, stops: Array, ends: tuple[float, float], tol: float) -> Array:
         """Cosines or sines that initial values and loads need on each of the lines, by the decay of coefficients."""
@@ -209,7 +251,7 @@ class ModalProblem:
             formula = rate.source.formula.subs(dict.fromkeys(rate.source.symbols, 0))
             found[:, row] = self.evolution.values([formula], known)[0]
             for column, component in enumerate(self.evolution.components):
-                if component.level == 0:
+                if component.level == 0 and self.measured is None:
                     part = self.lift[self.evolution.problem.fields.index(component.field)]
                     for index, value in self.symbols.get((row, column), {}).items():
                         found[:, row] += value * part.derivative(timed, (0, *index))

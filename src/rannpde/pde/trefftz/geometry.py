@@ -90,25 +90,24 @@ class AxisImage:
 class BoundaryPiece:
     """One smooth arc with its conditions, in the direction that has the domain on its left.
 
-    term, others : the first condition and, of systems, all others
+    terms : its conditions, one for each field of a system; none on a face between two cells
     corners : numbers of the singular points at its start and end, -1 where it goes on smoothly
     loop : the closed curve that it belongs to; 0 is the outer one
     image : by which reflection it comes from a piece of the boundary, in an unfolded domain; None for that piece itself
     """
 
-    term: Term
+    terms: tuple[Term, ...]
     arcs: Arcs
     number: int
     form: CanonicalForm
     corners: tuple[int, int] = (-1, -1)
     loop: int = 0
-    others: tuple[Term, ...] = ()
     image: AxisImage | None = None
 
     @property
-    def terms(self) -> tuple[Term, ...]:
-        """All conditions that hold there."""
-        return (self.term, *self.others)
+    def term(self) -> Term:
+        """The first condition."""
+        return self.terms[0]
 
     @property
     def forward(self) -> bool:
@@ -149,6 +148,7 @@ class SingularCorner:
     point, outward : in canonical coordinates; outward leads out of the domain, midway between its sides
     reach : how far it stays outside
     angle : the opening inside the domain
+    singular : False where faces of cells meet and the solution is smooth all the same
     """
 
     point: Array
@@ -156,6 +156,7 @@ class SingularCorner:
     reach: float
     angle: float
     loop: int
+    singular: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,26 +190,34 @@ def _key(arcs: list[Arcs]) -> tuple[float, ...]:
     return tuple(np.round(np.concatenate(points).ravel(), 12).tolist())
 
 
-def plane_boundary(
-    domain: Domain, terms: Sequence[Term], form: CanonicalForm, conditions: int = 1
-) -> PlaneBoundary | str:
-    """The boundary with so many conditions on every side; a reason where it is not known, or they do not cover it."""
+def stated_sides(
+    domain: Domain, terms: Sequence[Term], conditions: int
+) -> list[tuple[list[Arcs], tuple[Term, ...]]] | str:
+    """The sides of a boundary as arcs, with so many conditions each; a reason where they do not cover it once."""
     sides: dict[tuple[float, ...], tuple[list[Arcs], list[Term]]] = {}
     for term in terms:
         arcs = None if term.region is None else arcs_of(term.region)
         if arcs is None:
             return f"{term.name} is no condition on a curve of the boundary"
         sides.setdefault(_key(arcs), (arcs, []))[1].append(term)
-    pieces: list[BoundaryPiece] = []
-    for arcs, own in sides.values():
+    for _, own in sides.values():
         if len(own) != conditions:
             return f"a side has {len(own)} condition(s), but {conditions} are needed"
-        for family in arcs:
-            pieces += [BoundaryPiece(own[0], family, k, form, others=tuple(own[1:])) for k in range(len(family))]
     measure = sum(side.measure for side in domain.sides.values())
     given = sum(own[0].measure for _, own in sides.values())
     if abs(given - measure) > 1e-6 * measure:
         return "the conditions do not cover the boundary exactly once"
+    return [(arcs, tuple(own)) for arcs, own in sides.values()]
+
+
+def plane_boundary(
+    domain: Domain, terms: Sequence[Term], form: CanonicalForm, conditions: int = 1
+) -> PlaneBoundary | str:
+    """The boundary with so many conditions on every side; a reason where it is not known, or they do not cover it."""
+    sides = stated_sides(domain, terms, conditions)
+    if isinstance(sides, str):
+        return sides
+    pieces = [BoundaryPiece(own, family, k, form) for arcs, own in sides for family in arcs for k in range(len(family))]
     return assembled_boundary(domain, pieces, form)
 
 

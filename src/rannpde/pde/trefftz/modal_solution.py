@@ -8,7 +8,7 @@ conserve its energy.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,10 @@ def modal_solution(given: ModalProblem, tol: float, rng: np.random.Generator) ->
     fresh = given.domain.space.sample(4 * INSIDE_POINTS, rng=rng, method="sobol")
     wanted, load_wanted = given.initial(fresh), given.load(fresh)
     inside = given.domain.sample(INSIDE_POINTS, rng=rng, method="sobol")
+    lift, quadrature = given.lift, 0.0
+    if given.measured is not None:
+        measured, quadrature = given.measured.refined(inside, tol)
+        lift = (measured,)
     for modes in given.modes(tol, rng):
         checkpoint()
         nodes = modes.nodes()
@@ -53,17 +57,19 @@ def modal_solution(given: ModalProblem, tol: float, rng: np.random.Generator) ->
         sizes = [np.abs(one) / np.maximum(np.linalg.norm(one, axis=0), 1e-300) for one in (initial, load)]
         size = np.concatenate(sizes, axis=1).max(axis=1)
         small = size < tol / modes.count  # all of them together are far below the tolerance
+        outer, dropped = modes.edge, np.linalg.norm(initial[small], axis=0)
         initial[small], load[small] = 0.0, 0.0
-        outer = float(np.sqrt(modes.negative_laplacian.max()))
         modes, kept = modes.trimmed(~small)
         initial, load = initial[kept], load[kept]
         flow = ModalFlow.of(given.matrices(modes))
         if flow.defective_load(load):
             return
         parts = flow.parts(initial, load, modes, given.shown)
-        network = ModalNetwork(modes, tuple(parts), given.lift, given.domain.time[0], given.domain.dim)
+        network = ModalNetwork(modes, tuple(parts), lift, given.domain.time[0], given.domain.dim)
         amplification = flow.amplification(duration, given.shown)
-        yield _judged(given, network, flow, (fresh, wanted, load_wanted), (initial, load), inside, amplification, outer)
+        found = _judged(given, network, flow, (fresh, wanted, load_wanted), (initial, load), inside, amplification, (outer, dropped))
+        bound = None if found.bound is None else found.bound + quadrature
+        yield replace(found, estimate=found.estimate + quadrature / found.scale, bound=bound)
 
 
 def _judged(
@@ -74,9 +80,12 @@ def _judged(
     found: tuple[Array, Array],
     inside: Array,
     amplification: Array,
-    outer: float,
+    omitted: tuple[float, Array],
 ) -> ModalResult:
-    """By the error of initial values and loads at fresh points, amplified as much as any mode amplifies it."""
+    """By the error of initial values and loads at fresh points, amplified as much as any mode amplifies it.
+
+    omitted : the frequency beyond which all modes are left out, and the size of others that are, for each component
+    """
     points, wanted, load_wanted = fresh
     modes, duration = network.modes, given.domain.time[1] - given.domain.time[0]
     still = (0,) * points.shape[1]
@@ -84,8 +93,14 @@ def _judged(
     unloaded = modes.plain(points, still, found[1]) - load_wanted
     scale = float(np.sqrt(np.mean(np.square(network(inside)), axis=0)).max()) or 1.0
     # a load of the modes that are left out acts for the time in which these forget it
+    outer, dropped = omitted
     acting = min(duration, 2 / given.slowest(outer))
-    errors = np.sqrt(np.mean(np.square(left), axis=0)) + acting * np.sqrt(np.mean(np.square(unloaded), axis=0))
+    initial_errors = np.sqrt(np.mean(np.square(left), axis=0))
+    if given.diffusive:  # they are forgotten: over the whole time little is left of a jump
+        rate = 2 * given.slowest(outer) * duration
+        rest = np.square(dropped) / given.domain.space.measure
+        initial_errors = np.sqrt(np.square(initial_errors) * -np.expm1(-rate) / rate + rest)
+    errors = initial_errors + acting * np.sqrt(np.mean(np.square(unloaded), axis=0))
     turning = float(np.abs(flow.rates.imag).max(initial=0.0)) if np.iscomplexobj(flow.rates) else 0.0
     size = np.abs(found[0]).max(axis=0)
     rounding = np.finfo(float).eps * (1 + turning * duration) * float(size @ amplification) / scale

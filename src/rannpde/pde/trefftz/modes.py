@@ -45,6 +45,11 @@ class SpatialModes(ABC):
     def negative_laplacian(self) -> Array:
         """|w|² (N,), the eigenvalues of -Δ."""
 
+    @property
+    @abstractmethod
+    def edge(self) -> float:
+        """A frequency |w| that all functions that were left out exceed."""
+
     @abstractmethod
     def nodes(self) -> Array:
         """Points (Q, d) at which a function is asked for in order to be projected."""
@@ -160,6 +165,10 @@ class BoxModes(SpatialModes):
     def negative_laplacian(self) -> Array:
         return np.asarray(reduce(np.add.outer, [axis.frequencies**2 for axis in self.axes])).ravel()
 
+    @property
+    def edge(self) -> float:
+        return min(float(axis.frequencies[-1]) for axis in self.axes)
+
     def nodes(self) -> Array:
         reserve(16.0 * len(self.axes) * np.prod([len(axis.rule[0]) for axis in self.axes]), "a grid of points")
         return combinations([axis.rule[0] for axis in self.axes])
@@ -220,10 +229,12 @@ class DiscModes(SpatialModes):
     zeros: Array
 
     @classmethod
-    def below(cls, centre: Array, radius: float, condition: float, most: float) -> DiscModes:
-        """All with α radius ≤ most; condition : infinite where values vanish, 0 where slopes do."""
+    def below(
+        cls, centre: Array, radius: float, condition: float, most: float, turns: int | None = None
+    ) -> DiscModes:
+        """All with α radius ≤ most, and m ≤ turns; condition : infinite where values vanish, 0 where slopes do."""
         orders, zeros = [], []
-        for m in range(ceil(most) + 1):
+        for m in range((ceil(most) if turns is None else min(turns, ceil(most))) + 1):
             checkpoint()
             guess = max(2, ceil((most - m) / np.pi) + 3)
             found = jn_zeros(m, guess) if condition == np.inf else jnp_zeros(m, guess)
@@ -248,6 +259,10 @@ class DiscModes(SpatialModes):
     @property
     def negative_laplacian(self) -> Array:
         return self._both(self.zeros**2)
+
+    @property
+    def edge(self) -> float:
+        return float(self.zeros.max(initial=0.0))
 
     @cached_property
     def resolution(self) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
 from rannpde.network.storage import floats
 from rannpde.pde.trefftz.families import FeatureFamily
-from rannpde.pde.trefftz.modal import ModalNetwork, unpack_modal
 from rannpde.pde.trefftz.operator import CanonicalForm
 from rannpde.pde.trefftz.particular import ParticularPart, unpack_part
 from rannpde.pde.trefftz.symmetry import SymmetricFamily, unpack_symmetric
@@ -81,10 +80,13 @@ class TrefftzNetwork:
         return {"function": "trefftz", "families": headers, "parts": [part.kind for part in self.parts]}, arrays
 
 
-def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> TrefftzNetwork | ModalNetwork:
-    """The inverse of ``TrefftzNetwork.pack``, and of that of evolutions."""
-    if "modes" in header:
-        return unpack_modal(header, arrays)
+def under(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    """The arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def unpack_network(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> TrefftzNetwork:
+    """The inverse of ``TrefftzNetwork.pack``."""
     numbers = floats(arrays, "form.numbers", (3,))
     origin = floats(arrays, "form.origin", (None,))
     n = len(origin)
@@ -92,10 +94,9 @@ def unpack_trefftz(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Tr
         floats(arrays, "form.matrix", (n, n)), origin, floats(arrays, "form.drift", (n,)), *map(float, numbers)
     )
 
-    def under(prefix: str) -> dict[str, Array]:
-        return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-    families = tuple(unpack_symmetric(own, under(f"family{k}."), form) for k, own in enumerate(header["families"]))
-    parts = tuple(unpack_part(str(kind), under(f"part{k}.")) for k, kind in enumerate(header["parts"]))
+    families = tuple(
+        unpack_symmetric(own, under(arrays, f"family{k}."), form) for k, own in enumerate(header["families"])
+    )
+    parts = tuple(unpack_part(str(kind), under(arrays, f"part{k}.")) for k, kind in enumerate(header["parts"]))
     weights = floats(arrays, "weights", (sum(family.columns for family in families),))
     return TrefftzNetwork(families, weights, parts, form)

@@ -51,20 +51,28 @@ def linear_equations(problem: Problem) -> tuple[LinearEquation, ...] | str:
     """The equations of a problem with constant coefficients, or the reason why they are not such."""
     found = []
     for name, expression in problem.expressions.items():
-        if expression.kinked:
-            return f"{name} jumps or has kinks"
-        if not expression.linear:
-            return f"{name} is not linear"
-        symbols: dict[str, dict[MultiIndex, float]] = {}
-        for jet, partial in zip(expression.jets, expression.partials, strict=True):
-            value = constant(partial)
-            if value is None or not np.isfinite(value):
-                return f"a coefficient of {name} varies"
-            if value:
-                symbols.setdefault(jet.field, {})[jet.index] = value
-        load = expression.formula.xreplace({symbol: sympy.Integer(0) for symbol in expression.symbols})
-        found.append(LinearEquation(name, symbols, load, expression))
+        one = linear_equation(name, expression)
+        if isinstance(one, str):
+            return one
+        found.append(one)
     return tuple(found)
+
+
+def linear_equation(name: str, expression: Expression) -> LinearEquation | str:
+    """An equation with constant coefficients, or the reason why it is none."""
+    if expression.kinked:
+        return f"{name} jumps or has kinks"
+    if not expression.linear:
+        return f"{name} is not linear"
+    symbols: dict[str, dict[MultiIndex, float]] = {}
+    for jet, partial in zip(expression.jets, expression.partials, strict=True):
+        value = constant(partial)
+        if value is None or not np.isfinite(value):
+            return f"a coefficient of {name} varies"
+        if value:
+            symbols.setdefault(jet.field, {})[jet.index] = value
+    load = expression.formula.xreplace({symbol: sympy.Integer(0) for symbol in expression.symbols})
+    return LinearEquation(name, symbols, load, expression)
 
 
 def symbol_at(symbol: Symbol, frequencies: Array) -> Array:

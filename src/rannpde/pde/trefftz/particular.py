@@ -23,6 +23,7 @@ from rannpde.arrays import Array, MultiIndex, combinations
 from rannpde.checkpoints import reserve
 from rannpde.errors import choose
 from rannpde.pde.problem.problem import Problem
+from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.operator import LinearEquation, Symbol, symbol_at
 
 PERIODS = tuple(np.linspace(1.9, 2.5, 7))
@@ -113,7 +114,7 @@ class NoPart:
         return {}
 
 
-ParticularPart = PolynomialPart | FourierPart | NoPart
+ParticularPart = PolynomialPart | FourierPart | WallMeasures | NoPart
 
 
 def unpack_part(kind: str, arrays: Mapping[str, Array]) -> ParticularPart:
@@ -123,6 +124,7 @@ def unpack_part(kind: str, arrays: Mapping[str, Array]) -> ParticularPart:
         "polynomial": lambda: PolynomialPart(
             arrays["powers"], arrays["coefficients"], arrays["origin"], float(arrays["length"][0])
         ),
+        "wall measures": lambda: WallMeasures.unpack(arrays),
         "fourier": lambda: FourierPart(
             tuple(arrays[f"omega{k}"] for k in range(len(arrays["origin"]))), arrays["coefficients"], arrays["origin"]
         ),

@@ -3,6 +3,8 @@ layers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,35 @@ TUBE = 5.0
 """Layer widths across half the domain beyond which the neighbourhood of the boundary is sampled on its own."""
 
 
+@dataclass(frozen=True, eq=False)
+class PiecePoints:
+    """Collocation points x (M, 2) of one piece of the boundary, with weights, scales and groups as ``ConditionPoints``
+    has them."""
+
+    number: int
+    units: Array
+    points: Array
+    weights: Array
+    scales: Array
+    groups: Array
+
+
 def plane_places(
     law: PlaneLaw, resolution: PlaneResolution, shift: float, factor: float = 1.0
 ) -> list[ConditionPoints]:
-    """Collocation points of all pieces; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
-    found, total = [], law.boundary.length
+    """Collocation points of all conditions; another ``shift`` in (0, 1) gives fresh ones, ``factor`` times as many."""
+    return [
+        ConditionPoints(term, one.points, one.weights, one.scales, one.groups)
+        for one in piece_points(law, resolution, shift, factor)
+        for term in law.boundary.pieces[one.number].terms
+    ]
+
+
+def piece_points(
+    law: PlaneLaw, resolution: PlaneResolution, shift: float, factor: float = 1.0
+) -> Iterator[PiecePoints]:
+    """The collocation points of all pieces that are no images of others."""
+    total = law.boundary.length
     outer = sum(piece.length for piece in law.boundary.pieces if piece.loop == 0)
     # the two roots across a layer are alike along its side, and take half as many rows again to be told apart
     rows = law.tuning.oversampling * (1.5 if law.layered else 1.0)
@@ -51,15 +77,14 @@ def plane_places(
         groups = groups + len(law.boundary.corners)
         here = law.form.to(points)
         for corner in piece.corners:
-            if corner >= 0:
+            if corner >= 0 and law.boundary.corners[corner].singular:
                 away = np.linalg.norm(here - points_of_corners[corner], axis=1)
                 scales = np.minimum(scales, np.sqrt(law.boundary.radius * np.maximum(away, 1e-15 * law.boundary.size)))
                 groups = np.where(away < 0.25 * piece.length, corner, groups)
         if law.form.kappa:
             scales = np.minimum(scales, 1 / law.form.wave_number)
         scales = scales * float(np.abs(np.linalg.inv(law.form.matrix)).max())
-        found += [ConditionPoints(term, points, weights, scales, groups) for term in piece.terms]
-    return found
+        yield PiecePoints(number, units, points, weights, scales, groups)
 
 
 def boundary_tube(law: PlaneLaw) -> tuple[Array, Array]:

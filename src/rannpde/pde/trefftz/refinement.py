@@ -38,7 +38,7 @@ def plane_refined(
     first = len(law.boundary.corners)
     corners, holes, sources = list(resolution.corners), list(resolution.holes), list(resolution.sources)
     for number in range(first):
-        if errors.get(number, 0.0) > target:
+        if errors.get(number, 0.0) > target and law.boundary.corners[number].singular:
             grow = _growth(law, errors[number], target, 2)
             corners[number] = max(law.poles, ceil(grow * corners[number]))
     smooth = 1.0

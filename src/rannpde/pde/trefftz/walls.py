@@ -11,6 +11,8 @@ from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.pde.problem.evolution import Component, Evolution, WallRow, constraints_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.statement.expression import constant
+from rannpde.pde.trefftz.constant_walls import caloric_walls
+from rannpde.pde.trefftz.measures import WallMeasures
 from rannpde.pde.trefftz.particular import NoPart, ParticularPart, PolynomialPart
 
 ModalSymbols = dict[tuple[int, int], dict[tuple[int, ...], float]]
@@ -56,7 +58,8 @@ def modal_statement(problem: Problem) -> ModalStatement | str:
     symbols = _symbols(evolution, isinstance(space, Ball) and space.dim > 1)
     if isinstance(symbols, str):
         return symbols
-    found = [_walls(evolution, name) for name in problem.fields]
+    measured = _measured(evolution, symbols)
+    found = [_walls(evolution, name, measured is not None) for name in problem.fields]
     for one in found:
         if isinstance(one, str):
             return one
@@ -67,7 +70,18 @@ def modal_statement(problem: Problem) -> ModalStatement | str:
         return "initial values are not given by formulas"
     if any(term.expression.kinked for term in problem.constraints):
         return "initial values have kinks or jumps"
-    return ModalStatement(evolution, walls[0], symbols, tuple(_lift(one, space.bounds) for one in walls))
+    lift = tuple(_lift(one, space.bounds) for one in walls) if measured is None else (measured,)
+    return ModalStatement(evolution, walls[0], symbols, lift)
+
+
+def _measured(evolution: Evolution, symbols: ModalSymbols) -> WallMeasures | None:
+    """The solution for constant values on walls that initial values do not have, where one field diffuses."""
+    component = evolution.components[0]
+    if len(evolution.components) != 1 or component not in evolution.initial:
+        return None
+    return caloric_walls(
+        evolution.problem, symbols.get((0, 0), {}), lambda points: evolution.initial_values(component, points)
+    )
 
 
 def _symbols(evolution: Evolution, round_space: bool) -> ModalSymbols | str:
@@ -99,8 +113,8 @@ def _symbols(evolution: Evolution, round_space: bool) -> ModalSymbols | str:
     return found
 
 
-def _walls(evolution: Evolution, name: str) -> Walls | str:
-    """The conditions of a field."""
+def _walls(evolution: Evolution, name: str, measured: bool) -> Walls | str:
+    """The conditions of a field; those that are measured hold whatever their values are."""
     space = evolution.domain.space
     terms = evolution.boundary(name)
     if isinstance(space, Ball) and space.dim > 1:
@@ -126,6 +140,8 @@ def _walls(evolution: Evolution, name: str) -> Walls | str:
             ends.append(height)
             values.append(given / value if given else 0.0)
         box.append((ends[0], ends[1]))
+    if measured:
+        return Walls(tuple(box), None, tuple(values))
     if any(values) and space.dim > 1 and len(set(values)) > 1:
         return "values on walls differ"
     if any(values) and not all(np.isinf(h) for pair in box for h in pair):

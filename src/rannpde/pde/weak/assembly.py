@@ -56,7 +56,7 @@ class HybridSystem:
         """
         fields, m = self.fields, self.layer.face_functions.shape[1]
         block = fields * m
-        total = len(self.mesh.axis) * block
+        total = self.mesh.faces * block
         rows, columns, entries = [], [], []
         parts: list[CondensedCells] = []
         right = np.zeros(total)
@@ -98,7 +98,7 @@ class HybridSystem:
             if batch.faces:
                 whole = own - by_kind(response, same, traces[self.local.places(batch)])
             weights[batch.cells] = whole.reshape(len(batch.cells), fields, self.local.size)
-        shaped = traces.reshape(len(self.mesh.axis), fields, m)
+        shaped = traces.reshape(self.mesh.faces, fields, m)
         if motions is not None and len(motions):
             self._centre(weights, shaped, motions)
         return HybridSolution(weights, shaped, self._jumps(weights, shaped), np.concatenate(inside))

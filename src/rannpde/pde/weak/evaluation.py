@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.weak.assembly import HybridSolution
 from rannpde.pde.weak.basis import HiddenLayer, gauss_cube
 from rannpde.pde.weak.functions import CellFunctions
@@ -109,6 +110,13 @@ def _rates(sizes: Array, degree: int) -> Array:
     slopes = -(logs @ centred) / (centred @ centred)
     resolved = (sizes[:, :, degrees[-2:]] <= 10 * floor).all(axis=2)
     return np.asarray(np.where(resolved, np.inf, slopes).min(axis=1))
+
+
+def cell_network(local: CellsWithFunctions, solution: WeightedFunctions) -> CellNetwork:
+    """The fields as a function of points."""
+    tree, homes, interfaces = local.mesh.located
+    weights = output_weights(local, solution)
+    return CellNetwork(tree, local.layer.features, local.mesh.boxes, weights, homes, interfaces)
 
 
 def output_weights(local: CellsWithFunctions, solution: WeightedFunctions) -> Array:

@@ -108,7 +108,7 @@ def weak_evolution(problem: Problem) -> WeakEvolution:
         raise NoDivergenceForm("fields are periodic or measured")
     moment = Held(problem.domain.time[0])
     rates = tuple(tuple(Held() for _ in problem.fields) for _ in RATE_NAMES)
-    states = _SpatialStatements(problem, moment, (rates[0], rates[1]))
+    states = SpatialStatements(problem, moment, (rates[0], rates[1]))
     size = float(np.diff(np.asarray(problem.domain.space.bounds, dtype=float), axis=1).max())
     still = weak_formulation(states.at((0.0, 0.0)))
     probe = problem.domain.space.sample(COEFFICIENT_SAMPLES, rng=0)
@@ -123,7 +123,7 @@ def weak_evolution(problem: Problem) -> WeakEvolution:
     return WeakEvolution(problem, still, (shifted[0], shifted[1]), scales, moment, (rates[0], rates[1]), states.moving)
 
 
-class _SpatialStatements:
+class SpatialStatements:
     """The statements of an evolution with numbers and functions in the place of time and its derivatives."""
 
     def __init__(self, problem: Problem, moment: Held, rates: tuple[tuple[Held, ...], tuple[Held, ...]]) -> None:

@@ -13,15 +13,13 @@ from functools import cached_property, partial
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.cells.time.trajectory import CellTrajectory
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.time.tableau import radau_tableau
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import output_weights, sampled
+from rannpde.pde.weak.evaluation import cell_network, sampled
 from rannpde.pde.weak.evolution import WeakEvolution
 from rannpde.pde.weak.integration import WeakIntegrator, WeakTrajectory
 from rannpde.pde.weak.mesh import WeakMesh
@@ -97,7 +95,7 @@ class EvolutionDiscretisation:
         segments = 1 if self.iterations % 2 else 3  # no step is that of the iteration before
         path = WeakIntegrator(system, tableau, tol, segments, self.stop).run(begin, rate, np.zeros(system.fields))
         self.iterations += 1
-        network = self._network(resolution.tree, system, path, len(tableau))
+        network = self._network(system, path, len(tableau))
         indicators, energy, shown = self._indicators(system, path, tableau.derivative)
         unknowns = system.traces + begin.size
         self.last = WeakState(
@@ -106,16 +104,13 @@ class EvolutionDiscretisation:
         )  # fmt: skip
         return self.last
 
-    def _network(self, tree: CellNode, system: SemiDiscreteForm, path: WeakTrajectory, stages: int) -> CellTrajectory:
+    def _network(self, system: SemiDiscreteForm, path: WeakTrajectory, stages: int) -> CellTrajectory:
         orders = self.evolution.orders
         vectors = np.concatenate([path.vectors, path.rates]) if max(orders) > 1 else path.vectors
         count, fields = system.mesh.count, system.fields
         weights = vectors.reshape(len(vectors), count, fields, system.size).transpose(1, 0, 2, 3)
         flat = HybridSolution(weights.reshape(count, -1, system.size), path.traces, np.zeros(count))
-        homes = np.zeros(len(tree.leaves), dtype=int)
-        homes[system.mesh.leaves] = np.arange(count)
-        cells = CellNetwork(tree, system.layer.features, system.mesh.boxes, output_weights(system.local, flat), homes)
-        return CellTrajectory(cells, path.times, stages, orders, self.evolution.interval[1])
+        return CellTrajectory(cell_network(system.local, flat), path.times, stages, orders, self.evolution.interval[1])
 
     def _indicators(
         self, system: SemiDiscreteForm, path: WeakTrajectory, derivative: Array
@@ -144,7 +139,7 @@ class EvolutionDiscretisation:
             own = {index: table[:, number * fields : (number + 1) * fields] for index, table in tables.items()}
             residual, size = space.residual_squares(system.local, (points, weights, owners, own))
             system.local.read_conditions()
-            traces = path.traces[(step + 1) * stages].reshape(len(system.mesh.axis), fields, -1)
+            traces = path.traces[(step + 1) * stages].reshape(system.mesh.faces, fields, -1)
             found = residual + HybridSystem(system.local)._jumps(states[number], traces)
             span, before = ends[step] - before, ends[step]
             total += span * found

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from math import ceil, log2, pi
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre, leggauss
-from scipy.linalg import eigh
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.pieces import Curves, CutSide
@@ -21,6 +19,7 @@ from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
+from rannpde.pde.weak.corner_exponents import corner_exponent, sector_diffusions
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.mesh import ConditionFinder
 
@@ -28,8 +27,6 @@ BESIDE = 1e-6
 """How far beside a corner conditions are looked at, as a share of the size of the domain."""
 SYSTEM_EXPONENT = 0.5
 """λ at corners of systems: that of a crack, the least of all corners and changes of kind in the plane."""
-SECTOR_DEGREE = 8
-"""Of the polynomials in each of the four sectors round a crossing of interfaces, which find λ to four digits."""
 LEVELS = 30
 """Halvings towards a point at most: beyond, coordinates of cells are rounding."""
 RINGS = 6
@@ -90,9 +87,10 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
         before = vertex.point - BESIDE * size * vertex.arriving
         after = vertex.point + BESIDE * size * vertex.leaving
         normals = np.stack([_right(vertex.arriving), _right(vertex.leaving)])
-        changes = _changes(form, finder, np.stack([before, after]), normals)
-        if changes or abs(vertex.angle - pi) > 1e-6:
-            add(vertex.point, _exponent(form.fields, vertex.angle, changes))
+        last, first = _prescribed(form, finder, np.stack([before, after]), normals)
+        if np.abs(first - last).max() > 1e-6 or abs(vertex.angle - pi) > 1e-6:
+            held = first, last
+            add(vertex.point, _between(form, vertex.point, vertex.leaving, vertex.angle, held, BESIDE * size))
     inner: set[tuple[float, float]] = set()
     for point, along in ends_of_parts(form.terms):
         if any(np.allclose(point, key, atol=1e-9 * size) for key in found):
@@ -103,7 +101,10 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
             normals = -normals
         groups = finder.groups(beside, normals)
         if groups[0] != groups[1]:
-            add(point, _exponent(form.fields, pi, _changes(form, finder, beside, normals)))
+            one, other = _prescribed(form, finder, beside, normals)
+            forward = normals[0] @ _right(along) > 0  # the domain lies on the left
+            held = (other, one) if forward else (one, other)
+            add(point, _between(form, point, along if forward else -along, pi, held, BESIDE * size))
             inner.add((float(point[0]), float(point[1])))
     for crossing in interfaces.corners:
         add(np.array(crossing), _crossing_exponent(form, np.array(crossing), BESIDE * size))
@@ -111,9 +112,12 @@ def singular_points(form: WeakForm, finder: ConditionFinder, interfaces: Interfa
         for end, share in ((lip.start, BESIDE), (lip.end, 1 - BESIDE)):
             beside = np.repeat(lip.at(np.array([share])), 2, axis=0)
             inside = bool(domain.level(np.array([end]))[0] < -1e-9 * size)
-            normals = np.stack([lip.normal, -lip.normal])
-            changes = inside and _changes(form, finder, beside, normals)
-            add(np.array(end), 0.5 * (0.5 if changes else 1.0) if inside else 1.0)
+            exponent = 1.0
+            if inside:  # a whole turn from one lip to the other; normals point out of the domain
+                along = (beside[0] - np.array(end)) / np.linalg.norm(beside[0] - np.array(end))
+                one, other = _prescribed(form, finder, beside, np.stack([_right(along), -_right(along)]))
+                exponent = _between(form, np.array(end), along, 2 * pi, (one, other), BESIDE * size)
+            add(np.array(end), exponent)
             inner.add(next(key for key in found if np.allclose(key, end, atol=1e-9 * size)))
     corners = np.array(interfaces.corners).reshape(-1, 2)
     within = corners[domain.level(corners) < -1e-9 * size] if len(corners) else corners
@@ -130,56 +134,27 @@ def _right(direction: Array) -> Array:
     return np.array([direction[1], -direction[0]])
 
 
-def _changes(form: WeakForm, finder: ConditionFinder, points: Array, normals: Array) -> bool:
-    """Whether what is prescribed differs between two points of the boundary."""
+def _prescribed(form: WeakForm, finder: ConditionFinder, points: Array, normals: Array) -> tuple[Array, Array]:
+    """Projections (K, K) on what is prescribed at two points of the boundary."""
     groups = finder.groups(points, normals)
-    kinds = [
+    one, other = (
         form.rows(finder.conditions[group], points[[k]], normals[[k]]).projection[0] for k, group in enumerate(groups)
-    ]
-    return bool(np.abs(kinds[0] - kinds[1]).max() > 1e-6)
+    )
+    return one, other
 
 
-def _exponent(fields: int, angle: float, changes: bool) -> float:
-    if fields > 1:
-        return SYSTEM_EXPONENT if angle > pi + 1e-6 or (changes and angle > pi / 3) else 1.0
-    exponent = pi / angle * (0.5 if changes else 1.0)
-    return 1.0 if abs(exponent - round(exponent)) < 1e-6 else exponent
+def _between(
+    form: WeakForm, point: Array, leaving: Array, angle: float, held: tuple[Array, Array], step: float
+) -> float:
+    """λ in an opening that begins in the direction ``leaving``; held : what is prescribed on its two sides."""
+    start, opening = np.array([np.arctan2(leaving[1], leaving[0])]), np.array([angle])
+    return corner_exponent(sector_diffusions(form, point, step, start, opening), start, opening, held)
 
 
 def _crossing_exponent(form: WeakForm, point: Array, step: float) -> float:
-    """λ where two interfaces along the axes cross, of one field; for systems that of a crack."""
-    if form.fields > 1:
-        return SYSTEM_EXPONENT
-    around = point + step * np.array([(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)])
-    diffusion = form.at(around).diffusion[:, 0, 0]
-    return sector_exponent(np.trace(diffusion, axis1=1, axis2=2) / 2)
-
-
-def sector_exponent(factors: Array) -> float:
-    """The least λ > 0 of r^λ Φ(θ) with ∇·(k ∇u) = 0, k constant (4,) in the quadrants: -(k Φ')' = λ² k Φ, periodic.
-
-    >>> round(sector_exponent(np.ones(4)), 6), round(sector_exponent(np.array([1.0, 9.0, 1.0, 9.0])), 4)
-    (1.0, 0.4097)
-    """
-    n = SECTOR_DEGREE
-    nodes, weights = leggauss(n + 2)
-    # hat functions of the ends, and integrated Legendre polynomials that vanish there
-    values, slopes = [0.5 * (1 - nodes), 0.5 * (1 + nodes)], [0 * nodes - 0.5, 0 * nodes + 0.5]
-    for k in range(2, n + 1):
-        one = Legendre.basis(k - 1).integ(lbnd=-1)
-        values.append(one(nodes))
-        slopes.append(one.deriv()(nodes))
-    half = pi / 4
-    mass = (np.array(values) * weights) @ np.array(values).T * half
-    stiff = (np.array(slopes) * weights) @ np.array(slopes).T / half
-    size = 4 * n
-    left, right = np.zeros((size, size)), np.zeros((size, size))
-    for sector, factor in enumerate(factors):
-        own = [sector, (sector + 1) % 4, *range(4 + sector * (n - 1), 4 + (sector + 1) * (n - 1))]
-        left[np.ix_(own, own)] += factor * stiff
-        right[np.ix_(own, own)] += factor * mass
-    found = eigh(left, right, eigvals_only=True)
-    return float(np.sqrt(found[1]))
+    """λ where two interfaces along the axes cross."""
+    starts, openings = np.arange(4) * pi / 2, np.full(4, pi / 2)
+    return corner_exponent(sector_diffusions(form, point, step, starts, openings), starts, openings)
 
 
 def ends_of_parts(terms: Sequence[Term]) -> list[tuple[Array, Array]]:

@@ -71,11 +71,10 @@ class LocalMatrices:
         """Cells beside faces, then patches: cell, points, weights, normals, axis of each pair."""
         mesh, layer = self.mesh, self.layer
         points, weights = mesh.face_points(layer.nodes)
-        normals = np.zeros(points.shape)
-        rows = np.arange(len(mesh.axis))
-        normals[rows, :, mesh.axis] = 1.0
+        normals = mesh.face_normals(layer.nodes)
+        rows = np.arange(mesh.faces)
         patches = mesh.patches
-        self.interior = 2 * len(mesh.axis)
+        self.interior = 2 * mesh.faces
         self.cell = np.concatenate([mesh.beside[:, 0], mesh.beside[:, 1], patches.cell])
         self.face = np.concatenate([rows, rows, np.full(len(patches), -1)])
         self.points = np.concatenate([points, points, patches.points])
@@ -152,7 +151,7 @@ class LocalMatrices:
         cells, points, normals = self.cell[pairs], self.points[pairs], self.normals[pairs]
         seen = points
         if self.form.system.kinked:
-            seen = self.mesh.moved_inside(cells, points)
+            seen = self.mesh.moved_inside(cells, points, normals)
         dim = points.shape[2]
         found = self.form.at(seen.reshape(-1, dim))
         shape = points.shape[:2]

@@ -6,9 +6,9 @@ of traces; a cell beside smaller ones has several faces on a side.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,17 +16,15 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide, Side
 from rannpde.domains.boundary.slits import Lip
 from rannpde.domains.domain import Domain, is_box
-from rannpde.domains.operations.cutcells import BoxClipper
-from rannpde.domains.operations.cutrules import THIN
+from rannpde.pde.cells.interfaces.level_set import Interface
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.residual import Term
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.basis import gauss_cube
+from rannpde.pde.weak.regions import RegionLookup
 
 BLOCK = 2000
 """Cells that are compared with all others at once, to bound memory."""
-CUT_BOX_MARGIN = 0.02
-"""Of the box around the nodes of a cut cell, over its lengths: nodes do not reach to its ends."""
 INSIDE, COORDINATE_ROUNDING = 1e-12, 1e-13
 """How far points of sides are moved into a cell, at least, over its size; how far coordinates are rounded, and found
 places of interfaces with them, over the largest."""
@@ -58,12 +56,27 @@ class CutPart:
 
 
 @dataclass(frozen=True, eq=False)
+class CurvedFaces:
+    """Pieces of curved interfaces between cells: points (I, q, d), weights (I, q), and normals (I, q, d) out of the
+    first cell of each."""
+
+    points: Array
+    weights: Array
+    normals: Array
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+@dataclass(frozen=True, eq=False)
 class WeakMesh:
     """The cells of a solve.
 
     leaves (C,) : number of the leaf of each cell; boxes (C, d, 2) : mapped to [-1, 1]^d, of a cut cell the least box
-    around its part; parts : cut cell → its part; cells beside faces (N, 2), lower and upper; axis (N,) across; spans
-    (N, d, 2) : flat boxes of the faces; conditions : sets of numbers of conditions, to which patches refer
+    around its part; parts : cut cell → its part; cells beside faces (N + I, 2), lower and upper, flat faces first; axis
+    (N,) across; spans (N, d, 2) : flat boxes of the faces; conditions : sets of numbers of conditions, to which patches
+    refer; curves : pieces of curved interfaces, the last I faces; materials (C,) : region of each cell; lookup : of
+    these regions, where interfaces are curved
     """
 
     tree: CellNode
@@ -75,10 +88,27 @@ class WeakMesh:
     spans: Array
     patches: BoundaryPatches
     conditions: tuple[tuple[int, ...], ...]
+    curves: CurvedFaces | None = None
+    materials: Array | None = None
+    lookup: RegionLookup | None = None
+
+    @cached_property
+    def located(self) -> tuple[CellNode, Array, tuple[Interface, ...]]:
+        """A tree that finds the cell of a point, the cell of each of its leaves, and what divides leaves."""
+        if self.lookup is not None and self.materials is not None:
+            return *self.lookup.divided(self.tree, self.leaves, self.materials), self.lookup.interfaces
+        homes = np.zeros(len(self.tree.leaves), dtype=int)
+        homes[self.leaves] = np.arange(self.count)
+        return self.tree, homes, ()
 
     @property
     def count(self) -> int:
         return len(self.leaves)
+
+    @property
+    def faces(self) -> int:
+        """Faces between cells, each with a space of traces."""
+        return len(self.beside)
 
     @property
     def halfwidths(self) -> Array:
@@ -90,16 +120,25 @@ class WeakMesh:
         middle = self.boxes[cells].mean(axis=2)[:, None]
         return np.asarray((points - middle) / self.halfwidths[cells][:, None])
 
-    def moved_inside(self, cells: Array, points: Array) -> Array:
-        """Points (P, q, d) of the sides of cells (P,), moved into them by a multiple of the rounding of coordinates, so
-        that they see the cell's side of a jump."""
-        least = COORDINATE_ROUNDING * np.abs(self.boxes).max() / self.halfwidths[cells].min(axis=1)
-        share = np.maximum(least, INSIDE)[:, None, None]
-        return np.asarray(points + share * (self.boxes[cells].mean(axis=2)[:, None] - points))
+    def moved_inside(self, cells: Array, points: Array, normals: Array) -> Array:
+        """Points (P, q, d) of the sides of cells (P,), moved against outward normals (P, q, d) by a multiple of the
+        rounding of coordinates, so that they see the cell's side of a jump."""
+        step = np.maximum(COORDINATE_ROUNDING * np.abs(self.boxes).max(), INSIDE * self.halfwidths[cells].min(axis=1))
+        return np.asarray(points - step[:, None, None] * normals)
 
     def face_points(self, count: int) -> tuple[Array, Array]:
-        """Points (N, q, d) and weights (N, q) on all faces, ``count`` Gauss nodes along each axis of them."""
-        return flat_points(self.axis, self.spans, count)
+        """Points (N + I, q, d) and weights (N + I, q) on all faces, ``count`` Gauss nodes along each axis of them."""
+        points, weights = flat_points(self.axis, self.spans, count)
+        if self.curves is None:
+            return points, weights
+        return np.concatenate([points, self.curves.points]), np.concatenate([weights, self.curves.weights])
+
+    def face_normals(self, count: int) -> Array:
+        """Unit normals (N + I, q, d) at these points, from the first cell of each face to the second."""
+        nodes = len(gauss_cube(count, self.boxes.shape[1] - 1)[0])
+        normals = np.zeros((len(self.axis), nodes, self.boxes.shape[1]))
+        normals[np.arange(len(self.axis)), :, self.axis] = 1.0
+        return normals if self.curves is None else np.concatenate([normals, self.curves.normals])
 
 
 def flat_points(axes: Array, spans: Array, count: int) -> tuple[Array, Array]:
@@ -236,68 +275,6 @@ def box_mesh(domain: Domain, tree: CellNode, finder: ConditionFinder, nodes: int
     return WeakMesh(tree, leaves, every[leaves], {}, beside, axes[both], spans[both], patches, finder.conditions)
 
 
-def shape_mesh(clipper: BoxClipper, tree: CellNode, finder: ConditionFinder, nodes: int, across: int) -> WeakMesh:
-    """The mesh of a shape in the plane: boxes that its boundary cuts hold what is left of them.
-
-    nodes : Gauss nodes along pieces of the boundary and of the heights of lines; across : on such a line
-    """
-    every = np.array([leaf.bounds for leaf in tree.leaves])
-    clipped = clipper.clip(every, tree.locate, nodes, across)
-    leaves = np.flatnonzero(clipped.whole | clipped.cut)
-    number = np.full(len(every), -1)
-    number[leaves] = np.arange(len(leaves))
-    boxes = every[leaves].copy()
-    parts = {}
-    for leaf, rule in clipped.rules.items():
-        cell = int(number[leaf])
-        parts[cell] = CutPart(rule.points, rule.weights)
-        lower, upper = rule.points.min(axis=0), rule.points.max(axis=0)
-        margin = CUT_BOX_MARGIN * (upper - lower)
-        boxes[cell, :, 0] = np.maximum(every[leaf, :, 0], lower - margin)
-        boxes[cell, :, 1] = np.minimum(every[leaf, :, 1], upper + margin)
-    pairs, axis, spans = touching_pairs(every[leaves])
-    cut = clipped.cut[leaves]
-    plain = ~cut[pairs].any(axis=1)
-    kept, broken, owner = _open_parts(clipper, spans[~plain], axis[~plain], clipped.breaks)
-    beside = np.concatenate([pairs[plain], pairs[~plain][owner]])
-    pieces = clipped.pieces
-    owners = number[pieces.box]
-    good = owners >= 0
-    middle = nodes // 2
-    patches = BoundaryPatches(
-        owners[good], pieces.points[good], pieces.weights[good], pieces.normals[good],
-        finder.groups(pieces.points[good][:, middle], pieces.normals[good][:, middle]),
-    )  # fmt: skip
-    return WeakMesh(
-        tree, leaves, boxes, parts, beside, np.concatenate([axis[plain], kept]), np.concatenate([spans[plain], broken]),
-        patches, finder.conditions,
-    )  # fmt: skip
-
-
-def _open_parts(clipper: BoxClipper, spans: Array, axes: Array, breaks: Array) -> tuple[Array, Array, Array]:
-    """Parts of faces that lie inside the domain: their axes, their flat boxes, and the faces they are parts of."""
-    slack = THIN * clipper.size
-    found_axes, found, owners = [], [], []
-    for face, (span, axis) in enumerate(zip(spans, axes, strict=True)):
-        along = 1 - int(axis)
-        low, high = span[along]
-        near = np.abs(breaks[:, axis] - span[axis, 0]) <= 10 * slack
-        places = breaks[near, along]
-        ends = np.unique(np.concatenate([[low, high], places[(places > low) & (places < high)]]))
-        ends = ends[np.concatenate([[True], np.diff(ends) > slack])]
-        for start, end in itertools.pairwise(ends):
-            part = span.copy()
-            part[along] = start, end
-            found_axes.append(int(axis))
-            found.append(part)
-            owners.append(face)
-    if not found:
-        return np.empty(0, dtype=int), np.empty((0, 2, 2)), np.empty(0, dtype=int)
-    parts = np.array(found)
-    inside = clipper.domain.level(parts.mean(axis=2)) < -slack
-    return np.array(found_axes)[inside], parts[inside], np.array(owners)[inside]
-
-
 def open_slits(mesh: WeakMesh, lips: Sequence[Lip], finder: ConditionFinder, nodes: int) -> WeakMesh:
     """The mesh without the faces that lie on slits along the axes: each is a patch of both of its cells instead."""
     middles = mesh.spans.mean(axis=2)
@@ -306,10 +283,10 @@ def open_slits(mesh: WeakMesh, lips: Sequence[Lip], finder: ConditionFinder, nod
         opened |= (mesh.axis == lip.axis) & lip.contains(middles)
     if not opened.any():
         return mesh
-    points, weights = (array[opened] for array in mesh.face_points(nodes))
+    points, weights = flat_points(mesh.axis[opened], mesh.spans[opened], nodes)
     normals = np.zeros(points.shape)
     normals[np.arange(len(points)), :, mesh.axis[opened]] = 1.0
-    owners = mesh.beside[opened]
+    owners = mesh.beside[: len(opened)][opened]
     middles = np.concatenate([middles[opened]] * 2)
     outward = np.concatenate([normals[:, 0], -normals[:, 0]])
     old = mesh.patches
@@ -318,7 +295,8 @@ def open_slits(mesh: WeakMesh, lips: Sequence[Lip], finder: ConditionFinder, nod
         np.concatenate([old.weights, weights, weights]), np.concatenate([old.normals, normals, -normals]),
         np.concatenate([old.group, finder.groups(middles, outward)]),
     )  # fmt: skip
+    beside = np.concatenate([mesh.beside[: len(opened)][~opened], mesh.beside[len(opened) :]])
     return replace(
-        mesh, beside=mesh.beside[~opened], axis=mesh.axis[~opened], spans=mesh.spans[~opened], patches=patches,
+        mesh, beside=beside, axis=mesh.axis[~opened], spans=mesh.spans[~opened], patches=patches,
         conditions=finder.conditions,
     )  # fmt: skip

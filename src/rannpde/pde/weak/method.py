@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rannpde.arrays import Array
 from rannpde.checkpoints import checkpoint
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import positive_integer, require
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveOutcome, OutOfBudget, StopReason
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, OutOfBudget
+from rannpde.pde.adaptivity.result import AdaptiveResult
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.problem.problem import Problem
@@ -21,6 +23,7 @@ from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.bounds import EnergyBound, energy_bound
 from rannpde.pde.weak.evolution import weak_evolution
 from rannpde.pde.weak.evolution_solver import EvolutionDiscretisation
+from rannpde.pde.weak.fluxes import FluxRecord, SideFluxes, bounded_fluxes, side_fluxes
 from rannpde.pde.weak.form import WeakForm, weak_formulation
 from rannpde.pde.weak.plate import PlateDiscretisation, PlateState, plate_obstacle
 from rannpde.pde.weak.plate_form import PlateForm, plate_form
@@ -127,6 +130,7 @@ class WeakCells:
                 raise OutOfBudget
 
         iterations: list[WeakIteration] = []
+        fluxes: list[tuple[Any, FluxRecord]] = []
         discretisation: AnyDiscretisation
         form: WeakForm | PlateForm
         if _fourth_order(problem) and not isinstance(problem.domain, SpaceTime):
@@ -142,20 +146,24 @@ class WeakCells:
             form = weak_formulation(problem)
             discretisation = WeakDiscretisation(form, tol, self.settings, rng, pause, self.degree)
 
-        def over() -> bool:
-            return monitor.exhausted or discretisation.failure is not None
+        def over() -> Status | None:
+            return Status.NEWTON if discretisation.failure is not None else monitor.ended
 
-        def tell(state: WeakState | PlateState, estimate: float) -> None:
+        def tell(state: WeakState | PlateState, estimate: float, seconds: float) -> WeakIteration:
             iterations.append(
                 WeakIteration(
                     state.mesh.count, state.degree, state.unknowns, state.relative_indicator,
                     float(estimate), monitor.elapsed, discretisation.newton_steps,
                 )
             )  # fmt: skip
+            through = _fluxes(discretisation, state)
+            if through:
+                fluxes.append((state, FluxRecord(through, state.relative_indicator)))
             monitor.tell(len(iterations), 1, width=state.unknowns, estimate=estimate, counted="unknowns")
+            return iterations[-1]
 
         loop = AdaptiveLoop(theta=self.settings.theta, patience=self.settings.patience)
-        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState]
+        outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration]
         with one_thread(problem.domain.dim < 3):
             try:
                 if isinstance(discretisation, PlateDiscretisation):
@@ -167,27 +175,30 @@ class WeakCells:
                     raise
                 known = iterations[-1].estimate if iterations else np.inf
                 last: Any = discretisation.last
-                outcome = AdaptiveOutcome(last, known, (known,), StopReason.TIME)
+                outcome = AdaptiveResult(last, tuple(iterations), known, Status.INTERRUPTED)
                 return self._solution(
-                    problem, form, discretisation, outcome, iterations, monitor, why, Status.INTERRUPTED
+                    problem, form, discretisation, outcome, iterations, fluxes, monitor, why, Status.INTERRUPTED
                 )
-        return self._solution(problem, form, discretisation, outcome, iterations, monitor, why)
+        return self._solution(problem, form, discretisation, outcome, iterations, fluxes, monitor, why)
 
     def _solution(
         self,
         problem: Problem,
         form: WeakForm | PlateForm,
         discretisation: AnyDiscretisation,
-        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
+        outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration],
         iterations: list[WeakIteration],
+        fluxes: list[tuple[Any, FluxRecord]],
         monitor: Monitor,
         why: str,
         ended: Status | None = None,
     ) -> Solution:
-        state = outcome.state
+        state = outcome.best
         bound = None
         if isinstance(state, WeakState) and problem is form.problem:
             bound = energy_bound(state.local, state.solution)
+        ends = [number for number, (one, _) in enumerate(fluxes, start=1) if one is state]
+        known = [record for _, record in fluxes[: max(ends, default=0)]]
         status, detail = self._verdict(discretisation, outcome, bound)
         status = ended or status
         network = state.function
@@ -208,7 +219,10 @@ class WeakCells:
             problem=problem, fields=problem.fields, function=network, status=status, detail=detail,
             estimate=outcome.estimate, held_out=held_out_residual(problem, network), losses=losses,
             integrals={name: loss * measures[name] for name, loss in losses.items()},
-            history=WeakHistory(tuple(iterations), tuple(form.described()), bound.relative if bound else None),
+            history=WeakHistory(
+                tuple(iterations), tuple(form.described()), bound.relative if bound else None,
+                bounded_fluxes(known, self.settings.trust),
+            ),
             method=Choice(self.name, label, why),
             seconds=monitor.elapsed,
         )  # fmt: skip
@@ -216,11 +230,11 @@ class WeakCells:
     def _verdict(
         self,
         discretisation: AnyDiscretisation,
-        outcome: AdaptiveOutcome[WeakState] | AdaptiveOutcome[PlateState],
+        outcome: AdaptiveResult[WeakState, WeakIteration] | AdaptiveResult[PlateState, WeakIteration],
         bound: EnergyBound | None,
     ) -> tuple[Status, str]:
         """How it ended, and a sentence where that needs one."""
-        left = outcome.state.relative_indicator
+        left = outcome.best.relative_indicator
         left = min(left, bound.relative) if bound else left
         if discretisation.failure is not None:
             return Status.NEWTON, str(discretisation.failure)
@@ -230,7 +244,7 @@ class WeakCells:
                 f"the equations and conditions leave {free} free; add a condition that fixes it "
                 "(what comes back has the mean zero there)"
             )
-        if outcome.reason is StopReason.REACHED:
+        if outcome.status is Status.CONVERGED:
             if left > self.settings.residual_limit:
                 return Status.VETOED, f"solutions agree, but leave {left:.1e} of the energy unresolved"
             agreed = "two solutions of different resolution agree to the tolerance"
@@ -238,9 +252,17 @@ class WeakCells:
             if bound:
                 told = f", and the energy norm of the error is at most {bound.relative:.1e} of that of the solution"
             return Status.CONVERGED, agreed + told
-        if outcome.reason is StopReason.TIME:
-            return Status.BUDGET, ""
-        return Status.STALLED, f"{outcome.reason.value}; it is {outcome.estimate:.1e}"
+        if outcome.status.by_caller:
+            return outcome.status, ""
+        return Status.STALLED, f"{outcome.detail}; it is {outcome.estimate:.1e}"
+
+
+def _fluxes(discretisation: AnyDiscretisation, state: WeakState | PlateState) -> dict[str, Array]:
+    """Side → fluxes of a stationary linear problem by the weak residual."""
+    if not isinstance(discretisation, WeakDiscretisation) or not isinstance(state, WeakState):
+        return {}
+    linear = discretisation.form.quasilinear is None and not len(discretisation.motions) and state.trajectory is None
+    return side_fluxes(state.local, state.solution, discretisation.finder) if linear else {}
 
 
 def _fourth_order(problem: Problem) -> bool:
@@ -277,6 +299,8 @@ class WeakHistory:
     form: tuple[str, ...] = ()
     bound: float | None = None
     """Guaranteed bound of the energy norm of the error, over that of the solution; None where there is none."""
+    fluxes: SideFluxes = field(default_factory=dict)
+    """Side → ∫ n·A∇u by the weak residual for each equation, and a bound of their errors."""
 
     advice = "more time, or a weaker tolerance, may help"
 
@@ -292,7 +316,8 @@ class WeakHistory:
     def to_table(self) -> dict[str, Any]:
         """As JSON-able data."""
         rows = [[None if value == np.inf else value for value in vars(one).values()] for one in self.iterations]
-        return {"iterations": rows, "form": list(self.form), "bound": self.bound}
+        fluxes = {name: [list(values), error] for name, (values, error) in self.fluxes.items()}
+        return {"iterations": rows, "form": list(self.form), "bound": self.bound, "fluxes": fluxes}
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> WeakHistory:
@@ -301,4 +326,5 @@ class WeakHistory:
         return cls(
             tuple(WeakIteration(*row) for row in rows), tuple(map(str, table["form"])),
             None if bound is None else float(bound),
+            {name: (tuple(map(float, row[0])), float(row[1])) for name, row in table.get("fluxes", {}).items()},
         )  # fmt: skip

@@ -42,7 +42,7 @@ class SemiDiscreteForm:
         self.evolution, self.mesh, self.layer, self.pause = evolution, mesh, layer, pause
         self.local = LocalMatrices(evolution.still, mesh, layer, pause)
         self.fields, self.size = evolution.still.fields, self.local.size
-        self.traces = len(mesh.axis) * self.fields * layer.face_functions.shape[1]
+        self.traces = mesh.faces * self.fields * layer.face_functions.shape[1]
         others = [None if form is None else LocalMatrices(form, mesh, layer, pause, self.local.functions)
                   for form in evolution.shifted]  # fmt: skip
         self.groups = [self._group(batch, others) for batch in self.local.batches()]

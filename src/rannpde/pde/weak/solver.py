@@ -15,8 +15,6 @@ from math import log2, log10
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.domains.domain import is_box
-from rannpde.domains.operations.cutcells import BoxClipper
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import OutOfBudget
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
@@ -27,22 +25,23 @@ from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import relative_difference
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.edges import SingularEdge, flat_places, rectilinear, singular_edges, towards_edges
-from rannpde.pde.weak.evaluation import axis_decay, decay, output_weights, sampled, volume_points
+from rannpde.pde.weak.edges import SingularEdge, rectilinear, singular_edges, towards_edges
+from rannpde.pde.weak.evaluation import axis_decay, cell_network, decay, sampled, volume_points
 from rannpde.pde.weak.form import WeakForm
 from rannpde.pde.weak.grading import (
     LEVELS,
     RINGS,
     SingularPoint,
-    graded_tree,
     singular_points,
     touches,
     towards_points,
     until_none,
 )
+from rannpde.pde.weak.interface_points import interface_points, with_interfaces
 from rannpde.pde.weak.kernel import UNBALANCED, FreeMotions, free_motions, imbalance
 from rannpde.pde.weak.local import LocalMatrices
-from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh, open_slits, shape_mesh
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, open_slits
+from rannpde.pde.weak.meshing import ShapeMesher
 from rannpde.pde.weak.newton import NewtonFailure, WeakNewton
 from rannpde.pde.weak.obstacle import ReactionForm, touching_state, with_reactions
 from rannpde.pde.weak.quasilinear_form import QuasilinearForm
@@ -57,8 +56,8 @@ def shape_obstacle(problem: Problem) -> str:
     """Why the cells of a domain cannot be integrated over; empty where they can."""
     if problem.domain.dim != 2 and not rectilinear(problem.domain):
         return "the domain is a shape in space that is not made of boxes"
-    if problem.kinked and interfaces_of(problem).curved:
-        return "coefficients jump along curves"
+    if problem.domain.dim != 2 and problem.kinked and interfaces_of(problem).curved:
+        return "coefficients jump along surfaces that are no planes across an axis"
     if any(lip.axis is None for lip in problem.slits):
         return "a slit runs along no axis"
     return ""
@@ -122,12 +121,12 @@ class WeakDiscretisation:
         self.dim = self.problem.domain.dim
         self.finder = ConditionFinder(form.terms, form.fields)
         self.interfaces = interfaces_of(self.problem) if form.system.kinked else Interfaces()
+        self.mesher = ShapeMesher(self.problem.domain, self.finder, settings, self.interfaces)
         self.points: tuple[SingularPoint, ...] = singular_points(form, self.finder, self.interfaces)
+        self.points = with_interfaces(self.points, interface_points(form, self.finder, self.mesher.regions))
         self.first_degree = degree or self._degree()
         self.edges: tuple[SingularEdge, ...] = singular_edges(form, self.finder)
-        whole = is_box(self.problem.domain) or self.dim > 2
-        self.clipper = None if whole else BoxClipper(self.problem.domain)
-        self.curved = self.clipper is not None and self.clipper.curved
+        self.curved = self.mesher.curved
         self.motions: FreeMotions = FreeMotions(np.zeros((0, form.fields, 1 + self.dim)), np.zeros(self.dim), 1.0)
         self.last: WeakState | None = None
         self.known = np.inf
@@ -162,14 +161,8 @@ class WeakDiscretisation:
 
     def _tree(self, tol: float) -> CellNode:
         """Cells that follow interfaces, curves, singular points and edges as far as a tolerance needs."""
-        bounds = np.asarray(self.problem.domain.bounds, dtype=float)
-        places = [(axis, place) for axis, place, _ in self.interfaces.flat]
-        places += [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
-        if self.clipper is not None:
-            places += self.clipper.flat_places()
-        elif self.dim > 2:
-            places += [(axis, value) for axis, row in enumerate(flat_places(self.problem.domain)) for value in row]
-        tree = self._round_curves(graded_tree(bounds, places, self.points, tol, self._cells_across()))
+        places = [(lip.axis, lip.start[lip.axis]) for lip in self.problem.slits if lip.axis is not None]
+        tree = self.mesher.tree(self.points, tol, self._cells_across(), places)
         most = self.settings.most_cells[self.dim - 1] // 4
         return towards_edges(tree, [(edge, edge.levels(tol)) for edge in self.edges], most)
 
@@ -177,24 +170,9 @@ class WeakDiscretisation:
         """Cells along the shortest side of a first mesh."""
         return self.settings.obstacle_cells if self.problem.inequalities else self.settings.first_cells[self.dim - 1]
 
-    def _round_curves(self, tree: CellNode) -> CellNode:
-        """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
-        while self.clipper is not None:
-            boxes = np.array([leaf.bounds for leaf in tree.leaves])
-            turning = self.clipper.clip(boxes, tree.locate, 2, rules=False).turning
-            sharp = [leaf for leaf, angle in zip(tree.leaves, turning, strict=True) if angle > self.settings.turn]
-            if not sharp or len(boxes) > self.settings.most_cells[self.dim - 1] // 2:
-                break
-            tree = tree.refined(dict.fromkeys(sharp, tuple(range(self.dim))))
-        return tree
-
     def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
         """The cells of a tree that the domain holds."""
-        if self.clipper is not None:
-            mesh = shape_mesh(self.clipper, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
-        else:
-            mesh = box_mesh(self.problem.domain, tree, self.finder, layer.nodes)
-        return open_slits(mesh, self.problem.slits, self.finder, layer.nodes)
+        return open_slits(self.mesher.mesh(tree, layer), self.problem.slits, self.finder, layer.nodes)
 
     def solve(self, resolution: WeakResolution) -> WeakState:
         """One linear solve with functions of its own."""
@@ -205,7 +183,7 @@ class WeakDiscretisation:
             self.motions = self._free(local)
         linear = self.form.quasilinear is None
         found = HybridSystem(local).solve(self.motions, self.endless) if linear else self._newton(local)
-        network = self._network(resolution.tree, local, found)
+        network = cell_network(local, found)
         residual, energy = self.residual_squares(local, sampled(local, found, self.residual_indices))
         unknowns = found.traces.size + found.weights.size
         values = network(self.check_points)
@@ -213,11 +191,6 @@ class WeakDiscretisation:
         indicators[found.inside] = 0.0  # they only show what infinitely many rings do
         self.last = WeakState(network, mesh, local, found, values, indicators, energy, unknowns)
         return self.last
-
-    def _network(self, tree: CellNode, local: LocalMatrices, found: HybridSolution) -> CellNetwork:
-        homes = np.zeros(len(tree.leaves), dtype=int)
-        homes[local.mesh.leaves] = np.arange(local.mesh.count)
-        return CellNetwork(tree, local.layer.features, local.mesh.boxes, output_weights(local, found), homes)
 
     def _newton(self, local: LocalMatrices) -> HybridSolution:
         """By Newton's method, from the solution on the mesh before; where it fails, what it has, or that solution."""
@@ -258,9 +231,7 @@ class WeakDiscretisation:
                 state, _ = rough.solve(coarse, known)
             except NewtonFailure:
                 break
-            known = self._network(
-                tree, coarse, HybridSolution(state.weights, state.traces, np.zeros(coarse.mesh.count))
-            )
+            known = cell_network(coarse, HybridSolution(state.weights, state.traces, np.zeros(coarse.mesh.count)))
         return known
 
     def _free(self, local: LocalMatrices) -> FreeMotions:

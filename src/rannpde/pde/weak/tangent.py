@@ -61,7 +61,7 @@ class TangentSystem:
 
     def rest(self) -> HybridState:
         """The state u = 0."""
-        traces = np.zeros((len(self.mesh.axis), self.fields, self.layer.face_functions.shape[1]))
+        traces = np.zeros((self.mesh.faces, self.fields, self.layer.face_functions.shape[1]))
         return HybridState(np.zeros((self.mesh.count, self.fields, self.local.size)), traces)
 
     def projected(self, function: Callable[[Array], Array]) -> HybridState:
@@ -165,7 +165,7 @@ class TangentSystem:
         inclined = np.einsum("jpqa,pfa->pqfj", slopes, own, optimize=True)
         seen, dim = points, points.shape[2]
         if self.form.kinked:
-            seen = self.mesh.moved_inside(cells, points)
+            seen = self.mesh.moved_inside(cells, points, normals)
         shape = points.shape[:2]
         here = self._at(seen.reshape(-1, dim), inside.reshape(-1, fields), inclined.reshape(-1, fields, dim))
         here = Linearisation(here.terms.reshape(*shape, fields, 1 + dim),

@@ -6,25 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.tuning import CellsTuning
-
-
-@dataclass(frozen=True)
-class CellsIteration:
-    """One iteration: cells, degree, Newton steps, largest residual, change from the previous iteration, and seconds."""
-
-    cells: int
-    degree: int
-    steps: int
-    residual: float
-    difference: float
-    seconds: float
-
-    def __str__(self) -> str:
-        change = f", change {self.difference:.1e}" if np.isfinite(self.difference) else ""
-        steps = f"{self.steps} step{'s' * (self.steps > 1)}"
-        text = f"{self.cells} cells of degree {self.degree}, {steps}, residual {self.residual:.1e}"
-        return f"{text}, {self.seconds:.2f} s{change}"
 
 
 @dataclass(eq=False)
@@ -43,11 +26,11 @@ class CellsEstimator:
     in_time: bool
     nonlinear_line: bool
     singular: bool
-    iterations: list[CellsIteration] = field(default_factory=list)
+    iterations: list[Iteration] = field(default_factory=list)
     residuals: list[float] = field(default_factory=list)
     checked_residuals: list[float] = field(default_factory=list)
 
-    def record(self, one: CellsIteration, residual: float) -> None:
+    def record(self, one: Iteration, residual: float) -> None:
         """Record one more iteration, and the root mean square of its residual."""
         self.iterations.append(one)
         self.residuals.append(residual)
@@ -57,9 +40,9 @@ class CellsEstimator:
         """The largest residual of a cell with which a problem may be called solved."""
         return max(self.tuning.cell_residual_tolerance, 0.5 * self.tol)
 
-    def at_rounding(self, one: CellsIteration) -> bool:
+    def at_rounding(self, one: Iteration) -> bool:
         """Return whether a residual is rounding, for instance in second derivatives; smaller cells only increase it."""
-        return not self.in_time and one.residual < float(np.finfo(float).eps) * one.degree**4
+        return not self.in_time and one.residual < float(np.finfo(float).eps) * (one.degree or 1) ** 4
 
     def estimate(self) -> float:
         """Estimate the error of the last iteration from its difference to the previous one."""
@@ -99,7 +82,7 @@ class CellsEstimator:
         if small:  # differences count from the first two iterations with small residuals on
             large = [k for k, one in enumerate(self.iterations) if one.residual > self.residual_tolerance]
             first = large[-1] + 2 if large else 1
-        cells = np.array([one.cells for one in self.iterations[first:]])
+        cells = np.array([one.width for one in self.iterations[first:]])
         values = np.array([one.difference for one in self.iterations[first:]] if small else self.residuals)
         early = np.flatnonzero(cells * (4 if small else 16) <= cells[-1]) if len(cells) else cells
         later = len(cells) - early[-1] - 1 if len(early) else 0

@@ -1,4 +1,4 @@
-"""The adaptive loop over cells: SOLVE → ESTIMATE → MARK → REFINE, with a new basis sample in each iteration.
+"""The method of cells in the adaptive loop, SOLVE → ESTIMATE → MARK → REFINE, with a new basis sample each time.
 
 Every iteration samples its basis functions anew, so that two iterations share no sampling error; and it splits the
 cells with the largest residuals, so that they share no discretisation error where it matters.
@@ -7,18 +7,27 @@ cells with the largest residuals, so that they share no discretisation error whe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log2, log10
-from typing import Protocol
 
 import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
-from rannpde.pde.adaptivity.result import AdaptiveResult
-from rannpde.pde.cells.adaptivity.estimation import CellsEstimator, CellsIteration
+from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
+from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
+from rannpde.pde.cells.adaptivity.checks import (
+    defect_error,
+    may_be_ill_conditioned,
+    quadrature,
+    several_slopes,
+    stability,
+)
+from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.marking import refine_marked
+from rannpde.pde.cells.adaptivity.solving import MeshSolver, StationarySolver, sizes_of
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.initial import (
@@ -30,54 +39,31 @@ from rannpde.pde.cells.mesh.initial import (
     resolve_layers,
     resolve_waves,
 )
-from rannpde.pde.cells.mesh.mesh import Mesh, MeshBuilder
 from rannpde.pde.cells.mesh.tree import CellNode
-from rannpde.pde.cells.network import DiscreteSolution, cell_network
-from rannpde.pde.cells.stationary.newton import Newton
-from rannpde.pde.cells.stationary.system import CellsSystem
+from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
 from rannpde.pde.functions import State
-from rannpde.pde.initial import starting_point
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.residual import field_sizes, held_out_residual, jets_of, relative_difference
+from rannpde.pde.residual import held_out_residual, relative_difference
 
 WAVE_TOLERANCE = 1e-2
 """Waves are resolved at least to this relative accuracy: with less, the phase is lost, and residuals tell nothing."""
-AMPLITUDE_POINTS = 5
-"""Points of a cell at which the size of the last solution is taken."""
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
+MOST_AMPLIFICATION = float(np.finfo(float).eps) ** -0.5
+"""Stability constant above which no residual in floating-point numbers is small enough."""
 
 
-CellsResult = AdaptiveResult[DiscreteSolution, CellsIteration]
-
-
-class MeshSolver(Protocol):
-    """Solves in place of ``CellsLoop.solve``, in coordinates of its own: time integration on a mesh of space."""
-
-    @property
-    def dim(self) -> int: ...
-
-    @property
-    def bounds(self) -> Array: ...
-
-    def first_tree(self, basis: BasisSample) -> CellNode: ...
-
-    def solve(
-        self,
-        tree: CellNode,
-        basis: BasisSample,
-        sizes: Array,
-        last: DiscreteSolution | None,
-        seed: int,
-        number: int,
-    ) -> DiscreteSolution: ...
+CellsResult = AdaptiveResult[DiscreteSolution, Iteration]
 
 
 class CellsLoop:
-    """The adaptive loop."""
+    """A problem as the adaptive loop drives it; the resolution is a tree of cells, None for the first one.
+
+    in_time : what integrates in time on a mesh of space; None for a stationary problem
+    """
 
     def __init__(
         self,
@@ -88,108 +74,58 @@ class CellsLoop:
         tuning: CellsTuning,
         degree: int | None = None,
         factors: Mapping[str, float] | None = None,
-        solver: MeshSolver | None = None,
+        in_time: MeshSolver | None = None,
     ) -> None:
         self.problem, self.tol, self.monitor, self.rng, self.tuning = problem, tol, monitor, rng, tuning
-        self.solver = solver
-        self.dim = problem.domain.dim if solver is None else solver.dim
+        self.in_time = in_time
+        self.dim = problem.domain.dim if in_time is None else in_time.dim
         self.degree = degree or self._degree()
-        highest = self.degree if solver is not None else max(self.degree, tuning.max_degree[self.dim - 1])
+        highest = self.degree if in_time is not None else max(self.degree, tuning.max_degree[self.dim - 1])
         self.degrees = (self.degree, min(self.degree + 1, highest))
-        self.factors = factors or {}
         self.points = problem.domain.sample(CHECK_POINTS, rng=20_071)
-        self.newton = None if problem.linear else Newton(tol, monitor, tuning, self.points)
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
+        self.stationary = StationarySolver(problem, tol, monitor, tuning, factors or {}, self.interfaces, self.points)
         self.creases = problem.domain.creases
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
-        self.estimator = CellsEstimator(tol, tuning, solver is not None, self.dim == 1 and not problem.linear, cornered)
+        timed = in_time is not None
+        self.estimator = CellsEstimator(tol, tuning, timed, self.dim == 1 and not problem.linear, cornered)
         self.sizes = np.ones(len(problem.fields))
         self.threshold = tuning.marking_factor * tol  # in three dimensions cells are expensive: mark only the worst
         if self.dim < 3:
             # unmarked cells must satisfy the stopping rule
             self.threshold = min(self.threshold, self.estimator.residual_tolerance)
+        self.record: AdaptiveRecord[DiscreteSolution, Iteration] = AdaptiveRecord()
         self.last: DiscreteSolution | None = None
-        self.best: tuple[DiscreteSolution, float] | None = None
-        self.grade_at_crossings = False
+        self.grade_at_crossings = self.graded = False
         self.phase = self.stability = self.defect = 0.0
-        self.several_slopes = False
-        self.origin = starting_point(problem) if self.dim == 1 and solver is None else None
-        self.integration = None if self.origin is None or problem.linear else IntegrationCheck(problem, tol)
+        self.agree = self.broken = self.several_slopes = False
+        self.ended: Status | None = None
+        begins = not timed and self.stationary.origin is not None and not problem.linear
+        self.integration = IntegrationCheck(problem, tol) if begins else None
         self.turning = 1.0
-        self.system: CellsSystem | None = None
-        # the second derivatives of one field alone, as in Poisson's equation, are coercive whatever the domain, unless
-        # conditions are missing, as with Cauchy data
-        orders = {jet.order for term in problem.interior for jet in term.expression.jets}
-        self.may_be_ill_conditioned = orders != {2} or len(problem.fields) > 1 or problem.incomplete
+        self.may_be_ill_conditioned = may_be_ill_conditioned(problem)
 
     def _degree(self) -> int:
         first, per_digit = self.tuning.degree
         wanted = round(first - per_digit * log10(self.tol))
         return min(wanted, self.tuning.max_degree[self.dim - 1] - (self.dim > 2))
 
-    # ------------------------------------------------------------------------------------------------------- loop
-
     def run(self, state: State) -> CellsResult:
         """Iterate until two iterations agree, or a stopping rule applies."""
-        graded = self.problem.linear or self.solver is not None  # Newton's first steps need no graded mesh
-        tree: CellNode | None = None
-        status: Status | None = None
-        while status is None:
-            try:
-                tree = tree or self._first_tree(state, graded)
-                status = self._iterate(tree, self.last.network if self.last is not None else state)
-            except Ended as stop:
-                if self.last is not None:
-                    raise
-                status = status_of(stop)[0]
-                try:  # at least a solution on a single cell
-                    self._iterate(CellNode((self.problem.domain if self.solver is None else self.solver).bounds), state)
-                except np.linalg.LinAlgError:
-                    raise stop from None
-            except np.linalg.LinAlgError as error:
-                if self.last is None:
-                    raise InputError(
-                        f"the equations cannot be linearised at the initial guess: {error}; pass rp.Cells(guess={{…}}) "
-                        "with a formula for each field for which every term is finite"
-                    ) from error
-                status = Status.NEWTON
-            if status is None:
-                assert self.last is not None
-                assert tree is not None
-                before = tree
-                tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning, self.creases)
-                if self.grade_at_crossings:
-                    self.grade_at_crossings, tree = False, graded_towards(tree, self.interfaces.crossings)
-                if (
-                    len(tree.leaves) > self.tuning.max_cells[self.dim - 1]
-                    or len(self.estimator.iterations) >= self.tuning.max_iterations
-                ):
-                    status = Status.STALLED
-                elif not graded:
-                    graded, tree = True, self._graded(tree)
-                else:
-                    tree = self._distinct(before, tree)
-        return self.result(status)
-
-    def _first_tree(self, state: State, graded: bool) -> CellNode:
-        """The first mesh: it resolves the data, and the waves and layers of the equations."""
-        if self.solver is not None:
-            return self.solver.first_tree(self.sample_basis())
-        tree = first_tree(self.problem, self.degree, self.tol if graded else 1.0, self.tuning, self.interfaces)
-        if self.dim == 1 and not self.problem.linear:
-            tree = resolve_guess(tree, state, self.degree, self.tuning.max_cells[0] // 4)
-        tree, self.phase = self._resolve_waves(tree, state)
-        if self.dim == 1 or self.may_be_ill_conditioned:
-            self.turning = turning_amplification(self.problem, state)
-            if self.dim == 1 or self.turning > 1:
-                self.threshold = min(self.threshold, self.tol / self.turning)
-        return tree
+        self.start = state
+        self.graded = self.problem.linear or self.in_time is not None  # Newton's first steps need no graded mesh
+        loop = AdaptiveLoop(self.tuning.theta, self.tuning.max_iterations, patience=None)
+        found = loop.run(
+            self, None, self.tol, lambda: self.monitor.ended, self._told, self._verdict, self.record, self._better
+        )
+        return self.result(found.status)
 
     def result(self, status: Status, detail: str = "") -> CellsResult:
-        """The best solution so far, for iterations that end with a status and a reason."""
-        assert self.last is not None
-        best, estimate = self.best if self.best is not None else (self.last, np.inf)
+        """Return the best solution so far, for iterations that end with a status and a reason."""
+        best, estimate = self.record.best, self.record.best_estimate
+        best = self.last if best is None else best
+        assert best is not None
         if status is Status.STALLED and best.status is Status.NEWTON:
             status = Status.NEWTON
         elif status is Status.STALLED and (self.estimator.undetermined() or self.turning > 1):
@@ -197,144 +133,185 @@ class CellsLoop:
         iterations = tuple(self.estimator.iterations)
         return CellsResult(best, iterations, estimate, status, detail or self._detail(status, estimate))
 
-    def _iterate(self, tree: CellNode, state: State) -> Status | None:
-        number, begin = len(self.estimator.iterations) + 1, self.monitor.elapsed
-        solution = self.solve(tree, state, number)
+    # -------------------------------------------------------------------------------------------------------- solve
+
+    def solve(self, resolution: CellNode | None) -> DiscreteSolution:
+        """SOLVE on a tree; at the end of the time, at least on a single cell."""
+        bounds = (self.problem.domain if self.in_time is None else self.in_time).bounds
+        try:
+            self.tree = self._first_tree() if resolution is None else resolution
+            solution = self._solved(self.tree)
+        except Ended as stop:
+            if self.last is not None:
+                raise
+            self.ended = status_of(stop)[0]
+            try:
+                solution = self._solved(CellNode(bounds))
+            except np.linalg.LinAlgError:
+                raise stop from None
+        except np.linalg.LinAlgError as error:
+            if self.last is None:
+                raise InputError(
+                    f"the equations cannot be linearised at the initial guess: {error}; pass rp.Cells(guess={{…}}) "
+                    "with a formula for each field for which every term is finite"
+                ) from error
+            raise Inadmissible(Status.NEWTON) from error
         if solution.status.by_caller and self.last is not None:  # the one before is whole
-            return solution.status
-        values = solution.network(self.points)
-        change = np.inf if self.last is None else self._difference(self.last, solution)
-        residual = float(solution.indicators.max())
-        cells = sum(cell is not None for cell in solution.mesh.cells)
-        volumes = np.array([np.prod(leaf.lengths) for leaf in solution.mesh.tree.leaves])
-        whole = float(np.sqrt(volumes @ solution.indicators**2 / volumes.sum()))
-        seconds = self.monitor.elapsed - begin
-        self.estimator.record(CellsIteration(cells, self.degree, solution.steps, residual, change, seconds), whole)
-        short = solution.status.by_caller or solution.status is Status.INTEGRATOR
-        again = self.last is not None and self.last.status is solution.status
-        self.last = solution
-        self.sizes = self._sizes_of(values)
+            raise Inadmissible(solution.status)
+        return solution
+
+    def _solved(self, tree: CellNode) -> DiscreteSolution:
+        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
+        basis, seed = self.sample_basis(), int(self.rng.integers(2**31))
+        number = len(self.estimator.iterations) + 1
+        if self.in_time is not None:
+            return self.in_time.solve(tree, basis, self.sizes, self.last, seed, number)
+        state = self.start if self.last is None else self.last.network
+        return self.stationary.solve(tree, basis, self.sizes, self.last, seed, number, state)
+
+    def sample_basis(self) -> BasisSample:
+        """Sample a new basis."""
+        return BasisSample.sample(self.dim, self.degree, self.tuning, self.rng)
+
+    def _first_tree(self) -> CellNode:
+        """Return the first mesh: it resolves the data, and the waves and layers of the equations."""
+        if self.in_time is not None:
+            return self.in_time.first_tree(self.sample_basis())
+        state, budget = self.start, self.tuning.max_cells[self.dim - 1]
+        tree = first_tree(self.problem, self.degree, self.tol if self.graded else 1.0, self.tuning, self.interfaces)
+        if self.dim == 1 and not self.problem.linear:
+            tree = resolve_guess(tree, state, self.degree, budget // 4)
+        tol = min(self.tol, WAVE_TOLERANCE)
+        if self.dim == 1:
+            tree = resolve_layers(tree, self.problem, state, self.degree, tol)
+        tree, self.phase = resolve_waves(tree, self.problem, state, self.degree, tol, budget // 2)
+        if self.dim == 1 or self.may_be_ill_conditioned:
+            self.turning = turning_amplification(self.problem, state)
+            if self.dim == 1 or self.turning > 1:
+                self.threshold = min(self.threshold, self.tol / self.turning)
+        return tree
+
+    # ----------------------------------------------------------------------------------------------------- estimate
+
+    def estimate(self, before: DiscreteSolution | None, now: DiscreteSolution) -> float:
+        """ESTIMATE: the difference of two iterations; where they agree, also defect times stability."""
+        values = now.network(self.points)
+        change = np.inf if before is None else self._difference(before, now)
+        residual = float(now.indicators.max())
+        cells = sum(cell is not None for cell in now.mesh.cells)
+        volumes = np.array([np.prod(leaf.lengths) for leaf in now.mesh.tree.leaves])
+        whole = float(np.sqrt(volumes @ now.indicators**2 / volumes.sum()))
+        one = Iteration(cells, now.steps, change, 0.0, residual, self.degree, counted="cells")
+        self.estimator.record(one, whole)
+        short = now.status.by_caller or now.status is Status.INTEGRATOR  # the integration did not reach the end
+        self.broken = short and (now.status.by_caller or (before is not None and before.status is now.status))
+        self.last, self.sizes = now, sizes_of(values, self.sizes)
         estimate = self.estimator.estimate()
         if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
             estimate = max(estimate, self.turning * max(whole, self._rounding))
-        if self.best is None or residual > self.estimator.residual_tolerance or estimate <= self.best[1]:
-            self.best = (solution, estimate)
-        self.monitor.tell(number, solution.steps, width=cells, estimate=estimate, counted="cells")
-        if short and (again or solution.status.by_caller):  # the integration did not reach the end
-            return solution.status
-        small = residual <= self.estimator.residual_tolerance
-        if solution.rank_deficient and small and number > 1:
-            return Status.UNDETERMINED
         # on a line one more iteration is cheap
-        alike = self.dim > 1 or cells == self.estimator.iterations[-2 if number > 1 else -1].cells
-        if self.turning > np.finfo(float).eps ** -0.5:  # no residual in floating-point numbers is small enough
-            return Status.UNDETERMINED
-        agree = estimate <= self.tol and small and alike and solution.status is Status.CONVERGED
-        if agree and self._ill_conditioned(solution):
-            return Status.UNDETERMINED
-        if agree and self.problem.incomplete:  # without all conditions, what is left in the equations grows unchecked
+        alike = self.dim > 1 or cells == self.estimator.iterations[-2 if before is not None else -1].width
+        self.agree = estimate <= self.tol and self._small and alike and now.status is Status.CONVERGED
+        if not self.agree:
+            return estimate
+        self.defect = self._defect(now)
+        if self.problem.incomplete:  # without all conditions, what is left in the equations grows unchecked
             estimate = max(estimate, self.stability * max(whole, self._rounding))
-            self.best, agree = (solution, estimate), estimate <= self.tol
-        if agree and self.dim == 1 and self._several_slopes(solution):
-            return Status.UNDETERMINED
-        defect = max(self._defect_error(solution), self._integration_error(solution)) if agree else 0.0
-        if defect > self.tol:  # cells with the largest residuals are split, even though two iterations agree
-            self.defect = defect
-            self.threshold = min(self.threshold, max(self.tol / defect, self.tuning.max_threshold_reduction) * residual)
-            self.best = (solution, defect)
-        elif agree and not self._fails_residual_check(solution):
-            # the earlier ones failed the residual check, or were no better
-            if len(self.estimator.checked_residuals) > 1:
-                self.best = (solution, estimate)
-            return Status.CONVERGED
-        if self.monitor.exhausted:
-            return self.monitor.ending
-        if estimate <= self.tol:  # unmarked cells now prevent convergence
-            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
-        return Status.STALLED if self.estimator.stagnated(self.best[1] <= self.tol) else None
-
-    def _ill_conditioned(self, solution: DiscreteSolution) -> bool:
-        """Return whether the linearised problem amplifies residuals by more than 1/√eps.
-
-        Agreement of two iterations shows nothing then: both leave residuals, and often of one sign. Normal equations
-        have lost all digits at such a stability constant.
-        """
-        if self.system is None or not self.may_be_ill_conditioned:
-            return False
-        response = cell_network(solution.mesh, self.system.perturbed(solution.weights, self.rng))
-        sizes = np.sqrt(np.mean(response(self.points) ** 2, axis=0)) / self.sizes
-        self.stability = float(sizes.max())
-        return not self.stability <= np.finfo(float).eps ** -0.5
+            self.agree = estimate <= self.tol
+        return self.defect if self.defect > self.tol else estimate
 
     def _difference(self, before: DiscreteSolution, now: DiscreteSolution) -> float:
         """Return the relative L² difference of two solutions.
 
         On a line it is integrated cell by cell: points spread evenly would miss a front of 1e-4 of the interval.
         """
-        points, roots = self._rule(now) if self.dim == 1 and self.solver is None else (self.points, 1.0)
+        points, roots = quadrature(now, self.degree) if self.dim == 1 and self.in_time is None else (self.points, 1.0)
         return relative_difference(roots * before.network(points), roots * now.network(points))
 
-    def _rule(self, solution: DiscreteSolution) -> tuple[Array, Array]:
-        """Return Gauss points (M, 1) of all cells of an interval, and square roots of weights (M, 1) with sum 1."""
-        nodes, weights = np.polynomial.legendre.leggauss(self.degree)
-        bounds = np.concatenate([leaf.bounds for leaf in solution.mesh.tree.leaves])
-        centres, halves = bounds.mean(axis=1), 0.5 * np.diff(bounds, axis=1)[:, 0]
-        points = (centres[:, None] + halves[:, None] * nodes).reshape(-1, 1)
-        shares = (halves[:, None] * weights).reshape(-1, 1)
-        return points, np.sqrt(shares / shares.sum())
-
-    def _defect_error(self, solution: DiscreteSolution) -> float:
-        """Return the relative error that residuals of the present size can leave: defect times stability.
-
-        Two iterations share the signs of their residuals where one cell is like the other, and agree on a wrong
-        solution: a flame that ignites too early. Residuals at rounding tell nothing more.
-        """
-        if self.dim > 1 or self.system is None or not self.may_be_ill_conditioned:
+    def _defect(self, now: DiscreteSolution) -> float:
+        """Return the error that agreement does not show on a line; the stability is measured elsewhere as well."""
+        system = self.stationary.system if self.may_be_ill_conditioned else None
+        if system is not None:
+            self.stability = stability(system, now, self.sizes, self.points, self.rng)
+        if self.dim > 1 or self.in_time is not None or not self.stability <= MOST_AMPLIFICATION:
             return 0.0
-        if self.estimator.at_rounding(self.estimator.iterations[-1]):
-            return 0.0
-        response = self.system.perturbed(solution.weights, self.rng, solution.indicators)
-        points, roots = self._rule(solution)
-        values = roots * cell_network(solution.mesh, response)(points)
-        return float((np.sqrt(np.sum(values**2, axis=0)) / self.sizes).max())
+        self.several_slopes = several_slopes(self.problem, now, self.points)
+        rounded = self.estimator.at_rounding(self.estimator.iterations[-1])  # which tells nothing more
+        left = 0.0 if system is None or rounded else defect_error(system, now, self.sizes, self.degree, self.rng)
+        if self.integration is not None:
+            left = max(left, self.integration.error(now.network, *quadrature(now, self.degree)))
+        return left
 
-    def _integration_error(self, solution: DiscreteSolution) -> float:
-        """Return the difference of an initial value problem's solution to a step-by-step integration."""
-        return 0.0 if self.integration is None else self.integration.error(solution.network, *self._rule(solution))
-
-    def _several_slopes(self, solution: DiscreteSolution) -> bool:
-        """Return whether the highest derivative of a scalar equation jumps between several values that satisfy it.
-
-        The coefficient of the highest derivative in the linearised equation then changes its sign, and it depends on
-        that derivative, as in |u_x| = 1: every zigzag satisfies the equation.
-        """
-        if len(self.problem.fields) > 1 or self.problem.linear:
-            return False
-        (term,) = self.problem.interior
-        highest = max(term.expression.jets, key=lambda jet: jet.order)
-        slope = term.expression.partials[term.expression.jets.index(highest)]
-        symbol = next(symbol for symbol, jet in term.expression.symbols.items() if jet == highest)
-        if symbol not in slope.free_symbols:
-            return False
-        jets = jets_of(solution.network, self.problem.fields, self.points, term.expression.jets)
-        _, partials = term.expression.linearised(term.known(self.points, self.problem.vocabulary), jets)
-        values = np.broadcast_to(partials[term.expression.jets.index(highest)], len(self.points))
-        self.several_slopes = bool(values.min() < 0 < values.max())
-        return self.several_slopes
+    @property
+    def _small(self) -> bool:
+        """Whether no cell leaves more than it may."""
+        return self.estimator.iterations[-1].residual <= self.estimator.residual_tolerance
 
     @property
     def _rounding(self) -> float:
         """Rounding of the relative residual of second derivatives."""
         return float(np.finfo(float).eps) * self.degree**2
 
+    def _better(self, now: DiscreteSolution, estimate: float) -> bool:
+        """With large residuals, and where it has been checked, the last one."""
+        return not self._small or self.agree or estimate <= self.record.best_estimate
+
+    def _told(self, now: DiscreteSolution, estimate: float, seconds: float) -> Iteration:
+        iterations = self.estimator.iterations
+        iterations[-1] = replace(iterations[-1], seconds=seconds)
+        self.monitor.tell(
+            len(iterations), now.steps, width=iterations[-1].width, estimate=estimate, counted=iterations[-1].counted
+        )
+        return iterations[-1]
+
+    def _verdict(self, now: DiscreteSolution, estimate: float) -> Status | None:
+        """Return the status with which an iteration ends the loop; None where it goes on, perhaps with more marked."""
+        if self.ended is not None or self.broken:
+            return self.ended or now.status
+        if now.rank_deficient and self._small and len(self.estimator.iterations) > 1:
+            return Status.UNDETERMINED
+        if self.turning > MOST_AMPLIFICATION:
+            return Status.UNDETERMINED
+        if self.agree and (not self.stability <= MOST_AMPLIFICATION or self.several_slopes):
+            return Status.UNDETERMINED
+        if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
+            reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
+            self.threshold = min(self.threshold, reduction * float(now.indicators.max()))
+        elif self.agree and not self._fails_residual_check(now):
+            return Status.CONVERGED
+        if self.monitor.exhausted:
+            return self.monitor.ending
+        if estimate <= self.tol:  # unmarked cells now prevent convergence
+            self.threshold = min(self.threshold, self.estimator.residual_tolerance)
+        return Status.STALLED if self.estimator.stagnated(self.record.best_estimate <= self.tol) else None
+
     def _fails_residual_check(self, solution: DiscreteSolution) -> bool:
         """Return whether iterations that agree fail the residual check; more cells are marked then."""
-        if self.solver is not None:
+        if self.in_time is not None:
             return False
         reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
         self.threshold = min(self.threshold, reduction * float(solution.indicators.max()))
         self.grade_at_crossings = self.dim == 2 and reduction < 1
         return reduction < 1
+
+    # ---------------------------------------------------------------------------------------------- mark and refine
+
+    def indicators(self, now: DiscreteSolution) -> Array:
+        """MARK: squared residuals of the cells above the threshold."""
+        return np.where(now.indicators > self.threshold, now.indicators, 0.0) ** 2
+
+    def refine(self, resolution: CellNode | None, now: DiscreteSolution, marked: Array) -> CellNode | None:
+        """REFINE: split marked cells; None beyond the most cells allowed."""
+        before = self.tree
+        tree = refine_marked(before, now, marked, self.sizes, self.tuning, self.creases)
+        if self.grade_at_crossings:
+            self.grade_at_crossings, tree = False, graded_towards(tree, self.interfaces.crossings)
+        if len(tree.leaves) > self.tuning.max_cells[self.dim - 1]:
+            return None
+        if not self.graded:
+            self.graded = True
+            return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
+        return self._distinct(before, tree)
 
     def _distinct(self, before: CellNode, tree: CellNode) -> CellNode:
         """Return the next mesh; where it is almost the previous one, change something else.
@@ -346,41 +323,27 @@ class CellsLoop:
         assert self.last is not None
         residual = float(self.last.indicators.max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
-            differ = self.best is not None and self.tol < self.best[1] < np.inf
+            differ = self.tol < self.record.best_estimate < np.inf
+            has_corners = bool(self.problem.domain.corners or self.interfaces.corners)
             # not where time steps may differ, cells are expensive (three dimensions), or grading helps (corners)
-            more = differ and self.solver is None and self.dim < 3 and not self._has_corners
+            more = differ and self.in_time is None and self.dim < 3 and not has_corners
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
             if more:
-                tree = refine_marked(before, self.last, self.threshold, self.sizes, self.tuning)
-        if self.solver is None and self._similar(before, tree):
+                marked = self.last.indicators > self.threshold
+                tree = refine_marked(before, self.last, marked, self.sizes, self.tuning)
+        if self.in_time is None and self._similar(before, tree):
             self.degree = sum(self.degrees) - self.degree
             tree = graded_at_corners(tree, self.problem.domain, self.interfaces)
         return tree
-
-    @property
-    def _has_corners(self) -> bool:
-        """Whether there are corners, near which residuals decrease slowly."""
-        return bool(self.problem.domain.corners or self.interfaces.corners)
 
     def _similar(self, before: CellNode, tree: CellNode) -> bool:
         """Return whether hardly any cells were split."""
         return len(tree.leaves) < self.tuning.similar_mesh_ratio * len(before.leaves)
 
-    def _resolve_waves(self, tree: CellNode, state: State) -> tuple[CellNode, float]:
-        """Split cells that do not resolve the waves and layers of the equations linearised at a state."""
-        budget, tol = self.tuning.max_cells[self.dim - 1] // 2, min(self.tol, WAVE_TOLERANCE)
-        if self.dim == 1:
-            tree = resolve_layers(tree, self.problem, state, self.degree, tol)
-        return resolve_waves(tree, self.problem, state, self.degree, tol, budget)
-
-    def _graded(self, tree: CellNode) -> CellNode:
-        """Grade the mesh towards corners for the wanted accuracy."""
-        return resolve_holes_and_corners(tree, self.problem.domain, log2(1 / self.tol), self.interfaces)
-
     def _target_reduction(self) -> float:
         """Return the factor by which the largest residual should fall: errors are roughly proportional to it."""
-        known = max(self.best[1], np.finfo(float).tiny) if self.best is not None else np.inf
+        known = max(self.record.best_estimate, np.finfo(float).tiny)
         return float(np.clip(self.tol / known, self.tuning.max_threshold_reduction, 0.5))
 
     def _detail(self, status: Status, estimate: float) -> str:
@@ -407,79 +370,3 @@ class CellsLoop:
         if status.by_caller and estimate <= self.tol and residual > self.estimator.residual_tolerance:
             return f"{status}; iterations agree to the tolerance, but a cell still leaves a residual of {residual:.1e}"
         return ""
-
-    # ------------------------------------------------------------------------------------------------- one solve
-
-    def solve(self, tree: CellNode, state: State, number: int) -> DiscreteSolution:
-        """Solve the problem on the leaves of a tree, starting from a state."""
-        tree = tree.jittered(self.tuning.jitter[len(tree.bounds) - 1], self.rng, aligned=len(tree.bounds) > 2)
-        basis = self.sample_basis()
-        if self.solver is not None:
-            seed = int(self.rng.integers(2**31))
-            return self.solver.solve(tree, basis, self.sizes, self.last, seed, number)
-        names = self.problem.domain.names
-        builder = MeshBuilder(self.problem.domain, basis, self.interfaces)
-        mesh = builder.build(tree, tuple(map(names.index, self.problem.periodic)))
-        weak_outflow = self._missed_conditions(mesh.tree)
-        seed = int(self.rng.integers(2**31))
-        system = CellsSystem(self.problem, mesh, self.sizes, weak_outflow, self.factors, seed)
-        self.system = system
-        if self.origin is not None:
-            system.amplitudes = self._running_amplitudes(mesh, state)
-        if self.newton is None:
-            weights, rank_deficient = system.solve(state)
-            steps, status = 1, Status.CONVERGED
-        else:
-            first = self.last is None
-            weights, steps, status, rank_deficient = self.newton.solve(system, state, number, first)
-        network = cell_network(mesh, weights)
-        if self.last is None:  # residuals are relative to the sizes of the fields, which are known now
-            system.sizes = self._sizes_of(network(self.points))
-        equation_residuals, condition_residuals = system.residuals(weights)
-        return DiscreteSolution(
-            network,
-            mesh,
-            weights,
-            equation_residuals,
-            condition_residuals,
-            system.losses(weights),
-            steps,
-            status,
-            rank_deficient,
-        )
-
-    def _running_amplitudes(self, mesh: Mesh, state: State) -> dict[int, float]:
-        """Return for each cell the largest size of an initial value problem up to there, relative to the whole.
-
-        Where a solution grows, what is left in the equations while it is small grows with it: residuals are relative to
-        the size that the solution has reached.
-        """
-        leaves = [(cell.bounds, id(cell)) for _, cell in mesh.present]
-        points = np.concatenate(
-            [np.linspace(bounds[0, 0], bounds[0, 1], AMPLITUDE_POINTS)[:, None] for bounds, _ in leaves]
-        )
-        values = np.abs(state.derivative(points, (0,))).reshape(len(leaves), AMPLITUDE_POINTS, -1)
-        largest = values.max(axis=1)
-        if not np.isfinite(largest).all() or not (largest.max(axis=0) > 0).all():
-            return {}
-        order = np.argsort([abs(bounds.mean() - self.origin) for bounds, _ in leaves])
-        reached = np.maximum.accumulate(largest[order], axis=0)
-        shares = np.clip((reached / reached[-1]).max(axis=1), np.finfo(float).eps ** 0.5, 1.0)
-        return {leaves[k][1]: float(share) for k, share in zip(order, shares, strict=True)}
-
-    def _sizes_of(self, values: Array) -> Array:
-        """Return the sizes of the fields from values (M, fields); the previous ones where no value is finite."""
-        reached = values[np.isfinite(values).all(axis=1)]
-        return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if reached.any() else self.sizes
-
-    def sample_basis(self) -> BasisSample:
-        """Sample a new basis."""
-        return BasisSample.sample(self.dim, self.degree, self.tuning, self.rng)
-
-    def _missed_conditions(self, tree: CellNode) -> Array:
-        """Return the leaves in which the previous iteration missed prescribed values; all in the first iteration."""
-        if self.last is None:
-            return np.ones(len(tree.leaves), dtype=bool)
-        centres = np.array([leaf.bounds.mean(axis=1) for leaf in tree.leaves])
-        home = self.last.mesh.tree.locate(centres)
-        return np.linalg.norm(self.last.condition_residuals, axis=1)[home] > self.tuning.outflow_misfit

@@ -19,18 +19,18 @@ PARALLEL_COSINE = 0.9
 def refine_marked(
     tree: CellNode,
     solution: DiscreteSolution,
-    threshold: float,
+    marked: Array,
     sizes: Array,
     tuning: CellsTuning,
     creases: Creases = NONE,
 ) -> CellNode:
-    """Split the cells whose residual exceeds the threshold; the tree itself is returned where there are none.
+    """Split the marked cells (bool, (C,)); the tree itself is returned where there are none.
 
     sizes (fields,) : magnitudes of the fields; creases : re-entrant edges, towards which cells that touch them are
         graded
     """
     indicators, homes = solution.indicators, solution.mesh.homes
-    chosen = np.flatnonzero(indicators > max(threshold, tuning.marking_fraction * float(indicators.max())))
+    chosen = np.flatnonzero(marked)
     chosen = chosen[np.argsort(indicators[chosen], kind="stable")]  # of two cells in one box the worse one decides
     splits = {tree.leaves[homes[k]]: _unresolved_axes(solution, int(k), sizes, tuning) for k in chosen}
     if not splits:

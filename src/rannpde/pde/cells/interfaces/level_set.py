@@ -31,17 +31,18 @@ class Interface:
     def slopes(self) -> tuple[sympy.Expr, ...]:
         return tuple(differentiate(self.formula, symbol) for symbol in self.symbols)
 
-    def _evaluated(self, formulas: Sequence[sympy.Expr], points: Array) -> Array:
+    def evaluated(self, formulas: Sequence[sympy.Expr], points: Array) -> Array:
+        """Formulas in the coordinates at points (M, n), (M, formulas)."""
         known = dict(zip(self.symbols, points.T, strict=True))
         return np.stack([np.broadcast_to(value, len(points)) for value in evaluate(formulas, known)], axis=1)
 
     def value(self, points: Array) -> Array:
         """Return the level (M,), which is zero on the interface."""
-        return self._evaluated([self.formula], points)[:, 0]
+        return self.evaluated([self.formula], points)[:, 0]
 
     def normals(self, points: Array) -> Array:
         """Return unit normals (M, n) that point towards positive values."""
-        slopes = self._evaluated(self.slopes, points)
+        slopes = self.evaluated(self.slopes, points)
         return slopes / np.maximum(np.linalg.norm(slopes, axis=1), 1e-300)[:, None]
 
     def within(self, bounds: Array, count: int) -> tuple[Array, Array]:
@@ -77,7 +78,7 @@ class Interface:
         for step in range(BISECTIONS + NEWTON_STEPS):
             if step <= BISECTIONS:
                 points[:, axis] = 0.5 * (lower + upper)
-            value, slope = self._evaluated([self.formula, self.slopes[axis]], points).T
+            value, slope = self.evaluated([self.formula, self.slopes[axis]], points).T
             below = (value > 0) == first
             lower, upper = np.where(below, points[:, axis], lower), np.where(below, upper, points[:, axis])
             if step >= BISECTIONS:

@@ -113,7 +113,7 @@ def _covers(interval: tuple[float, float], series: list[Array]) -> bool:
 
 
 class CellIntegration:
-    """Solves an evolution problem on given meshes of space by time integration (see ``adaptivity.loop.MeshSolver``).
+    """Solves an evolution problem on given meshes of space by time integration (see ``adaptivity.solving.MeshSolver``).
 
     tol : the tolerance for the whole solve; factors : factors of the rows of a term, by name
     """

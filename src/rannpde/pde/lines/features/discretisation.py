@@ -10,10 +10,10 @@ import numpy as np
 from rannpde.arrays import Array, MultiIndex
 from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.adaptive import IterationSettings, RunningAmplitude, first_scales
 from rannpde.pde.lines.comparison import check_points
 from rannpde.pde.lines.features.galerkin import FeatureBasis, Galerkin, affordable_width, build_basis
 from rannpde.pde.lines.features.resolution import Resolution, extent, from_data, from_nodes
+from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.evolution import Component, Evolution, evolution_form

@@ -19,11 +19,11 @@ import numpy as np
 from scipy import fft
 
 from rannpde.arrays import Array
-from rannpde.pde.lines.adaptive import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.fourier.modes import EXACT, AxisBounds, FourierBasis, periodic_grid, whole_period
 from rannpde.pde.lines.fourier.steps import TruncatedStep
 from rannpde.pde.lines.fourier.system import TAIL_START, FourierSystem
+from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Component, Evolution

@@ -9,8 +9,8 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.adaptive import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.features.galerkin import Rule
+from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
 from rannpde.pde.lines.tensor.flow import StokesModes

@@ -16,8 +16,8 @@ from scipy.ndimage import maximum_filter1d
 from rannpde.arrays import Array
 from rannpde.domains.domain import Box
 from rannpde.network.adapted import inverse_length
-from rannpde.pde.lines.adaptive import IterationSettings
 from rannpde.pde.lines.features.resolution import Resolution, grid_points, smoothed
+from rannpde.pde.lines.settings import IterationSettings
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tensor.basis import AxisBasis
 from rannpde.pde.lines.tensor.system import TensorSystem

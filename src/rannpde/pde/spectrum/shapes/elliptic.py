@@ -17,18 +17,11 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
-from rannpde.pde.spectrum.shapes.protocol import (
-    ModeShape,
-    Pause,
-    WeightedFields,
-    cell_network,
-    first_degree,
-    mode_tables,
-)
+from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
 from rannpde.pde.statement.divergence import NoDivergenceForm
 from rannpde.pde.weak.assembly import HybridSolution, HybridSystem
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import sampled
+from rannpde.pde.weak.evaluation import cell_network, sampled
 from rannpde.pde.weak.form import natural_combination, weak_formulation
 from rannpde.pde.weak.functions import FACE_DIGITS
 from rannpde.pde.weak.local import CellBatch, LocalMatrices
@@ -128,7 +121,7 @@ class EllipticCells:
                                     tuple(masses)))  # fmt: skip
             self.pause()
         block = local.fields * layer.face_functions.shape[1]
-        return CellPencil(local, groups, len(mesh.axis) * block, self.scale, block)
+        return CellPencil(local, groups, mesh.faces * block, self.scale, block)
 
     def _kinds(self, local: LocalMatrices, batch: CellBatch) -> tuple[Array, Array]:
         """A row (U,) of each kind of cell, and the kind (B,) of each: those alike in the weak form and of one size."""
@@ -191,7 +184,7 @@ class EllipticCells:
                 np.real(part * mode.value**power) for power, part in enumerate(fluxes) if power
             )
         total, energy = np.zeros(mesh.count), 0.0
-        shape, traces = (mesh.count, len(fields), local.size), (len(mesh.axis), len(fields), -1)
+        shape, traces = (mesh.count, len(fields), local.size), (mesh.faces, len(fields), -1)
         parts = [(own.reshape(shape), trace.reshape(traces)) for own, trace in mode.parts()]
         dim = mesh.boxes.shape[1]
         axes = [tuple(int(a == b) for b in range(dim)) for a in range(dim)]
@@ -227,7 +220,7 @@ class EllipticCells:
         shape = (local.mesh.count, -1, local.size)
         stacked = np.concatenate([part.reshape(shape) for part in np.real(modes)], axis=1)
         together = HybridSolution(stacked, np.zeros(0), np.zeros(0))
-        network = cell_network(resolution.tree, local, stacked[:, : len(self.fields)])
+        network = cell_network(local, WeightedFields(stacked[:, : len(self.fields)]))
         state = WeakState(
             network, local.mesh, local, together, np.zeros((0, 1)), indicators, 1.0, pencil.unknowns
         )  # fmt: skip
@@ -237,5 +230,5 @@ class EllipticCells:
         self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
         shape = (pencil.count, len(self.fields), -1)
-        found = [cell_network(resolution.tree, pencil.local, own.reshape(shape)) for own, _ in mode.parts()]
+        found = [cell_network(pencil.local, WeightedFields(own.reshape(shape))) for own, _ in mode.parts()]
         return found[0], found[1] if len(found) > 1 else None

@@ -19,7 +19,7 @@ from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.flow.assembly import FlowState, FlowSystem
 from rannpde.pde.flow.form import FlowForm, NoFlow, flow_formulation
 from rannpde.pde.flow.local import FlowCells
-from rannpde.pde.flow.pressure import RecoveredFlow, flow_network, with_pressure
+from rannpde.pde.flow.pressure import PressureRecovery, RecoveredFlow, flow_network
 from rannpde.pde.flow.solver import FlowDiscretisation, FlowIterate, FlowResolution
 from rannpde.pde.spectrum.pencil import PENCIL_SAMPLES, Pencil
 from rannpde.pde.spectrum.settings import SpectrumSettings
@@ -116,7 +116,7 @@ class FlowModes:
             split = system.faces * system.m
             stream, traces = part
             tangential, normal = traces[:split].reshape(-1, system.m), traces[split:].reshape(-1, system.n)
-            return with_pressure(system, FlowState(stream, tangential, normal))
+            return PressureRecovery(system).recovered(FlowState(stream, tangential, normal))
 
         parts, value = mode.parts(), complex(mode.value)
         found = [recovered(part, value.real) for part in parts]
@@ -161,9 +161,9 @@ class FlowModes:
         together = RecoveredFlow(
             FlowSystem(local, active=pencil.active).rest(), np.real(modes).swapaxes(0, 1), indicators
         )
-        network = flow_network(resolution.tree, local, replace(together, weights=together.weights[:, [0, 0]]))
+        network = flow_network(resolution.tree, local, together.weights[:, [0, 0]])
         state = FlowIterate(
-            network, local, together, np.zeros((0, 3)), indicators, 1.0, {}, pencil.unknowns
+            network, local, together, np.zeros((0, 3)), indicators, 1.0, 0.0, {}, pencil.unknowns
         )  # fmt: skip
         return self.discretisation.refine(resolution, state, doerfler(indicators, self.weak.theta))
 
@@ -172,7 +172,8 @@ class FlowModes:
     ) -> tuple[CellNetwork, CellNetwork | None]:
         assert isinstance(pencil.local, FlowCells)
         found = [
-            self._gauged(flow_network(resolution.tree, pencil.local, one)) for one in self._recovered(pencil, mode)
+            self._gauged(flow_network(resolution.tree, pencil.local, one.weights))
+            for one in self._recovered(pencil, mode)
         ]
         return found[0], found[1] if len(found) > 1 else None
 

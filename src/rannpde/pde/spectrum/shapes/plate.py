@@ -29,16 +29,9 @@ from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellGroup, CellPencil
 from rannpde.pde.spectrum.shapes.plate_cells import PlateCells
 from rannpde.pde.spectrum.shapes.plate_form import ShapePlate
-from rannpde.pde.spectrum.shapes.protocol import (
-    ModeShape,
-    Pause,
-    WeightedFields,
-    cell_network,
-    first_degree,
-    mode_tables,
-)
+from rannpde.pde.spectrum.shapes.protocol import ModeShape, Pause, WeightedFields, first_degree, mode_tables
 from rannpde.pde.weak.basis import HiddenLayer
-from rannpde.pde.weak.evaluation import sampled
+from rannpde.pde.weak.evaluation import cell_network, sampled
 from rannpde.pde.weak.grading import SingularPoint, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder
 from rannpde.pde.weak.settings import WeakSettings
@@ -132,7 +125,7 @@ class PlateModes:
                           upper.T[None], corner[None], tuple(one[None] for one in masses))
             )  # fmt: skip
             self.pause()
-        return CellPencil(local, groups, len(mesh.axis) * local.block, self.scale)
+        return CellPencil(local, groups, mesh.faces * local.block, self.scale)
 
     def quotient(self, pencil: CellPencil, mode: ModeShape) -> tuple[complex, float]:
         """Rayleigh's quotient from values at points: products of matrices of fourth order lose twice as many digits."""
@@ -190,5 +183,5 @@ class PlateModes:
     def functions(
         self, resolution: WeakResolution, pencil: CellPencil, mode: ModeShape
     ) -> tuple[CellNetwork, CellNetwork | None]:
-        found = [cell_network(resolution.tree, pencil.local, own[:, None]) for own, _ in mode.parts()]
+        found = [cell_network(pencil.local, WeightedFields(own[:, None])) for own, _ in mode.parts()]
         return found[0], found[1] if len(found) > 1 else None

@@ -10,11 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from rannpde.arrays import Array, MultiIndex
-from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import CellNetwork
 from rannpde.pde.spectrum.settings import SpectrumSettings
 from rannpde.pde.spectrum.shapes.cellwise import CellPencil
-from rannpde.pde.weak.evaluation import CellsWithFunctions, output_weights
 from rannpde.pde.weak.settings import WeakSettings
 
 
@@ -76,14 +74,6 @@ def first_degree(tol: float, dim: int, settings: SpectrumSettings, weak: WeakSet
     """The degree of the first cells: so much for each digit."""
     start, per_digit = settings.shape_degree[dim - 2]
     return min(max(round(start - per_digit * log10(tol)), 3), weak.most_degree[dim - 1])
-
-
-def cell_network(tree: CellNode, local: CellsWithFunctions, weights: Array) -> CellNetwork:
-    """Weights (C, F, k) of the functions of cells as one function."""
-    homes = np.zeros(len(tree.leaves), dtype=int)
-    homes[local.mesh.leaves] = np.arange(local.mesh.count)
-    outputs = output_weights(local, WeightedFields(weights))
-    return CellNetwork(tree, local.layer.features, local.mesh.boxes, outputs, homes)
 
 
 def mode_tables(samples: Sequence[tuple[Array, Array, Array, dict[MultiIndex, Array]]]) -> dict[MultiIndex, Array]:

@@ -1,0 +1,170 @@
+"""Integration in time of a flow on one mesh: Radau IIA for the index-2 system of velocities, traces and multipliers.
+
+Radau IIA solves the constraints exactly at every stage, and keeps its order for velocities. The stages of a step are
+found by simplified Newton iterations in the eigenvectors of the method (Hairer & Wanner, Solving ODEs II, IV.8, VII.4).
+Factorisations are the costly part: the tangent and the length of a step are kept as long as iterations contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.checkpoints import checkpoint
+from rannpde.pde.flow.semidiscrete import FactorisedFlow, FlowVector, SemiDiscreteFlow
+from rannpde.pde.time.control import StepControl, step_factor
+from rannpde.pde.time.radau import LAST_STEP
+from rannpde.pde.time.tableau import RadauTableau, lagrange_matrix, truncation_estimate
+
+SLOW = 0.25
+"""Contraction of Newton's method from which on a new tangent pays: eight iterations instead of four for five digits."""
+SAME_STEP = (0.9, 1.6)
+"""Factors of the next step within which the last one is repeated: new factors cost as much as several iterations."""
+FIRST_STEP = 1 / 64
+"""The first step over the whole time; it is shortened until its error is allowed."""
+SHORTEST_STEP = 1e-12
+"""Over the whole time: an integration whose steps are shorter has come to a singularity."""
+
+
+@dataclass(frozen=True, eq=False)
+class FlowTrajectory:
+    """times (K + 1,) of the steps; streams (1 + K s, C, k) at the start and at every stage, traces (K s, T) at every
+    stage, rates (K s, C, k) : ∂_t there; complete : whether the end was reached; factorisations : how many"""
+
+    times: Array
+    streams: Array
+    traces: Array
+    rates: Array
+    complete: bool
+    factorisations: int
+
+
+@dataclass(eq=False)
+class FlowIntegrator:
+    """tol : of the error of a step, relative to the largest velocity so far; stop : whether to end early"""
+
+    flow: SemiDiscreteFlow
+    tableau: RadauTableau
+    tol: float
+    stop: Callable[[], bool] = lambda: False
+    told: Callable[[float], None] = lambda share: None
+    control: StepControl = field(default_factory=StepControl)
+
+    def run(self, stream: Array) -> FlowTrajectory:
+        """From weights (C, k) at the start of the time."""
+        flow, tableau = self.flow, self.tableau
+        start, end = flow.evolution.interval
+        self._tangent, self._factors, self._length = None, None, 0.0
+        self._largest, self._count, self._rate = flow.norm(stream), 0, 0.0
+        time, length = start, FIRST_STEP * (end - start)
+        times, streams, traces, rates = [start], [stream[None]], [], []
+        last: tuple[Array, Array, float] | None = None
+        while time < end and length > SHORTEST_STEP * (end - start):
+            checkpoint()
+            length = end - time if end - time < LAST_STEP * length else length
+            found = self._step(time, length, stream, self._guess(stream, last, length))
+            if found is None:
+                if self._fresh == time:
+                    length *= 0.25
+                self._tangent = None
+                continue
+            stages, around = found
+            self._largest = max(self._largest, flow.norm(stages[-1]))
+            allowed = self.tol * np.sqrt((end - start) / (time + length - start))
+            error = self._error(stream, stages)
+            factor = step_factor(allowed, error, len(tableau) + 1, self.control.safety)
+            if error > allowed:
+                length *= min(max(factor, self.control.shrink), 0.8)
+                continue
+            rates.append(np.tensordot(tableau.derivative, stages - stream, axes=1) / length)
+            last = (np.concatenate([stream[None], stages]), around, length)
+            stream, time = stages[-1], end if length == end - time else time + length
+            times.append(time)
+            streams.append(stages)
+            traces.append(around)
+            self.told((time - start) / (end - start))
+            if self.stop() and time < end:
+                break
+            if not SAME_STEP[0] < factor < SAME_STEP[1]:
+                length *= min(factor, self.control.growth)
+        return FlowTrajectory(
+            np.array(times), np.concatenate(streams), np.concatenate([*traces, np.empty((0, flow.system.total))]),
+            np.concatenate([*rates, np.empty((0, *flow.shape))]), time >= end, self._count,
+        )  # fmt: skip
+
+    def _guess(self, stream: Array, last: tuple[Array, Array, float] | None, length: float) -> tuple[Array, Array]:
+        """Stages (s, C, k) and their traces (s, T): the last step's polynomials, continued."""
+        nodes = self.tableau.nodes
+        if last is None:
+            return np.repeat(stream[None], len(nodes), axis=0), np.zeros((len(nodes), self.flow.system.total))
+        before, around, past = last
+        ahead = 1 + nodes * length / past
+        stages = np.tensordot(lagrange_matrix(np.append(0.0, nodes), ahead, 0), before, axes=1)
+        return stages, np.tensordot(lagrange_matrix(nodes, ahead, 0), around, axes=1)
+
+    def _solvers(self, time: float, length: float, stages: Array, traces: Array) -> list[FactorisedFlow]:
+        """Factors of A' + σM for all σ of the step; the tangent is taken in the middle of the guess."""
+        if self._tangent is None or self._rate > SLOW:
+            middle = len(self.tableau) // 2
+            here = FlowVector(stages[middle], traces[middle])
+            self._tangent = self.flow.tangent(here, time + length * self.tableau.nodes[middle])
+            self._factors, self._fresh = None, time
+        if self._factors is None or self._length != length:
+            shifts = [self.tableau.shift(k) / length for k in range(self.tableau.distinct)]
+            self._factors = [self.flow.factorised(self._tangent, shift) for shift in shifts]
+            self._length = length
+            self._count += 1
+        return self._factors
+
+    def _step(
+        self, time: float, length: float, stream: Array, guess: tuple[Array, Array]
+    ) -> tuple[Array, Array] | None:
+        """Stages (s, C, k) and traces (s, T) of a step; None where Newton's method does not converge."""
+        tableau, flow = self.tableau, self.flow
+        stages, traces = guess
+        solvers = self._solvers(time, length, stages, traces)
+        goal, before = self.control.newton_share * self.tol, np.inf
+        for iteration in range(self.control.newton_iterations):
+            left = self._left(time, length, stream, stages, traces)
+            if left is None:
+                return None
+            change, moved = np.zeros_like(stages), np.zeros_like(traces)
+            for k, solver in enumerate(solvers):
+                part = solver.solve(FlowVector(*(tableau.to_eigenbasis(k, one) for one in left)))
+                change -= tableau.from_eigenbasis(k, part.stream)
+                moved -= tableau.from_eigenbasis(k, part.traces)
+            stages, traces = stages + change, traces + moved
+            size = max(flow.norm(one) for one in change) / max(self._largest, flow.norm(stages[-1]), 1e-300)
+            if not np.isfinite(size):
+                return None
+            rate = size / before if iteration else 0.0
+            self._rate = max(rate, 0.0)
+            if size <= self.control.rounding or flow.evolution.form.linear:
+                return stages, traces
+            if iteration and rate < 1 and rate / (1 - rate) * size < goal:
+                return stages, traces
+            if not iteration and size <= goal * SLOW:
+                return stages, traces
+            if rate >= 1 and iteration > 1:
+                return None
+            before = size
+        return None
+
+    def _left(self, time: float, length: float, stream: Array, stages: Array, traces: Array) -> tuple[Array, Array] | None:
+        """What is left of the equations of the stages, (s, C, k) and (s, T)."""
+        flow, tableau = self.flow, self.tableau
+        rates = np.tensordot(tableau.derivative, stages - stream, axes=1) / length
+        own, around = np.empty_like(stages), np.empty_like(traces)
+        for k, node in enumerate(tableau.nodes):
+            found = flow.residual(time + length * node, FlowVector(stages[k], traces[k]))
+            own[k], around[k] = found.stream + flow.weighted(rates[k]), found.traces
+        return (own, around) if np.isfinite(own).all() else None
+
+    def _error(self, stream: Array, stages: Array) -> float:
+        """The size of the first Legendre coefficient that a step lacks, relative to the velocity."""
+        series = np.tensordot(self.tableau.legendre, np.concatenate([stream[None], stages]), axes=1)[-3:]
+        sizes = np.array([self.flow.norm(one) for one in series]) / max(self._largest, 1e-300)
+        return float(truncation_estimate(sizes[-1], sizes[:-1].max()))

@@ -1,0 +1,146 @@
+"""What all iterations of the method of lines share: tolerances, the time integration, first scales and amplitudes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
+from rannpde.pde.lines.solution import SemiDiscreteSystem, SpaceTimeSolution, fields_at
+from rannpde.pde.lines.tuning import LinesTuning
+from rannpde.pde.monitor import Monitor, Status
+from rannpde.pde.problem.data import Clock, source_size
+from rannpde.pde.problem.evolution import Component, Evolution
+from rannpde.pde.residual import root_mean_square
+from rannpde.pde.time.integrator import TimeIntegrator
+from rannpde.pde.time.trajectory import Event
+
+SpaceFunction = Callable[[Array], Array]
+FieldEvent = Callable[[float, SpaceFunction], float]
+LinesResult = AdaptiveResult[SpaceTimeSolution, Iteration]
+ResultMaker = Callable[[Status, str], LinesResult]
+"""Makes a result from the status and the reason of an untimely end."""
+
+
+@dataclass(frozen=True)
+class IterationSettings:
+    """The settings that all iterations of a solve share.
+
+    tol : the relative L² error over space-time that is wanted
+    time_scale : of the data, which limits the steps in time
+    events : name → function of (time, u) whose zeros are recorded, u being a function of points (M, d) of space with
+        values (M, fields); one with attribute ``terminal`` ends the integration
+    width : features of every iteration, or None to choose them from tol
+    integrator : None for the one that suits the discretisation best
+    keep : called with how to make the result so far
+    """
+
+    tol: float
+    tuning: LinesTuning
+    monitor: Monitor
+    time_scale: Clock
+    integrator: str | None = None
+    events: Mapping[str, FieldEvent] = field(default_factory=dict)
+    width: int | None = None
+    keep: Callable[[ResultMaker], None] = lambda make: None
+
+    def tolerance_schedule(self) -> tuple[float, ...]:
+        """Tolerances of the iterations: loose, medium, the one wanted; then ever smaller ones, so that errors in time
+        show in the difference of two iterations."""
+        early = [t for t in self.tuning.first_tolerances if t > 3 * self.tol]
+        after = range(self.tuning.most_iterations - len(early))
+        return (*early, *(self.tol / self.tuning.tolerance_factor**k for k in after))
+
+    def time_integrator(
+        self, tol: float, number: int, system: SemiDiscreteSystem, amplitude: RunningAmplitude | None = None
+    ) -> TimeIntegrator:
+        """The time integration of one iteration, whose dense output is held below the tolerance of the iteration."""
+
+        def notice(steps: int, time: float) -> Status | None:
+            self.monitor.tell(number, steps, time=time, width=system.columns)
+            return self.monitor.ending if self.monitor.exhausted else None
+
+        events = {name: _on_states(event, system) for name, event in self.events.items()}
+        return TimeIntegrator(
+            self.tuning.time_share * tol,
+            self.tuning.steps,
+            self.time_scale.longest_step,
+            self.integrator or "RadauIIA",
+            events,
+            notice,
+            first_step_factor=1.0 if tol >= self.tol else 1.0 / self.tuning.tolerance_factor,
+            amplitude=amplitude,
+        )
+
+
+def first_scales(evolution: Evolution) -> dict[Component, float]:
+    """Root mean squares of the initial values; for fields that begin at 0, the integral of their sources over time."""
+    start, end = evolution.domain.time
+    points = evolution.domain.space.sample(2000, rng=0)
+    sizes: dict[Component, float] = {}
+    for component in evolution.components:
+        begins = component in evolution.initial
+        size = root_mean_square(evolution.initial_values(component, points)) if begins else 0.0
+        before = sizes.get(Component(component.field, component.level - 1))
+        if before is not None:
+            size = max(size, before / (end - start))
+        sizes[component] = size or (end - start) * source_size(evolution, component.field, points) or 1.0
+    return sizes
+
+
+def with_initial_rates(scales: Mapping[Component, float], rates: Mapping[Component, float]) -> dict[Component, float]:
+    """Scales for the first iteration: a field that begins at rest gets the speed √(acceleration · size)."""
+    sizes = dict(scales)
+    for component, rate in rates.items():
+        if component.level:
+            speed = float(np.sqrt(rate * scales[Component(component.field, 0)]))
+            sizes[component] = max(sizes[component], speed if np.isfinite(speed) else 0.0)
+    return sizes
+
+
+@dataclass(frozen=True, eq=False)
+class RunningAmplitude:
+    """The largest size of a solution so far, as a share of its largest size at all times.
+
+    Where a solution grows, errors that are made while it is small grow with it: the tolerance is relative to this.
+
+    times (K,), shares (K,), which never decrease and are at most 1
+    fields : number of fields
+    """
+
+    times: Array
+    shares: Array
+    fields: int = 1
+
+    @classmethod
+    def of(cls, solution: SpaceTimeSolution, tuning: LinesTuning) -> RunningAmplitude:
+        """The running amplitude of the field that grows most."""
+        evolution, (count, each) = solution.evolution, tuning.amplitude_samples
+        times = np.linspace(solution.start, solution.trajectory.reliable, count)
+        points = evolution.domain.space.sample(each, rng=5)
+        values = solution(np.column_stack([np.repeat(times, each), np.tile(points, (count, 1))]))
+        sizes = np.sqrt(np.mean(values.reshape(count, each, -1) ** 2, axis=1))
+        so_far = np.maximum.accumulate(sizes, axis=0)
+        shares = (so_far / np.maximum(so_far[-1], 1e-300)).min(axis=1)
+        least = min(shares[0], tuning.least_amplitude) if shares[0] > 0 else tuning.least_amplitude
+        return cls(times, np.clip(shares, least, 1.0), sizes.shape[1])
+
+    def __call__(self, time: float, reached: float) -> float:
+        """The share at a time; ``reached`` is the largest size so far, relative to the scale of the solution.
+
+        A single field may have grown by orders of magnitude since the last sample, as before a pole.
+        """
+        share = float(np.interp(time, self.times, self.shares))
+        return max(share, reached) if self.fields == 1 else share
+
+
+def _on_states(event: FieldEvent, system: SemiDiscreteSystem) -> Event:
+    def on_state(time: float, state: Array) -> float:
+        return float(event(time, lambda points: fields_at(system, time, state, points)))
+
+    if getattr(event, "terminal", False):
+        on_state.terminal = True  # type: ignore[attr-defined]
+    return on_state

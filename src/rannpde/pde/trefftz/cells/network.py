@@ -1,0 +1,63 @@
+"""What cells of Trefftz networks find: one network for every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rannpde.arrays import Array, MultiIndex
+from rannpde.pde.trefftz.cells.arrangement import Arrangement
+from rannpde.pde.trefftz.network import TrefftzNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class CellsNetwork:
+    """A network in each cell of an arrangement; on a face, that of either cell."""
+
+    networks: tuple[TrefftzNetwork, ...]
+    arrangement: Arrangement
+
+    @property
+    def dim(self) -> int:
+        return 2
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features of each cell."""
+        return tuple(sum(one.widths) for one in self.networks)
+
+    def __call__(self, points: Array) -> Array:
+        return self.derivative(points, (0, 0))
+
+    def derivative(self, points: Array, derivative: MultiIndex) -> Array:
+        """∂^derivative (M, fields)."""
+        total = np.zeros((len(points), len(self.networks[0].parts)))
+        homes = self.arrangement.locate(points)
+        for number, network in enumerate(self.networks):
+            own = np.flatnonzero(homes == number)
+            if len(own):
+                total[own] = network.derivative(points[own], derivative)
+        return total
+
+    def derivatives(self, points: Array, indices: Sequence[MultiIndex]) -> dict[MultiIndex, Array]:
+        """Several at once, each (M, fields)."""
+        return {index: self.derivative(points, index) for index in indices}
+
+    def pole_distances(self, points: Array) -> Array:
+        """The distance (M,) of points (M, 2) from the nearest pole of a feature of their cell."""
+        homes, found = self.arrangement.locate(points), np.full(len(points), np.inf)
+        for number, network in enumerate(self.networks):
+            found[homes == number] = network.pole_distances(points[homes == number])
+        return found
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays for a file."""
+        headers, arrays = [], {f"arrangement.{name}": array for name, array in self.arrangement.pack().items()}
+        for number, network in enumerate(self.networks):
+            header, own = network.pack()
+            headers.append(header)
+            arrays |= {f"cell{number}.{name}": array for name, array in own.items()}
+        return {"function": "trefftz", "cells": headers}, arrays

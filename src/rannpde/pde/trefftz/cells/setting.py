@@ -1,0 +1,205 @@
+"""Which cells a problem has for Trefftz networks: those of its materials, or those that divide many holes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term
+from rannpde.pde.statement.interfaces import interface_places, smooth_places
+from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.cells.arrangement import Arrangement, arranged, dividing_curve, line
+from rannpde.pde.trefftz.cells.discretisation import CellsDiscretisation
+from rannpde.pde.trefftz.cells.faces import FaceConditions, jump_conditions, one_sided, side_of, smooth_conditions
+from rannpde.pde.trefftz.cells.partition import CellBoundary, cell_boundaries
+from rannpde.pde.trefftz.geometry import PlaneBoundary
+from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equation
+from rannpde.pde.trefftz.particular import Particular, particulars
+from rannpde.pde.trefftz.potentials import PotentialModel
+from rannpde.pde.trefftz.setting import TrefftzSetting, is_pin, pinned
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+
+SEEN = 2**13
+"""Points of the domain by which its cells are found: one that holds none of them is too small to be seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellsSetting:
+    """The cells of a problem: equations and boundary of each, and what is continuous between them."""
+
+    arrangement: Arrangement
+    equations: tuple[tuple[LinearEquation, ...], ...]
+    boundaries: tuple[CellBoundary, ...]
+    conditions: dict[tuple[int, int], FaceConditions]
+    model: PotentialModel | None
+    pins: tuple[Term, ...]
+
+    @property
+    def forms(self) -> list[CanonicalForm]:
+        """The canonical form of each cell."""
+        return [one.boundary.pieces[0].form for one in self.boundaries]
+
+    @property
+    def feature_boundaries(self) -> list[PlaneBoundary]:
+        """The boundaries that features are chosen for."""
+        return [one.boundary for one in self.boundaries]
+
+    @property
+    def crossings(self) -> bool:
+        """Whether interfaces between materials meet, or turn, inside of the domain."""
+        for one in self.boundaries:
+            inner = {number for number, corner in enumerate(one.boundary.corners) if corner.singular}
+            for face, piece in zip(one.faces, one.boundary.pieces, strict=True):
+                inner -= set(piece.corners) if face < 0 else set()
+            if inner:
+                return True
+        return False
+
+    def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
+        """Particular solutions of all fields in each cell; NoParticular where there are none."""
+        known: dict[object, list[Particular]] = {}
+        found = []
+        for equations in self.equations:
+            key = material(equations)
+            if key not in known:
+                known[key] = particulars(problem, equations, tol)
+            found.append(known[key])
+        return found
+
+    def discretisation(
+        self, problem: Problem, tol: float, tuning: TrefftzTuning, parts: Sequence[Sequence[Particular]]
+    ) -> CellsDiscretisation:
+        """A law for every cell, with their particular solutions."""
+        words = problem.vocabulary
+        laws = tuple(
+            PlaneLaw(one.cell, one.boundary, one.boundary.pieces[0].form, tol, tuning, words, self.model)
+            for one in self.boundaries
+        )
+        own = tuple(tuple(one.part for one in cell) for cell in parts)
+        faces = tuple(one.faces for one in self.boundaries)
+        return CellsDiscretisation(self.arrangement, laws, faces, self.conditions, own, words, pinned(self.pins))
+
+
+def material(equations: Sequence[LinearEquation]) -> object:
+    """What is equal for equations that are the same."""
+    return tuple(
+        (str(one.load), tuple(sorted((name, tuple(sorted(symbol.items()))) for name, symbol in one.symbols.items())))
+        for one in equations
+    )
+
+
+def cells_setting(problem: Problem, one: TrefftzSetting | str) -> CellsSetting | str:
+    """Cells of the materials of a problem, or those that divide what takes ``one`` network too many features."""
+    if isinstance(one, str):
+        return material_cells(problem) if problem.kinked else one
+    curves = dividing_lines(one)
+    return divided_cells(problem, one.equations, one.model, curves) if curves else "no line divides its holes"
+
+
+def dividing_lines(one: TrefftzSetting) -> list[Array]:
+    """Lines across a long domain, midway between its corners and holes, where these leave room.
+
+    In a cell the features of its neighbours are smooth functions, which converge slowly if what they are singular at is
+    near the face. A line is drawn where that is at least a quarter of the width of the domain away: a plate of many
+    holes close to each other is better served by one network, whose multipoles are seen everywhere.
+    """
+    boundary, form = one.features_boundary, one.form
+    outline = np.concatenate([form.to(piece.place(np.linspace(0, 1, 33))) for piece in boundary.pieces])
+    low, high = outline.min(axis=0), outline.max(axis=0)
+    axis = int(np.argmax(high - low))
+    marks = [(corner.point[axis], corner.point[axis]) for corner in boundary.corners]
+    marks += [(middle[axis] - outer, middle[axis] + outer) for middle, _, outer in boundary.holes]
+    width, end, found = float((high - low)[1 - axis]), float(low[axis]), []
+    normal = form.matrix.T @ np.eye(2)[axis]
+    for start, stop in sorted(marks):
+        if start - end > 0.5 * width:
+            place = form.back(0.5 * (start + end) * np.eye(2)[axis][None, :])[0]
+            found.append(line(place, normal))
+        end = max(end, float(stop))
+    return found
+
+
+def material_cells(problem: Problem) -> CellsSetting | str:
+    """Cells within which all coefficients are constant, or the reason why there are none."""
+    if problem.domain.dim != 2 or len(problem.fields) != 1:
+        return "coefficients jump, and it is no equation of one field in the plane"
+    symbols, expressions = problem.vocabulary.symbols, problem.expressions.values()
+    levels = interface_places((one.formula for one in expressions), symbols)
+    for level in (place for one in expressions for place in smooth_places(one.jumps, symbols)):
+        levels += [] if level in levels else [level]
+    curves = [dividing_curve(level, symbols) for level in levels]
+    if any(curve is None for curve in curves):
+        return "coefficients jump on a curve that is neither a line nor a circle"
+    jumping = set(smooth_places((place for one in expressions for place in one.jumps), symbols))
+    inside = problem.domain.sample(SEEN, rng=7, method="sobol")
+    arrangement, dividing = arranged([curve for curve in curves if curve is not None], inside)
+    fluxes = [level in jumping for level, divides in zip(levels, dividing, strict=True) if divides]
+    middles = _middles(arrangement, inside)
+    equations = []
+    for point in middles:
+        own = [
+            linear_equation(name, one_sided(one, side_of(problem, point))) for name, one in problem.expressions.items()
+        ]
+        for one in own:
+            if isinstance(one, str):
+                return one
+        equations.append(tuple(one for one in own if isinstance(one, LinearEquation)))
+    return _setting(problem, arrangement, middles, equations, fluxes, None, inside)
+
+
+def divided_cells(
+    problem: Problem, equations: tuple[LinearEquation, ...], model: PotentialModel | None, curves: Sequence[Array]
+) -> CellsSetting | str:
+    """Cells between dividing curves in one material."""
+    inside = problem.domain.sample(SEEN, rng=7, method="sobol")
+    arrangement, _ = arranged(curves, inside)
+    middles = _middles(arrangement, inside)
+    return _setting(
+        problem, arrangement, middles, [equations] * len(middles), [False] * len(arrangement.curves), model, inside
+    )
+
+
+def _middles(arrangement: Arrangement, inside: Array) -> list[Array]:
+    """Of the points (M, 2) in each cell, the one that is farthest from all dividing curves."""
+    homes, depths = arrangement.locate(inside), np.abs(arrangement.values(inside)).min(axis=1, initial=np.inf)
+    return [inside[own[np.argmax(depths[own])]] for own in (np.flatnonzero(homes == k) for k in np.unique(homes))]
+
+
+def _setting(
+    problem: Problem,
+    arrangement: Arrangement,
+    middles: Sequence[Array],
+    equations: Sequence[tuple[LinearEquation, ...]],
+    fluxes: Sequence[bool],
+    model: PotentialModel | None,
+    inside: Array,
+) -> CellsSetting | str:
+    pins = tuple(term for term in problem.constraints if is_pin(problem, term))
+    terms = [term for term in problem.constraints if term not in pins]
+    homes, forms = arrangement.locate(inside), []
+    for number, own in enumerate(equations):
+        here = inside[homes == number]
+        origin = 0.5 * (here.min(axis=0) + here.max(axis=0))
+        plain = CanonicalForm(np.eye(2), origin, np.zeros(2), 0.0, 1.0, 0.0)
+        form = plain if model is not None else canonical_form(own[0].symbols[problem.fields[0]], origin)
+        if form is None:
+            return "the equation is not elliptic of order two"
+        forms.append(form)
+    kinds = [material(own) for own in equations]
+    boundaries = cell_boundaries(problem.domain, arrangement, terms, forms, kinds, 1 if model is None else 2)
+    if isinstance(boundaries, str):
+        return boundaries
+    conditions: dict[tuple[int, int], FaceConditions] = {}
+    smooth = smooth_conditions(problem, model)
+    for number, one in enumerate(boundaries):
+        for curve in sorted(set(one.faces) - {-1}):
+            other = arrangement.neighbour(number, curve)
+            assert other is not None
+            if number < other:
+                both = [middles[number], middles[other]]
+                conditions[curve, number] = jump_conditions(problem, both) if fluxes[curve] else smooth
+    return CellsSetting(arrangement, tuple(equations), tuple(boundaries), conditions, model, pins)

@@ -1,0 +1,353 @@
+"""Harmonic and caloric measures of the sides of boxes: exact solutions for constant values on walls, with jumps.
+
+Brownian motion with the generator Σ a_i ∂_i² - κ starts at x, is reflected at insulated walls, and ends at the others.
+With the values g_k of those walls and c at the start,
+
+    u(t, x) = Σ_k g_k P(it has ended at wall k before t) + c P(it has not ended by t)
+
+solves u_t = Σ a_i ∂_i² u - κ u, however much the values differ at edges and at the start; for t = ∞ it is harmonic.
+Axes are independent: with S_j(s) the probability that axis j has not ended by the time s, G_i(s) the expected value at
+the walls of axis i, and W_i = exp(-κs) Π_{j≠i} S_j, the part of axis i is
+
+    ∫_0^t G_i' W_i ds = G_i(t) W_i(t) - ∫_0^t G_i W_i' ds,
+
+an integral in log s of an analytic function. All its terms have one sign where values on walls have, so that small
+probabilities keep their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import comb, inf
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import erf, erfc, eval_hermite
+
+from rannpde.arrays import Array, MultiIndex, block_rows, row_blocks
+from rannpde.checkpoints import checkpoint
+
+IMAGES_UNTIL = 0.1
+"""a s/length² from which on eigenfunctions are summed instead of images: both then need a handful of terms."""
+IMAGES, EIGENFUNCTIONS = 6, 11
+"""Terms of both sums: erfc(5/√0.4) and exp(-0.1·(10π)²) are below all digits, also in derivatives."""
+DIGITS = 40.0
+"""exp(-40) is below the rounding of float64: integrands are cut off there."""
+PANEL = 2.5
+"""Length in log s of the panels of integrals: an integrand like exp(-1/s) is a polynomial of low degree on it."""
+FIRST_NODES, MOST_NODES = 12, 48
+"""Gauss nodes of a panel that are tried, twice as many each time: integrands are analytic."""
+
+
+@dataclass(frozen=True)
+class AxisWalls:
+    """Both walls of an axis: the values given there, infinite where the wall is insulated; and its diffusivity a."""
+
+    start: float
+    length: float
+    diffusivity: float
+    low: float
+    high: float
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a wall at which motion ends."""
+        return np.isfinite(self.low) or np.isfinite(self.high)
+
+    @cached_property
+    def _whole(self) -> float:
+        """The length of the interval without insulated walls, which is mirrored at one of them."""
+        return self.length * (1.0 if np.isfinite(self.low) == np.isfinite(self.high) else 2.0)
+
+    @property
+    def decay(self) -> float:
+        """The rate at which S vanishes."""
+        return self.diffusivity * (np.pi / self._whole) ** 2 if self.open else 0.0
+
+    def distance(self, x: Array) -> Array:
+        """To the next wall at which motion ends (M,), in units of √a."""
+        low = x - self.start if np.isfinite(self.low) else np.full_like(x, inf)
+        high = self.start + self.length - x if np.isfinite(self.high) else np.full_like(x, inf)
+        return np.maximum(np.minimum(low, high), 0.0) / np.sqrt(self.diffusivity)
+
+    def survival(self, s: Array, x: Array, order: int) -> Array:
+        """∂_x^order S (M, Q) at x (M,) and times s (M, Q)."""
+        if not self.open:
+            return np.full(s.shape, float(order == 0))
+        return _survival(*self._unit(s, x), order) / self._scale**order
+
+    def ended(self, s: Array, x: Array, order: int) -> Array:
+        """∂_x^order G (M, Q)."""
+        time, unit = self._unit(s, x)
+        scale = self._scale**order
+        if np.isfinite(self.low) and np.isfinite(self.high):
+            other = (-1.0) ** order
+            found = self.low * _ended(time, unit, order) if self.low else 0.0
+            return (found + (self.high * other * _ended(time, 1 - unit, order) if self.high else 0.0)) / scale
+        value = self.low if np.isfinite(self.low) else self.high
+        both = _ended(time, unit, order) + (-1.0) ** order * _ended(time, 1 - unit, order)
+        return value * both / scale
+
+    @property
+    def _scale(self) -> float:
+        """Length of the unit, negative where the axis is turned around so that its first wall has a value."""
+        return self._whole if np.isfinite(self.low) else -self._whole
+
+    def _unit(self, s: Array, x: Array) -> tuple[Array, Array]:
+        from_low = x - self.start if np.isfinite(self.low) else self.start + self.length - x
+        return self.diffusivity * s / self._whole**2, (from_low / self._whole)[:, None]
+
+
+def _survival(time: Array, x: Array, order: int) -> Array:
+    """∂^order of the probability that motion from x in (0, 1) has not ended: erf(x) - erfc(1 - x) + erfc(1 + x) + …"""
+    far = x > 0.5  # near the wall where erf has all its digits
+    x = np.where(far, 1 - x, x)
+    turn = np.where(far, (-1.0) ** order, 1.0)
+
+    def images(width: Array, x: Array) -> Array:
+        total = -_erfc(x / width, order) if order else np.asarray(erf(x / width))
+        for k in range(1, IMAGES):
+            _add(total, k - x, width, order, (-1.0) ** (k + order), 0 * x)
+            _add(total, k + x, width, order, (-1.0) ** (k + 1), 0 * x)
+        return total / width**order
+
+    def eigenfunctions(time: Array, x: Array) -> Array:
+        return sum(
+            4 / (n * np.pi) * (n * np.pi) ** order * np.sin(n * np.pi * x + order * np.pi / 2)
+            * np.exp(-((n * np.pi) ** 2) * time)
+            for n in range(1, EIGENFUNCTIONS, 2)
+        )  # fmt: skip
+
+    return turn * _summed(time, x, images, eigenfunctions)
+
+
+def _ended(time: Array, x: Array, order: int) -> Array:
+    """∂^order of the probability that motion from x in (0, 1) has ended at 0: erfc(x) - erfc(2 - x) + erfc(2 + x) - …"""
+
+    def images(width: Array, x: Array) -> Array:
+        total = _erfc(x / width, order)
+        for k in range(2, IMAGES, 2):
+            _add(total, k - x, width, order, -((-1.0) ** order), x)
+            _add(total, k + x, width, order, 1.0, x)
+        return total / width**order
+
+    def eigenfunctions(time: Array, x: Array) -> Array:
+        steady = 1 - x if order == 0 else np.full(x.shape, -1.0 if order == 1 else 0.0)
+        return steady - sum(
+            2 / (n * np.pi) * (n * np.pi) ** order * np.sin(n * np.pi * x + order * np.pi / 2)
+            * np.exp(-((n * np.pi) ** 2) * time)
+            for n in range(1, EIGENFUNCTIONS)
+        )  # fmt: skip
+
+    return _summed(time, x, images, eigenfunctions)
+
+
+def _summed(time: Array, x: Array, images: object, eigenfunctions: object) -> Array:
+    time, x = np.broadcast_arrays(time, x)
+    early, found = time < IMAGES_UNTIL, np.empty(time.shape)
+    found[early] = images(np.sqrt(4 * time[early]), x[early])  # type: ignore[operator]
+    found[~early] = eigenfunctions(time[~early], x[~early])  # type: ignore[operator]
+    return found
+
+
+def _add(total: Array, place: Array, width: Array, order: int, factor: float, first: Array) -> None:
+    """Add the derivative of erfc(place/width) where it has digits beside that of the first image."""
+    counts = place**2 - first**2 < DIGITS * width**2
+    total[counts] += factor * _erfc(place[counts] / width[counts], order)
+
+
+def _erfc(z: Array, order: int) -> Array:
+    """The derivative of erfc of that order."""
+    if order == 0:
+        return np.asarray(erfc(z))
+    with np.errstate(over="ignore", under="ignore"):
+        bell = np.exp(-np.square(np.minimum(np.abs(z), 30.0)))
+        return (-1.0) ** order * 2 / np.sqrt(np.pi) * eval_hermite(order - 1, np.clip(z, -30.0, 30.0)) * bell
+
+
+@dataclass(frozen=True, eq=False)
+class WallMeasures:
+    """The exact solution for constant values on walls; points are (t, x) where ``start`` is finite, else x alone.
+
+    origin : added to everything; initial : the value at the start; killing : κ; nodes : of each panel of integrals
+    """
+
+    kind: ClassVar[str] = "wall measures"
+    axes: tuple[AxisWalls, ...]
+    killing: float
+    origin: float
+    initial: float
+    start: float = inf
+    nodes: int = FIRST_NODES
+
+    @property
+    def timed(self) -> bool:
+        return np.isfinite(self.start)
+
+    def derivative(self, points: Array, index: MultiIndex) -> Array:
+        """∂^index (M,)."""
+        found = np.empty(len(points))
+        per_point = 8 * self.nodes * len(self.axes)
+        for rows in row_blocks(len(points), block_rows(per_point)):
+            checkpoint()
+            found[rows] = self._block(points[rows], index)
+        return found
+
+    def _block(self, points: Array, index: MultiIndex) -> Array:
+        space = points[:, 1:] if self.timed else points
+        time = points[:, 0] - self.start if self.timed else np.full(len(points), inf)
+        clock, orders = (index[0], index[1:]) if self.timed else (0, index)
+        still = not any(index)
+        found = np.full(len(points), float(self.origin) if still else 0.0)
+        begun = time > 0
+        found[~begun] += self.initial if still else 0.0
+        if still:
+            begun &= ~self._on_walls(space, time, found)
+        now, x = time[begun], space[begun]
+        total = self._survived(now, x, clock, orders) if self.initial else np.zeros(len(x))
+        for axis, walls in enumerate(self.axes):
+            if any(np.isfinite(value) and value for value in (walls.low, walls.high)):
+                total += self._part(axis, now, x, clock, orders)
+        found[begun] += total
+        return found
+
+    def _on_walls(self, x: Array, time: Array, found: Array) -> Array:
+        """Which points are on walls (M,); found : gets their values, at edges those of the last axis."""
+        every = np.zeros(len(x), dtype=bool)
+        for axis, walls in enumerate(self.axes):
+            for place, value in ((walls.start, walls.low), (walls.start + walls.length, walls.high)):
+                rounding = 2 * np.finfo(float).eps * max(abs(place), walls.length)
+                here = (np.abs(x[:, axis] - place) <= rounding) & (time > 0) & np.isfinite(value)
+                found[here] = self.origin + value
+                every |= here
+        return every
+
+    def _survived(self, time: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
+        """initial · exp(-κt) Π S_j."""
+        if not self.timed:
+            return np.zeros(len(x))
+        return self.initial * self._product(range(len(self.axes)), time[:, None], x, clock, orders)[:, 0]
+
+    def _product(self, axes: object, s: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
+        """∂_s^clock ∂^orders of exp(-κs) Π S_j over some axes (M, Q), by Leibniz' rule and ∂_s S = a ∂²S."""
+        own = list(axes)  # type: ignore[call-overload]
+        if not own:
+            return (-self.killing) ** clock * np.exp(-self.killing * s) if self.killing else np.full(s.shape, clock == 0.0)
+        axis, walls = own[0], self.axes[own[0]]
+        total = np.zeros(s.shape)
+        for k in range(clock + 1):
+            first = walls.diffusivity**k * walls.survival(s, x[:, axis], orders[axis] + 2 * k)
+            total += comb(clock, k) * first * self._product(own[1:], s, x, clock - k, orders)
+        return total
+
+    def _part(self, axis: int, time: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
+        """∂_t^clock ∂^orders of the part of one axis (M,)."""
+        walls = self.axes[axis]
+        others = [k for k in range(len(self.axes)) if k != axis]
+        if clock:
+            if not self.timed:
+                return np.zeros(len(x))
+            return self._rate(axis, others, time, x, clock - 1, orders)
+        if orders[axis] >= 2:  # by the equation, which leaves no singular integrals
+            lower = _raised(orders, axis, -2)
+            total = self._part(axis, time, x, 1, lower) + self.killing * self._part(axis, time, x, 0, lower)
+            for k in others:
+                if self.axes[k].open:
+                    total -= self.axes[k].diffusivity * self._part(axis, time, x, 0, _raised(lower, k, 2))
+            return total / walls.diffusivity
+        decay = self.killing + sum(self.axes[k].decay for k in others)
+        if any(orders[k] and not self.axes[k].open for k in others):
+            return np.zeros(len(x))
+        end = np.where(np.isfinite(time), time, 1e300)[:, None]
+        last = walls.ended(end, x[:, axis], orders[axis])
+        if decay == 0:
+            return last[:, 0]
+        total = (last * self._product(others, end, x, 0, orders))[:, 0] if self.timed else np.zeros(len(x))
+        low, length = self._limits(axis, others, time, x, decay)
+        panels = np.ceil(length / PANEL).astype(int)
+        for count in np.unique(panels[panels > 0]):  # points near edges need many
+            own = panels == count
+            s, weights = self._rule(low[own], length[own], int(count))
+            inside = walls.ended(s, x[own, axis], orders[axis]) * self._product(others, s, x[own], 1, orders)
+            total[own] -= np.sum(weights * inside, axis=1)
+        return total
+
+    def _rate(self, axis: int, others: list[int], time: Array, x: Array, clock: int, orders: MultiIndex) -> Array:
+        """∂_t^clock (∂_t G_i · W_i)."""
+        walls, s = self.axes[axis], time[:, None]
+        total = np.zeros(len(x))
+        for k in range(clock + 1):
+            own = walls.diffusivity ** (k + 1) * walls.ended(s, x[:, axis], orders[axis] + 2 * (k + 1))
+            total += comb(clock, k) * (own * self._product(others, s, x, clock - k, orders))[:, 0]
+        return total
+
+    def _limits(self, axis: int, others: list[int], time: Array, x: Array, decay: float) -> tuple[Array, Array]:
+        """Where the integrand in log s begins, and over which length (M,): below and above it has no digits.
+
+        Up to powers it is exp(-d²/4s - λs), with the distance d to the walls that it feels, and the decay λ.
+        """
+        square = self.axes[axis].distance(x[:, axis]) ** 2
+        if not self.killing:
+            near = [self.axes[k].distance(x[:, k]) ** 2 for k in others if self.axes[k].open]
+            square = square + np.min(near, axis=0)
+        smallest = min(walls.length**2 / walls.diffusivity for walls in self.axes) * np.finfo(float).eps ** 2
+        square = np.maximum(square, smallest)
+        peak = np.minimum(0.5 * np.sqrt(square / decay), time)
+        least = 0.25 * square / peak + decay * peak + DIGITS  # the exponent at the peak, and the digits below it
+        root = np.sqrt(np.maximum(least**2 - decay * square, 0.0))
+        low = np.log(0.5 * square / (least + root))
+        high = np.minimum(np.log((least + root) / (2 * decay)), np.log(time))
+        return low, np.maximum(high - low, 0.0)
+
+    def _rule(self, low: Array, length: Array, panels: int) -> tuple[Array, Array]:
+        """Times (M, Q) and weights of Gauss' rules on panels in log s."""
+        unit, share = np.polynomial.legendre.leggauss(self.nodes)
+        both = (0.5 * (unit + 1) + np.arange(panels)[:, None]).ravel() / panels
+        s = np.exp(low[:, None] + length[:, None] * both)
+        return s, np.tile(0.5 * share / panels, panels) * length[:, None] * s
+
+    def refined(self, points: Array, tol: float) -> tuple[WallMeasures, float]:
+        """With as many nodes as a tolerance needs at every point (M, n), and the largest error, by twice as many nodes.
+
+        Small probabilities count as much as large ones.
+        """
+        now, still = self, (0,) * points.shape[1]
+        values = now.derivative(points, still)
+        while True:
+            finer = replace(now, nodes=2 * now.nodes)
+            better = finer.derivative(points, still)
+            errors, rounding = np.abs(better - values), np.finfo(float).eps * float(np.abs(better).max(initial=0.0))
+            if (errors <= 0.1 * tol * np.abs(better)).all() or finer.nodes >= MOST_NODES:
+                return finer, float(errors.max(initial=0.0)) + rounding
+            now, values = finer, better
+
+    def pack(self) -> dict[str, Array]:
+        rows = [[one.start, one.length, one.diffusivity, one.low, one.high] for one in self.axes]
+        numbers = [self.killing, self.origin, self.initial, self.start, self.nodes]
+        return {"axes": np.array(rows), "numbers": np.array(numbers, dtype=float)}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array]) -> WallMeasures:
+        """The inverse of ``pack``."""
+        *numbers, nodes = map(float, arrays["numbers"])
+        return cls(tuple(AxisWalls(*map(float, row)) for row in arrays["axes"]), *numbers, nodes=int(nodes))
+
+
+def wall_measures(
+    axes: tuple[AxisWalls, ...], killing: float, initial: float | None, start: float = inf
+) -> WallMeasures:
+    """With the most common of the values subtracted first, where nothing is killed, so that fewer walls count.
+
+    initial : the value at the start; None for a stationary problem
+    """
+    values = [value for walls in axes for value in (walls.low, walls.high) if np.isfinite(value)]
+    every = sorted([*values, *([] if initial is None else [initial])], key=abs)
+    origin = max(every, key=every.count) if not killing else 0.0
+    moved = tuple(replace(walls, low=walls.low - origin, high=walls.high - origin) for walls in axes)
+    return WallMeasures(moved, killing, origin, 0.0 if initial is None else initial - origin, start)
+
+
+def _raised(orders: MultiIndex, axis: int, by: int) -> MultiIndex:
+    return tuple(order + by * (k == axis) for k, order in enumerate(orders))

@@ -1,0 +1,130 @@
+"""What a problem is for Trefftz networks: its equations, their canonical form, its boundary; and what it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rannpde.domains.domain import SpaceTime
+from rannpde.pde.problem.problem import Problem
+from rannpde.pde.residual import Term
+from rannpde.pde.trefftz.basis import PlaneLaw
+from rannpde.pde.trefftz.geometry import PlaneBoundary, plane_boundary
+from rannpde.pde.trefftz.operator import CanonicalForm, LinearEquation, canonical_form, linear_equations
+from rannpde.pde.trefftz.particular import Particular, particulars
+from rannpde.pde.trefftz.potentials import PotentialModel, potential_model
+from rannpde.pde.trefftz.rows import ConditionPoints
+from rannpde.pde.trefftz.single import FeatureLaw
+from rannpde.pde.trefftz.space import space_law
+from rannpde.pde.trefftz.symmetry import Unfolding, unfolded
+from rannpde.pde.trefftz.tuning import TrefftzTuning
+
+
+@dataclass(frozen=True, eq=False)
+class TrefftzSetting:
+    """What a problem is for this method: its equations, the canonical form, the boundary in the plane (None in space),
+    conditions on the boundary, potentials of systems, values at single points; the domain unfolded at its mirrors.
+    """
+
+    equations: tuple[LinearEquation, ...]
+    form: CanonicalForm
+    boundary: PlaneBoundary | None
+    terms: tuple[Term, ...]
+    model: PotentialModel | None
+    pins: tuple[Term, ...]
+    unfolding: Unfolding | None = None
+
+    @property
+    def features_boundary(self) -> PlaneBoundary:
+        """The boundary that features are chosen for: that of the unfolded domain where there are mirrors."""
+        assert self.boundary is not None
+        return self.boundary if self.unfolding is None else self.unfolding.boundary
+
+    def particulars(self, problem: Problem, tol: float) -> list[list[Particular]]:
+        """Particular solutions of all fields, in the only cell that there is; NoParticular where there are none."""
+        return [particulars(problem, self.equations, tol)]
+
+    @property
+    def feature_boundaries(self) -> list[PlaneBoundary]:
+        """The same as a list, empty in space."""
+        return [] if self.boundary is None else [self.features_boundary]
+
+
+def outside_the_method(problem: Problem) -> list[str]:
+    """Reasons that lie in the statement alone."""
+    found = []
+    if isinstance(problem.domain, SpaceTime):
+        found += ["fields have bounds"] if problem.bounds else []
+        return found if problem.linear else [*found, "it is not linear"]
+    if problem.domain.dim not in (2, 3):
+        found.append(f"the domain has {problem.domain.dim} coordinate(s), neither two nor three")
+    if problem.bounds:
+        found.append("fields have bounds")
+    if problem.periodic or problem.pairings:
+        found.append("it has periodic conditions")
+    pinned = {term for term in problem.constraints if is_pin(problem, term)}
+    if any(term.kind != "boundary" and term not in pinned for term in problem.constraints):
+        found.append("conditions hold inside the domain, or at single points")
+    if not problem.linear:
+        found.append("it is not linear")
+    if problem.free_constants:
+        found.append("a constant is left free")
+    return found
+
+
+def trefftz_setting(problem: Problem) -> TrefftzSetting | str:
+    """The setting of one network for the whole domain, or the reason why there is none."""
+    equations = linear_equations(problem)
+    if isinstance(equations, str):
+        return equations
+    model = potential_model(equations, problem.fields) if problem.domain.dim == 2 else None
+    origin = problem.domain.bounds.mean(axis=1)
+    if model is not None:
+        form = CanonicalForm(np.eye(2), origin, np.zeros(2), 0.0, 1.0, 0.0)
+    elif len(problem.fields) == 1:
+        found = canonical_form(equations[0].symbols[problem.fields[0]], origin)
+        if found is None:
+            return "the equation is not elliptic of order two"
+        form = found
+    else:
+        return "the system is neither Stokes flow nor plane elasticity"
+    pins = tuple(term for term in problem.constraints if is_pin(problem, term))
+    terms = [term for term in problem.constraints if term not in pins]
+    if problem.domain.dim == 3:
+        law = space_law(problem.domain, terms, form, 1e-3, TrefftzTuning())
+        return law if isinstance(law, str) else TrefftzSetting(equations, form, None, tuple(terms), None, pins)
+    boundary = plane_boundary(problem.domain, terms, form, 1 if model is None else 2)
+    if isinstance(boundary, str):
+        return boundary
+    sourceless = all(equation.load == 0 for equation in equations)
+    words = problem.vocabulary
+    mirrored = unfolded(problem.domain, boundary, form, problem.fields, words, model) if sourceless else None
+    return TrefftzSetting(equations, form, boundary, tuple(terms), model, pins, mirrored)
+
+
+def feature_law(problem: Problem, setting: TrefftzSetting, tol: float, tuning: TrefftzTuning) -> FeatureLaw:
+    """The sampling law of the features of one network."""
+    if setting.boundary is None:
+        law = space_law(problem.domain, setting.terms, setting.form, tol, tuning)
+        assert not isinstance(law, str)
+        return law
+    words, model, whole = problem.vocabulary, setting.model, setting.unfolding
+    if whole is None:
+        return PlaneLaw(problem.domain, setting.boundary, setting.form, tol, tuning, words, model)
+    return PlaneLaw(whole.domain, whole.boundary, setting.form, tol, tuning, words, model, whole.group)
+
+
+def is_pin(problem: Problem, term: Term) -> bool:
+    """Whether it is the value of a field at one point that its derivatives leave free: a pressure."""
+    given = term.prescribed
+    if term.kind != "data" or given is None or term.points is None or len(term.points) != 1 or given[0].order:
+        return False
+    others = [jet for other in problem.terms if other is not term for jet in other.expression.jets]
+    return all(jet.order for jet in others if jet.field == given[0].field)
+
+
+def pinned(terms: tuple[Term, ...]) -> tuple[ConditionPoints, ...]:
+    """Values at single points as rows."""
+    one = np.ones(1)
+    return tuple(ConditionPoints(t, t.points, one, one, 0 * one) for t in terms if t.points is not None)

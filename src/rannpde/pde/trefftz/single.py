@@ -1,0 +1,102 @@
+"""One Trefftz network on the whole domain as a discretisation: law of features, rows, particular solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.pde.statement.vocabulary import Vocabulary
+from rannpde.pde.trefftz.families import FeatureFamily
+from rannpde.pde.trefftz.network import TrefftzNetwork
+from rannpde.pde.trefftz.operator import CanonicalForm
+from rannpde.pde.trefftz.particular import ParticularPart
+from rannpde.pde.trefftz.rows import (
+    ConditionPoints,
+    Misses,
+    TrefftzRows,
+    boundary_misses,
+    boundary_rows,
+    feature_values,
+)
+
+
+class FeatureLaw(Protocol):
+    """What knows which features a domain and an operator need; ``Any`` is its own resolution."""
+
+    def first(self) -> Any: ...
+
+    def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]: ...
+
+    def places(self, resolution: Any, shift: float, factor: float = 1.0) -> list[ConditionPoints]: ...
+
+    def tube(self) -> tuple[Array, Array]: ...
+
+    def refined(
+        self,
+        resolution: Any,
+        errors: Mapping[int, float],
+        target: float,
+        slow: bool,
+        weights: Sequence[tuple[FeatureFamily, Array]],
+    ) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class OneNetwork:
+    """A law with the particular solution of every field; pins : values of fields at single points."""
+
+    law: FeatureLaw
+    form: CanonicalForm
+    parts: tuple[ParticularPart, ...]
+    words: Vocabulary
+    pins: tuple[ConditionPoints, ...] = ()
+
+    def first(self) -> Any:
+        """Where the iteration begins."""
+        return self.law.first()
+
+    def families(self, resolution: Any, rng: np.random.Generator) -> list[FeatureFamily]:
+        """A realisation of the law."""
+        return self.law.families(resolution, rng)
+
+    def columns(self, families: list[FeatureFamily]) -> int:
+        """The number N of features."""
+        return sum(family.columns for family in families)
+
+    def network(self, families: list[FeatureFamily], weights: Array) -> TrefftzNetwork:
+        """The function with output weights (N,)."""
+        return TrefftzNetwork(tuple(families), weights, self.parts, self.form)
+
+    def base(self, points: Array) -> Array:
+        """The particular solutions (M, fields)."""
+        return self.network([], np.empty(0))(points)
+
+    def values(self, families: list[FeatureFamily], points: Array) -> Array:
+        """All features (M, fields, N)."""
+        return feature_values(families, points, (0,) * self.form.dim)
+
+    def rows(self, families: list[FeatureFamily], resolution: Any, shift: float, factor: float = 1.0) -> TrefftzRows:
+        """The conditions at collocation points; another ``shift`` gives fresh ones, ``factor`` times as many."""
+        places = [*self.law.places(resolution, shift, factor), *self.pins]
+        return boundary_rows(families, self.network([], np.empty(0)), places, self.words)
+
+    def misses(self, network: TrefftzNetwork, resolution: Any, shift: float, factor: float) -> Misses:
+        """What a function misses of the conditions at such points."""
+        return boundary_misses(network, self.law.places(resolution, shift, factor), self.words)
+
+    def tube(self) -> tuple[Array, Array]:
+        """Points near the boundary with their shares of the domain, where layers are thin."""
+        return self.law.tube()
+
+    def refined(
+        self, resolution: Any, errors: Mapping[int, float], target: float, slow: bool, families: list[FeatureFamily],
+        weights: Array,
+    ) -> Any:  # fmt: skip
+        """More features for the groups whose error is above the target; weights (N,) over the size of the solution."""
+        ends = np.cumsum([family.columns for family in families])[:-1]
+        split = list(zip(families, np.split(weights, ends), strict=True))
+        return self.law.refined(resolution, errors, target, slow, split)

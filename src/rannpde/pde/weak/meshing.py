@@ -1,0 +1,85 @@
+"""First meshes of domains: trees that follow flat places, singular points and curves, and the cells of any tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from rannpde.domains.domain import Domain, is_box
+from rannpde.domains.operations.cutcells import BoxClipper
+from rannpde.pde.cells.interfaces.detection import Interfaces
+from rannpde.pde.cells.mesh.tree import CellNode
+from rannpde.pde.weak.basis import HiddenLayer
+from rannpde.pde.weak.cut_mesh import shape_mesh
+from rannpde.pde.weak.edges import flat_places
+from rannpde.pde.weak.grading import SingularPoint, graded_tree
+from rannpde.pde.weak.mesh import ConditionFinder, WeakMesh, box_mesh
+from rannpde.pde.weak.regions import MaterialRegion, RegionLookup, material_regions
+from rannpde.pde.weak.settings import WeakSettings
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeMesher:
+    """Trees of cells of a domain with its interfaces, and their meshes."""
+
+    domain: Domain
+    finder: ConditionFinder
+    settings: WeakSettings
+    interfaces: Interfaces = field(default_factory=Interfaces)
+
+    @cached_property
+    def regions(self) -> tuple[MaterialRegion, ...]:
+        """What curved interfaces divide the domain into; none where there are none."""
+        return material_regions(self.domain, self.interfaces.curved) if self.interfaces.curved else ()
+
+    @cached_property
+    def clippers(self) -> list[BoxClipper]:
+        """By which boxes are clipped, one per region; none where cells are whole boxes."""
+        if self.regions:
+            return [BoxClipper(region, region.own) for region in self.regions]
+        return [] if is_box(self.domain) or self.domain.dim > 2 else [BoxClipper(self.domain)]
+
+    @property
+    def curved(self) -> bool:
+        """Whether cells have curved sides."""
+        return any(clipper.curved for clipper in self.clippers)
+
+    def tree(
+        self, points: Sequence[SingularPoint], tol: float, across: int, places: Sequence[tuple[int, float]] = ()
+    ) -> CellNode:
+        """Cells that follow flat interfaces, curves and singular points as far as a tolerance needs.
+
+        across : cells along the shortest side; places : axis and value of further planes that no cell may cross
+        """
+        bounds = np.asarray(self.domain.bounds, dtype=float)
+        flat = [(axis, place) for axis, place, _ in self.interfaces.flat] + list(places)
+        for clipper in self.clippers:
+            flat += clipper.flat_places()
+        if self.domain.dim > 2:
+            flat += [(axis, value) for axis, row in enumerate(flat_places(self.domain)) for value in row]
+        return self._round_curves(graded_tree(bounds, flat, points, tol, across))
+
+    def _round_curves(self, tree: CellNode) -> CellNode:
+        """Cells in which curved sides turn by no more than about a right angle: what is inside a hole stays away."""
+        dim = self.domain.dim
+        while self.clippers:
+            boxes = np.array([leaf.bounds for leaf in tree.leaves])
+            turned = [clipper.clip(boxes, tree.locate, 2, rules=False).turning for clipper in self.clippers]
+            angles = np.max(turned, axis=0)
+            sharp = [leaf for leaf, angle in zip(tree.leaves, angles, strict=True) if angle > self.settings.turn]
+            if not sharp or len(boxes) > self.settings.most_cells[dim - 1] // 2:
+                break
+            tree = tree.refined(dict.fromkeys(sharp, tuple(range(dim))))
+        return tree
+
+    def mesh(self, tree: CellNode, layer: HiddenLayer) -> WeakMesh:
+        """The cells of a tree that the domain holds."""
+        if not self.clippers:
+            return box_mesh(self.domain, tree, self.finder, layer.nodes)
+        mesh = shape_mesh(self.clippers, tree, self.finder, layer.nodes, layer.degree + self.settings.more_nodes)
+        if not self.regions:
+            return mesh
+        return replace(mesh, lookup=RegionLookup(self.regions, self.interfaces.curved))
