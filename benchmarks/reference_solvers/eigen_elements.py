@@ -14,7 +14,7 @@ from typing import Any
 
 MESHES = {
     "L-shape": (0.15, 10), "disc": (0.4, 12), "annulus": (0.3, 12), "four holes": (0.1, 10), "ellipse": (0.5, 12),
-    "first drum": (1.0, 7), "second drum": (1.0, 7), "clamped disc": (0.25, 7), "clamped square": (0.2, 7),
+    "first drum": (0.3, 10), "second drum": (0.3, 10), "clamped disc": (0.25, 7), "clamped square": (0.2, 7),
     "Stokes disc": (0.25, 7), "Stokes square": (0.2, 7), "cube": (0.5, 5), "ball": (0.6, 5), "Fichera": (1.0, 4),
     "torus": (0.5, 4),
 }  # fmt: skip
@@ -44,7 +44,7 @@ def shape(name: str) -> tuple[Any, int]:
                 face = face - occ.Circle((x, y), 0.1).Face()
         return face, 2
     if "drum" in name:
-        corners = FIRST_DRUM if "first" in name else SECOND_DRUM
+        corners = (FIRST_DRUM if "first" in name else SECOND_DRUM)[::-1]  # counter-clockwise
         plane = occ.MoveTo(*corners[0])
         for corner in corners[1:]:
             plane = plane.LineTo(*corner)
