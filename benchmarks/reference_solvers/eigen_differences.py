@@ -108,8 +108,9 @@ def turing(jacobian: list[list[float]], ratio: float, count: int, cells: tuple[i
     (a, b), (c, d) = jacobian
     unit = sparse.identity(cells[0] * cells[1])
     matrix = sparse.bmat([[plain + a * unit, b * unit], [c * unit, ratio * plain + d * unit]]).tocsc()
-    values = eigs(matrix, count, sigma=1.0, return_eigenvectors=False)
-    return values[np.lexsort((values.imag, -np.round(values.real, 9)))], 2 * cells[0] * cells[1]
+    values = eigs(matrix, 4 * count, sigma=0.1, return_eigenvectors=False)  # all that grow are near zero
+    order = np.lexsort((values.imag, -np.round(values.real, 9)))[:count]
+    return values[order], 2 * cells[0] * cells[1]
 
 
 def bratu(n: int = 80) -> tuple[float, int]:
@@ -140,7 +141,7 @@ def hopf(n: int = 200) -> tuple[float, int]:
 
     def rate(b: float) -> float:
         matrix = sparse.bmat([[0.05 * plain + (b - 1) * unit, unit], [-b * unit, 0.02 * plain - unit]]).tocsc()
-        return float(eigs(matrix, 4, sigma=0.1 + 1j, return_eigenvectors=False).real.max())
+        return float(eigs(matrix.astype(complex), 4, sigma=0.1 + 1j, return_eigenvectors=False).real.max())
 
     return float(brentq(rate, 1.8, 2.2, xtol=1e-10)), 2 * n
 
