@@ -38,6 +38,7 @@ from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakResolution
 
 FOURTH: tuple[MultiIndex, ...] = ((4, 0), (2, 2), (0, 4))
+"""The derivatives of laplace(laplace(u))."""
 
 
 class PlateModes:
