@@ -18,7 +18,7 @@ from math import pi
 import numpy as np
 import sympy
 
-from rannpde.arrays import Array, MultiIndex
+from rannpde.arrays import Array
 from rannpde.domains.operations.cutcells import planar_outline
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import doerfler
@@ -34,11 +34,9 @@ from rannpde.pde.weak.basis import HiddenLayer
 from rannpde.pde.weak.evaluation import cell_network, sampled
 from rannpde.pde.weak.grading import SingularPoint, towards_points
 from rannpde.pde.weak.mesh import ConditionFinder
+from rannpde.pde.weak.plate_form import BIHARMONIC
 from rannpde.pde.weak.settings import WeakSettings
 from rannpde.pde.weak.solver import WeakResolution
-
-FOURTH: tuple[MultiIndex, ...] = ((4, 0), (2, 2), (0, 4))
-"""The derivatives of laplace(laplace(u))."""
 
 
 class PlateModes:
@@ -152,7 +150,7 @@ class PlateModes:
         """Jumps of deflection and slope and (h/p)⁴ ∫ |residual|² / c of each cell, and the energy c ∫ |Δu|²."""
         local = pencil.local
         assert isinstance(local, PlateCells)
-        indices = [*FOURTH, (2, 0), (0, 2), (0, 0)]
+        indices = [*BIHARMONIC, (2, 0), (0, 2), (0, 0)]
         parts = mode.parts()
         samples = [sampled(local, WeightedFields(own[:, None]), indices) for own, _ in parts]
         points, shares, owners, _ = samples[0]
