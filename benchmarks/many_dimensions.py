@@ -6,8 +6,8 @@
 
 Every row states its problem in a line or two, and is solved to its tolerance without a limit of time. Seconds are
 those of all processors together (time.process_time), which a busy machine changes little, and of the clock.
-The references are derived in tests/path_references.py. Peers in benchmarks/peers: random deep splitting and, where torch
-is installed, deep BSDE.
+The references are derived in tests/path_references.py. Peers in benchmarks/peers: random deep splitting and, where
+torch is installed, deep BSDE.
 """
 
 from __future__ import annotations
@@ -242,12 +242,15 @@ def run(case: Case) -> None:
 # ------------------------------------------------------------------------------------------------------ regions
 
 
-def regions() -> None:
-    """Heat in d = 50, and a geometric basket of 50 assets, each as a network on a box, on fresh points."""
-    dim = 50
+def heat_region(dim: int = 50) -> None:
+    """The heat equation as a network on a box, on fresh points."""
     heat = rp.Problem("u_t = laplace(u)/2", space(dim, 0.5), {"t=0": "u = exp(-norm(x)**2/50)"})
     box = rp.Box([(-1, 1)] * dim)
     _region("heat on a box, d = 50", heat, box, lambda x: 1.02 ** (-dim / 2) * np.exp(-np.sum(x**2, axis=1) / 51))
+
+
+def basket_region(dim: int = 50) -> None:
+    """A call on the geometric mean of 50 assets as a network on a box, on fresh points."""
     basket = rp.Problem(
         "u_t + 0.03*dot(x, grad(u)) + trace(diag((0.3*x)**2)*hessian(u))/2 = 0.03*u", space(dim, 1),
         {"t=1": "u = max(exp(sum(log(x))/50) - 95, 0)"},
@@ -337,7 +340,12 @@ def main(words: list[str]) -> None:
     for case in CASES:
         if not words or any(word in case.name for word in words):
             run(case)
-    for name, action in {"regions": regions, "peer": peers, "coverage": coverage}.items():
+    for name, action in {
+        "heat region": heat_region,
+        "basket region": basket_region,
+        "peer": peers,
+        "coverage": coverage,
+    }.items():
         if not words or any(word in name for word in words):
             action()
 

@@ -1,4 +1,4 @@
-"""Random deep splitting (Neufeld, Schmocker, Wu 2024) in NumPy: per step one regression on random features, of values."""
+"""Random deep splitting (Neufeld, Schmocker, Wu 2024) in NumPy: a regression per step, on random features."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 r"""
-Data that never is in memory
-============================
+Data too large for memory
+=========================
 
 ``fit`` takes an iterable of blocks. Sums of the normal equations are all that is kept, so that memory does not grow
-with the data; the sums can also be held in the hand, to look at the fit while the data come in.
+with the data; the sums are objects of their own, so that one can look at the fit while the data come in.
 """
 
 import matplotlib.pyplot as plt

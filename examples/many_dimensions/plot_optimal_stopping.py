@@ -26,5 +26,10 @@ for start in starts:
     solution = rp.solve(problem, at=np.full(5, start), tol=tol)
     lower, upper = solution.bounds
     print(f"from {start:g}: between {lower:.3f} and {upper:.3f}, with errors of sampling {solution.interval}")
-    axes.errorbar(start, solution.value, solution.half_width, fmt="o", color="C0", capsize=4)
-axes.set(xlabel="price of every asset at the start", ylabel="value")
+    middle = 0.5 * (lower + upper)
+    for ends, width, label in ((solution.interval, 1.5, "with errors of sampling"), ((lower, upper), 8, "the bounds")):
+        axes.plot([start, start], 100 * (np.array(ends) / middle - 1), color="C0", lw=width, label=label)
+    axes.annotate(f"{middle:.2f}", (start, 0.0), (12, 0), textcoords="offset points", va="center")
+axes.set(xlabel="price of every asset at the start", ylabel="per cent of the middle of both")
+axes.margins(x=0.25)
+axes.legend(*(entries[:2] for entries in axes.get_legend_handles_labels()), loc="lower right")

@@ -172,7 +172,11 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            fail(text, position, f"the character {text[position]!r} has no meaning in an equation")
+            fail(
+                text,
+                position,
+                f"the character {text[position]!r} has no meaning in an equation{_remedy(text[position])}",
+            )
         kind = str(match.lastgroup)
         if kind == "number":
             _check_number(text, match.group(), position)
@@ -180,6 +184,11 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
             tokens.append((kind, match.group(), position))
         position = match.end()
     return [*tokens, ("end", "end of text", len(text))]
+
+
+def _remedy(character: str) -> str:
+    remedies = {".": "; write sin(x), not np.sin(x)", "∇": "; write grad(u), div(…) or laplace(u)"}
+    return remedies.get(character, "")
 
 
 def _check_number(text: str, digits: str, position: int) -> None:
@@ -233,10 +242,14 @@ class _Parser:
     def _product_remedy(self) -> str:
         """How a product without its sign is written, where two factors stand side by side; else nothing."""
         kind, before, _ = self.tokens[max(self.position - 1, 0)]
+        if self.token == "=" == before:
+            return "; an equation has one '='"
         if self.position == 0 or not (kind in ("number", "name") or before == ")"):
             return ""
         if kind == "number" and self.token == "j":
             return f"; the imaginary unit is i, so write {before}*i, with complex=True"
+        if kind == "name" and self.kind in ("number", "name"):
+            return f"; a product is written {before}*{self.token}, a function {before}({self.token})"
         if self.kind in ("number", "name") or self.token == "(":
             return f"; a product is written with *, as {before}*{self.token}"
         return ""

@@ -24,6 +24,10 @@ def eulerian_row(n: int) -> tuple[float, ...]:
 def sigmoid_profile(z: Any, order: int) -> Any:
     small = np.exp(-np.abs(z))
     large = 1.0 / (1.0 + small)
+    if order in (1, 2):  # pq and pq(q - p) without telling p from q: half the time, for the orders of most equations
+        slope = small * large
+        slope *= large
+        return slope if order == 1 else slope * np.copysign((1.0 - small) * large, -z)
     small = small * large
     p = np.where(z >= 0, large, small)
     if order == 0:

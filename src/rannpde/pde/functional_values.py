@@ -21,7 +21,7 @@ from rannpde.domains.quadrature.integrals import PANEL_NODES
 from rannpde.errors import InputError
 from rannpde.pde.functions import Formula, State
 from rannpde.pde.statement.expression import Functional, Jet, evaluate
-from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue
+from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue, common_power
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +100,7 @@ class FunctionalRule:
     nodes : Gauss nodes of a panel
     functions : the user's own, which arguments and limits may call
     panels : equal parts of each interval on which the integrand is smooth
+    roots : places at which fields are smooth in a root of the distance; power : that of z which makes them smooth
     """
 
     surroundings: Surroundings
@@ -107,6 +108,8 @@ class FunctionalRule:
     nodes: int
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     panels: int = 1
+    roots: tuple[float, ...] = ()
+    power: int = 1
 
     def of(
         self, one: Functional, known: Mapping[sympy.Symbol, Array], count: int, lookup: Lookup, width: int = 1
@@ -157,16 +160,23 @@ class FunctionalRule:
 
     def _nodes(self, one: DefiniteIntegral, known: Mapping[sympy.Symbol, Array], count: int) -> tuple[Array, Array]:
         """Places (count, Q) and weights (count, Q) of the rule."""
-        formulas = [one.lower, one.upper, *one.breaks(self._periodic_edges())]
+        roots = one.singularities
+        formulas = [one.lower, one.upper, *roots, *one.breaks(self._periodic_edges())]
         lower, upper, *breaks = (np.broadcast_to(value, count) for value in evaluate(formulas, known, self.functions))
         if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             raise InputError(f"{one.text} has limits that are not finite; map the integral to a bounded interval")
-        power = one.grading
+        power = common_power((one.grading, self.power))
         low, high = np.minimum(lower, upper), np.maximum(lower, upper)
         inside = [np.clip(np.nan_to_num(place, nan=0.0), low, high) for place in breaks]
+        for root in inside[: len(roots)]:
+            inside = [*inside, *_rings(root, inside[len(roots) :], low, high)]
         ends = np.sort(np.stack([low, *inside, high], axis=1), axis=1)
         if power > 1:
-            return self._graded(ends, np.where(upper >= lower, 1.0, -1.0), power)
+            singular = np.zeros(ends.shape, dtype=bool)
+            for root in inside[: len(roots)]:
+                singular |= ends == root[:, None]
+            sign = np.where(upper >= lower, 1.0, -1.0)
+            return self._graded(ends, sign, power, singular, singular | np.isin(ends, self.roots), one.exponent)
         shares = np.arange(self.panels) / self.panels
         starts = ends[:, :-1, None] + np.diff(ends, axis=1)[:, :, None] * shares
         widths = np.repeat(np.diff(ends, axis=1) / self.panels, self.panels, axis=1)
@@ -176,19 +186,36 @@ class FunctionalRule:
         shares = sign[:, None, None] * widths[:, :, None] * (0.5 * weights)
         return places.reshape(count, -1), shares.reshape(count, -1)
 
-    def _graded(self, ends: Array, sign: Array, power: int) -> tuple[Array, Array]:
-        """Nodes and weights on intervals between ends (count, B): halves, each by z^power from its outer end.
+    def _graded(
+        self, ends: Array, sign: Array, power: int, singular: Array, graded: Array, exponent: float
+    ) -> tuple[Array, Array]:
+        """Nodes and weights on intervals between ends (count, B): halves, by z^power from outer ends that are graded.
 
         Powers of the distance from an end that are multiples of 1/power become polynomials in z.
+        graded (count, B) : at which ends the integrand is not smooth
+        singular (count, B) : the ends at which the integrand is like the distance to the power of ``exponent``; there
+        weights make up for what rounding changes of the small distances of nodes, x - (x - 1e-12) among them
         """
         nodes, weights = np.polynomial.legendre.leggauss(self.nodes)
         steps = np.arange(self.panels)[:, None]
         z = ((steps + 0.5 * (nodes + 1)) / self.panels).ravel()
-        share = np.tile(0.5 * weights / self.panels, self.panels) * power * z ** (power - 1)
+        share = np.tile(0.5 * weights / self.panels, self.panels)
         half = 0.5 * np.diff(ends, axis=1)[:, :, None]
-        left, right = ends[:, :-1, None] + half * z**power, ends[:, 1:, None] - half * z**power
-        places = np.concatenate([left, right], axis=2).reshape(len(ends), -1)
-        return places, (np.tile(share, 2) * half).reshape(len(ends), -1) * sign[:, None]
+        places, shares = [], []
+        for outer, at, side in ((ends[:, :-1], slice(None, -1), 1.0), (ends[:, 1:], slice(1, None), -1.0)):
+            here = graded[:, at, None]
+            distance = half * np.where(here, z**power, z)
+            own = outer[:, :, None] + side * distance
+            actual = side * (own - outer[:, :, None])
+            ratio = np.divide(distance, actual, out=np.ones_like(distance), where=actual > 0)
+            ratio = np.where(singular[:, at, None], ratio**exponent, 1.0) * np.where(
+                here, power * z ** (power - 1), 1.0
+            )
+            places.append(own)
+            # what rounding moves to an end, where a kernel may be infinite, is less than rounding of the sum
+            shares.append(np.where(actual > 0, share * half * ratio, 0.0) * sign[:, None, None])
+        joined = [np.concatenate(own, axis=2).reshape(len(ends), -1) for own in (places, shares)]
+        return joined[0], joined[1]
 
     def _periodic_edges(self) -> tuple[tuple[float, ...], ...]:
         """The edges, and along periodic coordinates those of the periods beside the domain."""
@@ -198,6 +225,25 @@ class FunctionalRule:
             shifts = (-length, 0.0, length) if axis in self.surroundings.periodic else (0.0,)
             found.append(tuple(edge + shift for shift in shifts for edge in own))
         return tuple(found)
+
+
+def _rings(root: Array, edges: list[Array], low: Array, high: Array) -> list[Array]:
+    """Where to cut beyond the edges next to a root (count,), so that no panel is much longer than its distance from it.
+
+    Fields pass to another polynomial at an edge. With a root close to it, the panel beyond would begin next to the
+    singularity of a kernel; distances that grow by a factor of four make the rule converge alike everywhere.
+    """
+    found: list[Array] = []
+    for side in (-1.0, 1.0):
+        gaps = [np.where(side * (edge - root) > 0, np.abs(edge - root), np.inf) for edge in edges]
+        nearest = np.min(gaps, axis=0, initial=np.inf)
+        reach = np.where(side > 0, high - root, root - low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = float(np.max(np.where(nearest < reach, reach / nearest, 1.0), initial=1.0))
+        step = side * np.where(np.isfinite(nearest), nearest, 0.0)
+        count = int(np.ceil(np.log(ratio) / np.log(4.0)))
+        found += [np.clip(root + step * 4.0**k, low, high) for k in range(1, count)]
+    return found
 
 
 def _diagonal(values: Array) -> dia_array:
@@ -214,7 +260,9 @@ def functional_values(
 ) -> dict[Jet, Array]:
     """Jet → values (M,) of functionals of given functions; ``known`` has the coordinates of the points."""
     edges = getattr(state, "edges", surroundings.bounds)
-    rule = FunctionalRule(surroundings, tuple(tuple(map(float, own)) for own in edges), PANEL_NODES, functions)
+    ends = tuple(tuple(map(float, own)) for own in edges)
+    roots, power = getattr(state, "roots", ((), 1))
+    rule = FunctionalRule(surroundings, ends, PANEL_NODES, functions, roots=roots, power=power)
     still = (0,) * len(surroundings.names)
     count = len(next(iter(known.values())))
 

@@ -168,7 +168,7 @@ class PeriodicFlow:
 
     @cached_property
     def _table(self) -> Array:
-        """Coefficients (2, degree + 1, modes): Chebyshev in t, Fourier in x."""
+        """Coefficients (2, degree + 1, K): Chebyshev in t, waves 0 to K - 1 in x, whose real part is the field."""
         x = np.arange(self.modes) / self.modes
         wave = 2j * pi * np.fft.fftfreq(self.modes, 1 / self.modes)
         kept = np.abs(np.fft.fftfreq(self.modes, 1 / self.modes)) < self.modes / 3
@@ -198,7 +198,9 @@ class PeriodicFlow:
         found = np.array(table)
         tail = max(np.abs(found[:, -4:]).max(), np.abs(found[:, :, ~kept]).max(initial=0.0)) / np.abs(found).max()
         require(bool(tail < 1e-7), "degree", self.degree, f"larger: the series in t ends at {tail:.0e}")
-        return found
+        half = found[:, :, : np.count_nonzero(kept) // 2 + 1]  # of a real function: the others are their conjugates
+        half[:, :, 1:] *= 2
+        return half
 
     def __call__(self, points: Array) -> Array:
         """(M, 2): ρ and u at the points (t, x)."""
@@ -211,10 +213,11 @@ class PeriodicFlow:
         low, high = self.times
         t = 2 * (points[:, 0] - low) / (high - low) - 1
         require(bool((np.abs(t) <= 1 + 1e-12).all()), "times of the points", points[:, 0], f"in {self.times}")
-        number = np.fft.fftfreq(self.modes, 1 / self.modes)
+        table = self._table
+        number, basis = np.arange(table.shape[2]), chebyshev.chebvander(t, self.degree)
         waves = np.exp(2j * pi * np.outer(points[:, 1], number)) * (2j * pi * number) ** in_space
         columns = []
-        for part in self._table:
+        for part in table:
             series = chebyshev.chebder(part, in_time) if in_time else part
-            columns.append(np.einsum("mk,km->m", waves, chebyshev.chebval(t, series, tensor=True)).real)
+            columns.append(np.einsum("mk,mk->m", waves, basis[:, : len(series)] @ series).real)
         return np.asarray((2 / (high - low)) ** in_time * np.column_stack(columns))

@@ -11,6 +11,7 @@ import rannpde as rp
 from path_references import (
     allen_cahn_at_origin,
     black_scholes_call,
+    capped_call_on_the_largest,
     hjb_at_origin,
     riccati,
     smallest_by_euler,
@@ -24,6 +25,7 @@ from rannpde.pde.paths.inner import inner_coordinates
 from rannpde.pde.paths.intervals import allowed_error, half_width
 from rannpde.pde.paths.layer import LayerLaw
 from rannpde.pde.paths.recognition import process_of
+from rannpde.pde.paths.statistics import PathSample, SampleMoments
 
 FIVE = 5.0
 """Standard errors: a test with fixed seeds would fail by chance with probability 6e-7."""
@@ -79,6 +81,22 @@ def test_different_rates_lie_between_bounds_that_exclude_the_published_value():
     assert found.half_width < 0.01 * found.value
 
 
+def test_the_identity_behind_the_bounds_of_different_rates_holds_for_a_constant_rate():
+    # always 0.04 is one policy: its value by quadrature, and from the value of always 0.06 along its paths
+    start, paths = np.full((1, 100), np.log(100.0)), 1000
+    low, high = (capped_call_on_the_largest(np.zeros(1), start, rate)[0][0] for rate in (0.04, 0.06))
+    law = norm.ppf(np.linspace(0, 1, 200_001)[1:-1] ** (1 / 100))  # quantiles of the largest of 100 normals
+    largest = 100 * np.exp(0.01 + 0.2 * np.sqrt(0.5) * law)
+    payoff = np.maximum(largest - 120, 0) - 2 * np.maximum(largest - 150, 0)
+    assert low == pytest.approx(np.exp(-0.02) * payoff.mean(), rel=1e-4)  # of 2e5 quantiles
+    random = np.random.default_rng(0)
+    time = (random.permutation(paths) + random.uniform(size=paths)) * 0.5 / paths
+    moved = 0.2 * np.sqrt(time)[:, None] * random.standard_normal((paths, 100)) + ((0.04 - 0.02) * time)[:, None]
+    value, slope = capped_call_on_the_largest(time, start + moved, 0.06)
+    gains = 0.5 * np.exp(-0.04 * time) * 0.02 * (value - slope)
+    assert abs(high + gains.mean() - low) < FIVE * gains.std() / np.sqrt(paths)
+
+
 @pytest.mark.parametrize(
     ("dim", "published", "error"), [(100, 23.36, 0.014), (1000, 21.88, 0.01), (10000, 20.726, 0.01)]
 )
@@ -100,6 +118,26 @@ def test_intervals_have_their_probability_for_the_largest_bias(ratio, confidence
     assert half_width(ratio, allowed_error(ratio, 2.0 + 2 * ratio, confidence), confidence) == pytest.approx(
         2.0 + 2 * ratio, rel=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "left"),
+    [(1.0, 4.0, 1 / 3), (1.0, 9.0, 1 / 3), (1.0, 2.5, 2 / 3), (-1.0, 1.5, 1.0), (1.0, 0.2, 1.0)],
+)
+def test_the_error_in_time_follows_from_two_doublings_of_the_step(change, before, left):
+    def moments(mean):
+        return SampleMoments(100, np.array(mean), np.array(0.0))
+
+    sample = PathSample(moments(1.0), moments(change), moments(before), moments(0.0), moments(0.0), 0.0, 1.0)
+    assert sample.time_error(1.0) == pytest.approx(left)
+
+
+def test_steps_that_are_too_long_for_the_growth_of_the_solution_show_in_the_interval():
+    # e^3 in eight steps: their error is that of the whole change, not a third of it
+    problem = rp.Problem("u_t + laplace(u) + u - u**3 = 0", space(30, 3.0), {"t=3.0": "u = 1/(2 + 0.4*norm(x)**2)"})
+    found = rp.solve(problem, at=0.0, tol=1e-2)
+    assert found.converged
+    assert contains(found, allen_cahn_at_origin(30, 3.0), 0.25)
 
 
 class EndsAtCheck:
@@ -373,6 +411,11 @@ def test_steep_gradients_do_not_make_weights_explode():
     found = quick(problem, 1.0, method=rp.Paths(steps=8, width=8, training=3000, paths=2048))
     assert contains(found, riccati(np.ones(50), q, 1.0), 1.0)
     assert found.half_width < 3e-3 * found.value
+
+
+def test_no_point_is_no_place_to_ask():
+    with pytest.raises(rp.InputError, match="one point or more"):
+        rp.solve(hjb(5), at=np.zeros((0, 5)))
 
 
 # ------------------------------------------------------------------------------------------------------ coverage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy
-from scipy.special import erfcx
+from scipy.special import beta, erfcx
 
 import rannpde as rp
 from rannpde.errors import InputError
@@ -58,9 +58,72 @@ def test_volterra_with_an_exponential_kernel():
 
 
 def test_abels_equation_has_a_singular_kernel_and_a_singular_solution():
-    """u = 2√x - ∫ u(s)/√(x - s) ds has the solution 1 - exp(πx) erfc(√(πx))."""
+    """u = 2√x - ∫ u(s)/√(x - s) ds has the solution 1 - exp(πx) erfc(√(πx)), a smooth function of √x."""
     exact = {"u": lambda points: 1 - erfcx(np.sqrt(np.pi * points[:, 0]))}
-    check(rp.Problem("u = 2*sqrt(x) - integral(u(s)/sqrt(x - s), s, 0, x)", UNIT, exact=exact), 1e-4)
+    solution = check(rp.Problem("u = 2*sqrt(x) - integral(u(s)/sqrt(x - s), s, 0, x)", UNIT, exact=exact), 1e-11)
+    assert solution.history.iterations[-1].cells == (1,)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_weakly_singular_kernels(seed):
+    """With k ∫ u(s) (x - s)^-α ds from a and u = (x - a)^β the data are known; position, length, k, α and β vary."""
+    rng = np.random.default_rng(seed)
+    share, power = [(1 / 2, 1 / 2), (1 / 3, 2 / 3), (1 / 4, 3 / 2), (2 / 3, 1 / 3), (1 / 2, 1.0), (3 / 4, 5 / 4)][seed]
+    start, length = rng.uniform(-3, 3), 10 ** rng.uniform(-1, 1)
+    factor = rng.uniform(-2, 0.3) / length ** (1 - share)  # larger ones let perturbations grow by many decades
+    factor, y = float(factor), f"(x - ({start!r}))"
+    tail = f"{float(factor * beta(1 - share, power + 1))!r}*{y}**({power + 1 - share!r})"
+    text = f"u = {y}**({power!r}) - {tail} + ({factor!r})*integral(u(s)*(x - s)**(-{share!r}), s, {start!r}, x)"
+    domain = rp.Interval(start, start + length)
+    check(rp.Problem(text, domain, exact={"u": f"{y}**({power!r})"}), 10.0 ** -rng.integers(3, 8))
+
+
+def test_abels_equation_of_the_first_kind_and_with_squares():
+    check(rp.Problem("integral(u(s)/sqrt(x - s), s, 0, x) = pi*x/2", UNIT, exact={"u": "sqrt(x)"}), 1e-10)
+    text = "u = sqrt(x) + 4/3*x**1.5 - integral(u(s)**2/sqrt(x - s), s, 0, x)"
+    check(rp.Problem(text, UNIT, exact={"u": "sqrt(x)"}), 1e-10)
+
+
+def test_a_singularity_inside_a_fredholm_kernel():
+    """∫ |x - s|^(-1/2) ds = 2√x + 2√(1 - x): the panels beside x are graded also beyond the next edge of a cell."""
+    text = "u = 1 - 0.2*(sqrt(x) + sqrt(1 - x)) + 0.1*integral(u(s)/sqrt(abs(x - s)), s, 0, 1)"
+    check(rp.Problem(text, UNIT, exact={"u": "1"}), 1e-7)
+    logarithm = "u = 1 - (x*log(x) + (1 - x)*log(1 - x) - 1)/5 + integral(log(abs(x - s))*u(s), s, 0, 1)/5"
+    check(rp.Problem(logarithm, UNIT, exact={"u": "1"}), 1e-5)
+
+
+def test_an_unbounded_solution_is_not_called_converged():
+    """∫ u(s)/√(x - s) ds = 1 has the solution 1/(π√x), which is not square integrable."""
+    problem = rp.Problem("integral(u(s)/sqrt(x - s), s, 0, x) = 1", UNIT)
+    with pytest.warns(rp.ConvergenceWarning):
+        assert not rp.solve(problem, tol=1e-2, seconds=2).converged
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, -2, -5])
+def test_derivatives_on_graded_cells(power):
+    """x^(3/2) and the like are polynomials in the root, with exact derivatives of every order."""
+    edges, root = np.array([0.0, 0.4, 1.0]), 0.0 if power > 0 else 1.0
+    roots = (((root, abs(power)),),) if abs(power) > 1 else ((),)
+    space = PolynomialSpace((edges,), (9,), roots)
+    exponent = 1 + 1 / abs(power)
+    function = PiecewiseTensor(space, space.interpolate(lambda points: np.abs(points - root) ** exponent))
+    places = np.linspace(0.05, 0.95, 7)[:, None]
+    distance, sign = np.abs(places - root), 1.0 if power > 0 else -1.0
+    inside = places < 0.4 if power > 0 else places > 0.4
+    for order in range(3):
+        wanted = sign**order * np.prod([exponent - j for j in range(order)]) * distance ** (exponent - order)
+        found = function.derivative(places, (order,))
+        np.testing.assert_allclose(found[inside], wanted[inside], rtol=1e-9, atol=1e-9)
+    total = space.weights(more=9) @ function(space.nodes(more=9))[:, 0]
+    assert total == pytest.approx(1 / (exponent + 1), rel=1e-6)
+
+
+def test_graded_cells_are_kept_in_files(tmp_path):
+    problem = rp.Problem("u = 2*sqrt(x) - integral(u(s)/sqrt(x - s), s, 0, x)", UNIT)
+    solution = rp.solve(problem, tol=1e-6)
+    places = np.linspace(0, 1, 9)[:, None]
+    solution.save(tmp_path / "abel.npz")
+    np.testing.assert_allclose(rp.load(tmp_path / "abel.npz")(places), solution(places), atol=1e-6)
 
 
 def test_delay_by_the_method_of_steps():

@@ -7,71 +7,19 @@ still needed follow from the variance of the pilot, and are spent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, isfinite
-from os import cpu_count
-from time import perf_counter
 
 import numpy as np
 from scipy.stats import norm
 
 from rannpde.arrays import Array
-from rannpde.checkpoints import FLOAT_BYTES, Cause, Ended, guarded, reserve
+from rannpde.checkpoints import Cause, Ended, guarded
 from rannpde.pde.monitor import Monitor, Status, status_of
-from rannpde.pde.paths.euler import EulerProcess
-from rannpde.pde.paths.forward import follow, follow_euler, remainder
-from rannpde.pde.paths.grid import NormalDraws, TimeGrid
-from rannpde.pde.paths.inner import InnerCoordinate, inner_coordinates
 from rannpde.pde.paths.intervals import PathsRound, PointValue, allowed_error
-from rannpde.pde.paths.layer import LayerLaw, layer_law
-from rannpde.pde.paths.processes import PathProcess
-from rannpde.pde.paths.regression import PathsModel, train
 from rannpde.pde.paths.statistics import PathSample
-from rannpde.pde.paths.tuning import PathsTuning
-from rannpde.pde.paths.walls import NO_WALLS, walls_of
-from rannpde.pde.paths.workers import parallel
-from rannpde.pde.problem.parabolic import Parabolic
-from rannpde.pde.statement.vector import KINKS
+from rannpde.pde.paths.trainer import PairTrainer, PathsResolution, TrainedPair
 from rannpde.threads import one_thread
-
-PathStart = Callable[[int, np.random.Generator], Array]
-"""``count`` points (count, d) where paths begin, the second half like the first."""
-
-
-@dataclass(frozen=True)
-class PathsResolution:
-    """What a round works with: steps in time, substeps of Euler's, neurons, training paths."""
-
-    steps: int
-    substeps: int
-    width: int
-    training: int
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedPair:
-    """Two independent models of one resolution, and what judging and training them took.
-
-    sample : of the pilot; remainder : least and largest bias that the linearisation may have left
-    """
-
-    models: tuple[PathsModel, PathsModel]
-    resolution: PathsResolution
-    sample: PathSample
-    remainder: tuple[float, float]
-    training_seconds: float
-    path_seconds: float
-
-    @property
-    def shift(self) -> float:
-        """The middle of the remainders that are possible, which is added to the mean of the paths."""
-        return 0.5 * (self.remainder[0] + self.remainder[1])
-
-    @property
-    def regression(self) -> float:
-        """The bias that may be left beside the shift."""
-        return 0.5 * (self.remainder[1] - self.remainder[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +29,19 @@ class PointSearch:
     unknowns : numbers that the fresh paths determine: one value, or the weights of a network on a region
     """
 
-    form: Parabolic
-    process: PathProcess
-    start: PathStart
+    trainer: PairTrainer
     tol: float
     confidence: float
-    most_paths: int
     fixed: PathsResolution | None
-    tuning: PathsTuning
-    rng: np.random.Generator
-    monitor: Monitor
     unknowns: int = 1
+
+    @property
+    def monitor(self) -> Monitor:
+        return self.trainer.monitor
+
+    @property
+    def most_paths(self) -> int:
+        return self.trainer.most_paths
 
     @property
     def quantile(self) -> float:
@@ -119,14 +69,14 @@ class PointSearch:
         is made once more with what little time is left after it.
         """
         if self.fixed is not None or self.monitor.budget.seconds is None:
-            return self.solve(self.fixed or self.first_resolution())
-        smallest, pilot = self.smallest_resolution(), self.tuning.pilot // 8
+            return self.trainer.solve(self.fixed or self.trainer.first_resolution())
+        smallest, pilot = self.trainer.smallest_resolution(), self.trainer.tuning.pilot // 8
         try:
-            return self.solve(smallest, pilot=pilot)
+            return self.trainer.solve(smallest, pilot=pilot)
         except Ended as stop:
             if stop.cause is not Cause.TIME:
                 raise
-            return self.solve(smallest, pilot=pilot // 4)
+            return self.trainer.solve(smallest, pilot=pilot // 4)
 
     def refine(self, best: TrainedPair, rounds: list[PathsRound]) -> TrainedPair:
         """The pair of models with which the bulk of the paths is spent; ``best`` is kept where the time ends."""
@@ -139,7 +89,7 @@ class PointSearch:
                 break
             tried.add(wanted)
             try:
-                found = self.solve(wanted, best.models)
+                found = self.trainer.solve(wanted, best.models)
             except Ended as stop:  # not in time: what there is must do
                 if stop.cause is Cause.INTERRUPT:
                     raise
@@ -151,124 +101,11 @@ class PointSearch:
                 rounds.append(self._round(best, best.sample))
         return best
 
-    # --------------------------------------------------------------------------------------------- one resolution
-
-    def first_resolution(self) -> PathsResolution:
-        tuning = self.tuning
-        return self.resolution(tuning.first_steps, 1 if self.process.exact else 2, tuning.first_width)
-
-    def smallest_resolution(self) -> PathsResolution:
-        """Half the steps, few neurons, and four training paths for every column."""
-        first = self.first_resolution()
-        small = self.resolution(first.steps // 2, first.substeps, first.width // 8)
-        return replace(small, training=4 * self.columns(small.width))
-
-    def columns(self, width: int) -> int:
-        """Columns of the regressions."""
-        return self._law(width).columns(self._inner, self.process.dim)
-
-    def resolution(self, steps: int, substeps: int, width: int, factor: int = 1) -> PathsResolution:
-        dim, tuning = self.process.dim, self.tuning
-        columns = self.columns(width)
-        wanted = factor * tuning.paths_per_column * columns
-        fits = int(self._memory // (4 * (steps + 1) * dim + 4 * FLOAT_BYTES * (columns + dim)))
-        return PathsResolution(steps, substeps, width, 2 * max(min(wanted, fits) // 2, 2 * columns))
-
-    @property
-    def _memory(self) -> float:
-        """Bytes for the training of one model: two of them are trained at once, beside blocks of fresh paths."""
-        allowed = self.monitor.budget.memory
-        return self.tuning.memory if allowed is None else min(self.tuning.memory, allowed / 4)
-
-    @property
-    def rows(self) -> int:
-        """Fresh paths of a block."""
-        size = min(self.tuning.block, self._memory / 8)
-        return 2 * max(int(size // (8 * self.process.dim * 4)), 64)
-
-    @property
-    def _inner(self) -> tuple[InnerCoordinate, ...]:
-        return inner_coordinates(self.form, self.tuning.softness)
-
-    def _law(self, width: int) -> LayerLaw:
-        return layer_law(width, self._inner, self.process.dim, self.tuning.linear_share, self.tuning.sparse)
-
-    @property
-    def kinked(self) -> bool:
-        return self.form.data.has(*KINKS)
-
-    def solve(
-        self, resolution: PathsResolution, guides: tuple[PathsModel, PathsModel] | None = None, pilot: int | None = None
-    ) -> TrainedPair:
-        """Two models and their pilot; earlier models guide training paths where f has a gradient."""
-        begin = perf_counter()
-        tuning, process = self.tuning, self.process
-        if isinstance(process, EulerProcess):
-            process = process.with_substeps(resolution.substeps)
-        grid = TimeGrid(self.form.length, resolution.steps, 2 if self.kinked else 1)
-        law = self._law(resolution.width)
-        seeds = self.rng.spawn(2)
-        numbers = (resolution.steps + 1) * process.dim / 2 + 4 * (self.columns(resolution.width) + process.dim)
-        reserve(2 * FLOAT_BYTES * resolution.training * numbers, "the training of two models")
-        walls = walls_of(self.form, self.process, self.start(64, self.rng)) if self.form.walls else NO_WALLS
-
-        def one(k: int) -> PathsModel:
-            seed = seeds[k]
-            guide = guides[k] if guides is not None and self.form.source.has("gradient") else None
-            start = self.start(resolution.training, seed)
-            return train(self.form, process, grid, start, law, self._inner, tuning.penalty, seed, walls, guide)
-
-        first, second = parallel(one, range(2))
-        trained = perf_counter() - begin
-        sample = self._follow((first, second), min(pilot or tuning.pilot, self.most_paths), self.rng)
-        spent = perf_counter() - begin - trained
-        left = self._remainder(first, second, sample)
-        found = TrainedPair((first, second), resolution, sample, left, trained, spent / (2 * sample.value.count))
-        self.monitor.tell(1, resolution.steps, width=resolution.width, estimate=None)
-        return found
-
-    def _follow(self, models: tuple[PathsModel, PathsModel], count: int, rng: np.random.Generator) -> PathSample:
-        """At least ``count`` fresh paths, half of them by each model, in blocks that fit the memory."""
-        rows = self.rows
-        blocks = max(2, 2 * ceil(count / (2 * rows)))
-        rows = 2 * ceil(count / blocks / 2)
-        seeds = rng.integers(2**62, size=blocks)
-        total: PathSample | None = None
-        workers = cpu_count() or 1
-        for first in range(0, blocks, 2 * workers):
-            chosen = range(first, min(first + 2 * workers, blocks))
-            for found in parallel(lambda k: self._block(models[k % 2], rows, int(seeds[k])), chosen):
-                total = found if total is None else total + found
-            if self.monitor.exhausted:
-                break
-        assert total is not None
-        return total
-
-    def _block(self, model: PathsModel, rows: int, seed: int) -> PathSample:
-        start = self.start(rows, np.random.default_rng((seed, 1)))
-        draws = NormalDraws(seed, rows, model.process.normal_count())
-        sums = follow(model, start, draws) if model.process.exact else follow_euler(model, start, draws)
-        return PathSample.of(sums)
-
-    def _remainder(self, first: PathsModel, second: PathsModel, sample: PathSample) -> tuple[float, float]:
-        """The error of the linearisation, least and largest: what it leaves for the difference of the models, scaled to
-        the error that the residual of the fresh paths allows: its variance is E ∫ |√a ∇(u - û)|² ds and the noise of
-        finite steps. The difference of two independent models has twice the square of the error of one.
-        """
-        if not self.form.source.has("field", "gradient"):
-            return 0.0, 0.0
-        rows = min(self.tuning.pilot // 2, self.rows)
-        draws = NormalDraws(int(self.rng.integers(2**62)), rows, first.process.normal_count())
-        left = remainder(first, second, self.start(rows, self.rng), draws)
-        scale = max(sample.residual / left.energy, 0.5) if left.energy > 0 else 0.0
-        return -scale * left.below, scale * left.above
-
     # ------------------------------------------------------------------------------------------------- decisions
 
     def _round(self, trained: TrainedPair, sample: PathSample) -> PathsRound:
         r = trained.resolution
-        # order two: three times as far from the rule of twice the step as from the limit; Simpson's has order four
-        in_time = (abs(float(sample.in_time.mean)) + float(sample.in_time.error)) / 3
+        in_time = sample.time_error(1.0)
         sampling = self.quantile * self._standard_error(sample)
         return PathsRound(
             r.steps, r.width, r.training, 2 * sample.value.count, float(sample.value.mean) + trained.shift, in_time,
@@ -298,14 +135,14 @@ class PointSearch:
         """The next resolution, or None where fresh paths are the better use of time."""
         if not isfinite(found.value):
             return None
-        first = self.first_resolution()
+        first = self.trainer.first_resolution()
         if best.resolution.width < first.width and first not in tried:
             return first if self._time_for(best, 16.0) else None
-        r, tuning = best.resolution, self.tuning
-        finer = self.resolution(2 * r.steps, r.substeps, r.width)
-        if not self.process.exact:
-            finer = self.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
-        wider = self.resolution(r.steps, r.substeps, 2 * r.width, 2)
+        r, tuning = best.resolution, self.trainer.tuning
+        finer = self.trainer.resolution(2 * r.steps, r.substeps, r.width)
+        if not self.trainer.process.exact:
+            finer = self.trainer.resolution(2 * r.steps if found.in_time < target else r.steps, 2 * r.substeps, r.width)
+        wider = self.trainer.resolution(r.steps, r.substeps, 2 * r.width, 2)
         # every bias below the target is allowed for by more paths: refining must be cheaper than these
         needed = min(self.unknowns * self._needed(found, target), self.most_paths) * best.path_seconds
         if needed <= 4.0 * best.training_seconds:
@@ -315,7 +152,7 @@ class PointSearch:
 
     def _surely_in_time(self, sample: PathSample) -> float:
         """The error in time that is not noise of the pilot: more paths will reduce the rest of it."""
-        return max(abs(float(sample.in_time.mean)) - float(sample.in_time.error), 0.0) / 3
+        return sample.time_error(-1.0)
 
     def _surely_biased(self, trained: TrainedPair, sample: PathSample) -> float:
         """The bias that more paths will not reduce."""
@@ -332,6 +169,11 @@ class PointSearch:
             return self.most_paths + 1
         return int(min(ceil(found.paths * (found.standard_error / allowed) ** 2), 2**62))
 
+    def needed(self, trained: TrainedPair) -> int:
+        """Fresh paths that all unknowns need with these models."""
+        found = self._round(trained, trained.sample)
+        return self.unknowns * self._needed(found, self._target(found, trained.sample))
+
     def _better(self, found: TrainedPair, best: TrainedPair, target: float) -> bool:
         """Whether a pair of models needs less time to the target; where none reaches it, whether it is less biased."""
         biases = [self._surely_biased(one, one.sample) for one in (found, best)]
@@ -342,7 +184,7 @@ class PointSearch:
             one.path_seconds * one.sample.value.count * (self._standard_error(one.sample) / error) ** 2
             for one, error in zip((found, best), errors, strict=True)
         ]
-        return costs[0] * self.tuning.gain < costs[1]
+        return costs[0] * self.trainer.tuning.gain < costs[1]
 
     # ------------------------------------------------------------------------------------------------- the bulk
 
@@ -361,7 +203,7 @@ class PointSearch:
             affordable = self.monitor.budget.remaining / best.path_seconds
             missing = min(wanted - spent, max(affordable, 256))
             try:
-                sample = sample + self._follow(best.models, int(missing), self.rng)
+                sample = sample + self.trainer.follow(best.models, int(missing), self.trainer.rng)
             except Ended:
                 break
             found = self._round(best, sample)
@@ -401,7 +243,7 @@ class PointSearch:
         For exact processes the score of that step is exact, so that what is left is an error in time of the order of
         the rule; Euler's steps are off by O(h): how much the gradient changes along the step is added there.
         """
-        start = self.start(2, self.rng)
+        start = self.trainer.start(2, self.trainer.rng)
         process, nodes = best.models[0].process, best.models[0].grid.nodes
         state, h = process.start(start), float(nodes[1] - nodes[0])
         now, later = (
@@ -414,8 +256,3 @@ class PointSearch:
         if not process.exact:
             error += np.abs(later - now)
         return now * process.shrink(h) + turned[0], error
-
-
-def fixed_start(point: Array) -> PathStart:
-    """All paths begin at one point (d,)."""
-    return lambda count, rng: np.tile(point, (count, 1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.errors import InputError
-from rannpde.pde.paths.processes import PathStep, solve_spread
+from rannpde.pde.paths.processes import PathStep, StatesArePoints, solve_spread
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.statement.vector import Operation, evaluate_vector
 
@@ -19,7 +19,7 @@ NEGATIVE = (
 
 
 @dataclass(frozen=True, eq=False)
-class EulerProcess:
+class EulerProcess(StatesArePoints):
     """Any coefficients: ``substeps`` steps of Euler–Maruyama inside every step; its error in law is of first order.
 
     diagonal : variance of the components, a_ii, of a diagonal a; else left (vector) and triangle with
@@ -44,18 +44,6 @@ class EulerProcess:
 
     def with_substeps(self, substeps: int) -> EulerProcess:
         return EulerProcess(self.form, substeps, self.diagonal, self.scale, self.left, self.triangle)
-
-    def start(self, points: Array) -> Array:
-        return points
-
-    def point(self, state: Array) -> Array:
-        return state
-
-    def to_state(self, point: Array, gradient: Array) -> Array:
-        return gradient
-
-    def to_point(self, point: Array, gradient: Array) -> Array:
-        return gradient
 
     def drift(self, s: float, point: Array) -> Array:
         total = np.zeros_like(point)
@@ -99,9 +87,6 @@ class EulerProcess:
 
     def noise_variance(self, h: float) -> None:
         return None
-
-    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
-        return move.noise
 
     def pull(self, s: float, point: Array, drift: Array) -> Array:
         scales = np.broadcast_to(self.scales(s, point), point.shape)

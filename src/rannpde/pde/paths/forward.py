@@ -32,7 +32,8 @@ from rannpde.pde.paths.regression import PathsModel, data_values
 class PathSums:
     """What every path of a block contributes (M,).
 
-    value : the estimate; in_time : what a step of twice the length changes; residual : Σ W ρ by the
+    value : the estimate; in_time, before : what a step of twice the length changes, and what doubling it once more
+        does; residual : Σ W ρ by the
         trapezoidal rule, whose noise the martingale increments explain
     score, score_in_time (M, d) : what the gradient at the start is the mean of, before it is turned into one, and what
         a step of twice the length changes in it
@@ -41,6 +42,7 @@ class PathSums:
 
     value: Array
     in_time: Array
+    before: Array
     residual: Array
     score: Array
     score_in_time: Array
@@ -94,10 +96,10 @@ def follow(model: PathsModel, start: Array, draws: NormalDraws, process: PathPro
     """
     process = model.process if process is None else process
     grid, count, origin = model.grid, len(start), process.start(start)
-    coarser = grid.rule(1) - grid.rule(2)
-    weight, held = np.ones(count), np.ones(count)
-    residual, doubled, in_time = np.zeros(count), np.zeros(count), np.zeros(count)
-    mean_square, waiting, trapezoidal = 0.0, np.zeros(count), np.zeros(count)
+    coarser = np.stack([grid.rule(k) - grid.rule(2 * k) for k in (1, 2)])
+    weight, held, waiting = np.ones(count), np.ones((2, count)), np.zeros((2, count))
+    residual, doubled, in_time = np.zeros(count), np.zeros((2, count)), np.zeros((2, count))
+    mean_square, trapezoidal = 0.0, np.zeros(count)
     first = here = paths_at_node(model, process, draws, 0, origin)
     score: tuple[Array, Array] | None = None
     for n in range(0, grid.steps, 2):
@@ -105,7 +107,8 @@ def follow(model: PathsModel, start: Array, draws: NormalDraws, process: PathPro
         pair = follow_pair(model, process, draws, n, here, origin)
         middle, there = pair.middle, pair.there
         growth, later = weight * pair.keep[0] * np.exp(pair.growth[0]), pair.growth[0] + pair.growth[1]
-        in_time += coarser[n] * weight * here.source.value + coarser[n + 1] * growth * middle.source.value
+        in_time += np.outer(coarser[:, n], weight * here.source.value)
+        in_time += np.outer(coarser[:, n + 1], growth * middle.source.value)
         share = float(grid.nodes[n + 2] - grid.nodes[n]) / grid.length
         mean_square += share * float(np.mean(weight * here.read.value**2))
         residual += weight * pair.back * pair.defect
@@ -117,18 +120,21 @@ def follow(model: PathsModel, start: Array, draws: NormalDraws, process: PathPro
         alive = pair.keep[0] * pair.keep[1]
         weight = weight * alive * np.exp(np.minimum(later, 50.0))
         held, waiting = held * alive, waiting + later + pair.other_tilt
-        if n % 4:  # weights and tilts as a step of twice the length would have them
-            held = held * np.exp(np.minimum(waiting, 50.0))
-            waiting = np.zeros(count)
+        for k, length in enumerate((4, 8)):  # weights and tilts as steps of twice and four times the length have them
+            if (n + 2) % length == 0:
+                held[k] *= np.exp(np.minimum(waiting[k], 50.0))
+                waiting[k] = 0.0
         here = there
-    in_time += coarser[-1] * weight * here.source.value + (residual - doubled)
+    in_time += np.outer(coarser[:, -1], weight * here.source.value)
+    in_time += np.stack([residual - doubled[0], doubled[0] - doubled[1]])
     assert score is not None
     assert first.move is not None
     noise = first.move.brownian / float(grid.nodes[1])
     noise = noise if first.tilt is None else noise - first.tilt
     own = residual - rest
     value = first.read.value + residual
-    return PathSums(value, in_time, trapezoidal, score[0] + (own - own.mean())[:, None] * noise, score[1], mean_square)
+    scores = score[0] + (own - own.mean())[:, None] * noise
+    return PathSums(value, in_time[0], in_time[1], trapezoidal, scores, score[1], mean_square)
 
 
 @dataclass(frozen=True)
@@ -223,7 +229,7 @@ def _scores(first: PathsAtNode, pair: StepPair, h: float, rule: Array) -> tuple[
 
 def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSums:
     """The same for Euler's steps: extrapolated from twice the number of substeps on the same Brownian paths, of which
-    half the extrapolation counts as an error in time, which is a third of what is given back.
+    half the extrapolation counts as an error in time, which is a third of what is given back, as for the other parts.
     """
     process = model.process
     assert isinstance(process, EulerProcess)
@@ -232,7 +238,8 @@ def follow_euler(model: PathsModel, start: Array, draws: NormalDraws) -> PathSum
     fine = follow(model, start, small, finer)
     coarse = follow(model, start, small.paired(process.dim))
     change = fine.value - coarse.value
-    return replace(fine, value=fine.value + change, in_time=fine.in_time + 1.5 * change)
+    in_time, before = fine.in_time + 1.5 * change, fine.before + 4 * 1.5 * change
+    return replace(fine, value=fine.value + change, in_time=in_time, before=before)
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,8 @@ from rannpde.pde.paths.inner import GENERAL, QUADRATIC, InnerCoordinate, InnerMa
 from rannpde.pde.paths.processes import PathProcess, PathStep
 from rannpde.pde.problem.parabolic import Parabolic
 
-DESIGN_BLOCK = 2**21
-"""Numbers (rows × inner coordinates × d) that a block of a design works on: about 16 MB for each array."""
-
-KEPT_BLOCKS = 4
-"""Blocks that are kept while a node is fitted, 64 MB or less for each array; more of them are computed again."""
+DESIGN_BLOCK = 2**22
+"""Numbers (rows × inner coordinates × d) that a block of a design works on: about 32 MB for each array."""
 
 MOMENT_ROWS = 512
 """Paths from which scales of inner coordinates and of the noise, and gradients of the data, are taken."""
@@ -161,7 +158,9 @@ class LayerAtStates:
 
 @dataclass(frozen=True, eq=False)
 class LayerAlongPaths:
-    """A hidden layer at the states (M, d) of many paths, block by block; blocks are kept while they are few."""
+    """A hidden layer at the states (M, d) of many paths, block by block; a single block is kept, more of them are
+    computed again.
+    """
 
     layer: PathLayer
     state: Array
@@ -169,7 +168,7 @@ class LayerAlongPaths:
     @cached_property
     def _kept(self) -> list[LayerAtStates] | None:
         rows = self.layer.blocks(len(self.state))
-        return [self.layer.at(self.state[own]) for own in rows] if len(rows) <= KEPT_BLOCKS else None
+        return [self.layer.at(self.state[own]) for own in rows] if len(rows) == 1 else None
 
     @property
     def blocks(self) -> Iterable[LayerAtStates]:

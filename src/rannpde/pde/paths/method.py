@@ -12,17 +12,17 @@ from rannpde.checkpoints import Ended
 from rannpde.domains.domain import Domain
 from rannpde.errors import finite_array, positive_integer, reject, require
 from rannpde.pde.monitor import Monitor, Status, status_of
-from rannpde.pde.paths.adaptive import PathsResolution, PointSearch, fixed_start
+from rannpde.pde.paths.adaptive import PointSearch
 from rannpde.pde.paths.bounds import StoppingSearch
 from rannpde.pde.paths.intervals import PointValue
 from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.region import region_search
 from rannpde.pde.paths.solution import PathsHistory, PathsSolution, PointTable
+from rannpde.pde.paths.trainer import PairTrainer, PathsResolution, fixed_start
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.problem.parabolic import Parabolic
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.solution import Choice, Solution
-from rannpde.threads import one_thread
 
 PATHS_TOLERANCE = 1e-3
 """Relative, at the confidence of the intervals: errors of sampling fall with the root of the number of paths."""
@@ -107,10 +107,8 @@ class Paths:
     ) -> PointValue:
         if form.obstacle is not None:
             return self._stopping(form, point, tol, rng, monitor)
-        return PointSearch(
-            form, process_of(form), fixed_start(point), tol, self.confidence, self.paths, self._fixed(form),
-            self.tuning, rng, monitor,
-        ).run()  # fmt: skip
+        trainer = PairTrainer(form, process_of(form), fixed_start(point), self.paths, self.tuning, rng, monitor)
+        return PointSearch(trainer, tol, self.confidence, self._fixed(form)).run()
 
     def _stopping(
         self, form: Parabolic, point: Array, tol: float, rng: np.random.Generator, monitor: Monitor
@@ -128,12 +126,9 @@ class Paths:
         require(same, "at", region, f"a Box or a Ball in {form.dim} dimensions, without time")
         if form.obstacle is not None:
             reject("at", region, "points, for a problem with an obstacle", "bounds are known at points only")
-        search = PointSearch(
-            form, process_of(form), fixed_start(np.zeros(form.dim)), tol, self.confidence, 8 * self.paths,
-            self._fixed(form), self.tuning, rng, monitor,
-        )  # fmt: skip
-        with one_thread():
-            found = region_search(search, region).run()
+        process, start = process_of(form), fixed_start(np.zeros(form.dim))
+        trainer = PairTrainer(form, process, start, 8 * self.paths, self.tuning, rng, monitor)
+        found = region_search(PointSearch(trainer, tol, self.confidence, self._fixed(form)), region).run()
         return PathsSolution(
             problem=problem, fields=problem.fields, function=found.network,
             method=Choice(self.name, f"regression along paths from a cloud in {form.dim} dimensions", why),
@@ -185,10 +180,11 @@ def asked_points(at: Any, form: Parabolic) -> Array:
     if array.ndim == 0:
         array = np.full(form.dim, float(array))
     rows = np.atleast_2d(array)
+    require(len(rows) > 0, "at with shape", array.shape, "one point or more")
     if rows.shape[1] == form.dim:
         return np.column_stack([np.full(len(rows), form.first_time), rows])
     wanted = f"of shape ({form.dim},) or (k, {form.dim}), or with the time in front, (k, {form.dim + 1})"
-    require(rows.shape[1] == form.dim + 1 and len(rows) > 0, "at with shape", array.shape, wanted)
+    require(rows.shape[1] == form.dim + 1, "at with shape", array.shape, wanted)
     lower, upper = form.time
     last = upper if form.backward else lower
     for t in rows[:, 0]:

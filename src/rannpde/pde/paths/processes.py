@@ -93,8 +93,27 @@ class PathProcess(Protocol):
 # ------------------------------------------------------------------------------------------------- exact processes
 
 
+class StatesArePoints:
+    """What processes share whose states are the points themselves."""
+
+    def start(self, points: Array) -> Array:
+        return points
+
+    def point(self, state: Array) -> Array:
+        return state
+
+    def to_state(self, point: Array, gradient: Array) -> Array:
+        return gradient
+
+    def to_point(self, point: Array, gradient: Array) -> Array:
+        return gradient
+
+    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
+        return move.noise
+
+
 @dataclass(frozen=True, eq=False)
-class GaussianProcess:
+class GaussianProcess(StatesArePoints):
     """dX = (β - κX) ds + S dW with κ (d,), β (d,) and S a diagonal (d,) or a lower triangle (d, d)."""
 
     constant: Array
@@ -109,18 +128,6 @@ class GaussianProcess:
 
     def normal_count(self) -> int:
         return self.dim
-
-    def start(self, points: Array) -> Array:
-        return points
-
-    def point(self, state: Array) -> Array:
-        return state
-
-    def to_state(self, point: Array, gradient: Array) -> Array:
-        return gradient
-
-    def to_point(self, point: Array, gradient: Array) -> Array:
-        return gradient
 
     def _lengths(self, h: float) -> tuple[Array, Array, Array]:
         """e^{-κh}, (1 - e^{-κh})/κ and √((1 - e^{-2κh})/2κ), also where κ vanishes."""
@@ -144,9 +151,6 @@ class GaussianProcess:
         spread = self._lengths(h)[2]
         own = self.spread**2 if self.spread.ndim == 1 else (self.spread**2).sum(axis=1)
         return own * spread**2
-
-    def linear_noise(self, state: Array, move: PathStep, h: float) -> Array:
-        return move.noise
 
     def pull(self, s: float, point: Array, drift: Array) -> Array:
         return solve_spread(self.spread, drift)

@@ -21,7 +21,7 @@ from rannpde.domains.domain import Domain
 from rannpde.errors import InputError, finite_points, reject, require
 from rannpde.network.storage import floats
 from rannpde.pde.monitor import Status, status_of
-from rannpde.pde.paths.adaptive import PathsResolution, PathStart, PointSearch, TrainedPair
+from rannpde.pde.paths.adaptive import PointSearch
 from rannpde.pde.paths.forward import follow, follow_euler
 from rannpde.pde.paths.grid import NormalDraws
 from rannpde.pde.paths.inner import inner_coordinates
@@ -32,18 +32,15 @@ from rannpde.pde.paths.recognition import process_of
 from rannpde.pde.paths.regression import PathsModel
 from rannpde.pde.paths.ridge import RidgeRegression
 from rannpde.pde.paths.statistics import SampleMoments, pairs
+from rannpde.pde.paths.trainer import PathsResolution, PathStart, TrainedPair
 from rannpde.pde.paths.tuning import PathsTuning
 from rannpde.pde.paths.workers import parallel
 from rannpde.pde.problem.problem import Problem
 from rannpde.threads import one_thread
 
-FIRST_PATHS = 2**14
-"""Fresh paths of the first correction; four times as many for every next one."""
 ERROR_PLACES = 256
 """Random places of a region at which the error of a network is measured: their number limits how well its mean square
 is known to 2·√(2/256) of itself if errors are normal, which is added."""
-MOST_ROUNDS = 6
-"""Corrections at most: the last one has 4⁵ times as many paths as the first, which takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +169,15 @@ class RegionSearch:
         trained = search.first()
         if search.fixed is None:
             trained = search.refine(trained, rounds)
-        paths, best, scale, ended = FIRST_PATHS, None, 1.0, None
+        needed, scale, ended = search.needed(trained), 1.0, None
+        paths = max(4 * search.trainer.tuning.pilot, needed if needed <= search.most_paths else 0)
+        best: RegionNetwork | None = None
         wider: PathsResolution | None = None
         before = inf
-        for _ in range(MOST_ROUNDS):
+        while True:
             try:
                 if wider is not None:
-                    trained, wider = search.solve(wider), None
+                    trained, wider = search.trainer.solve(wider), None
                 networks = self._corrected(trained, paths)
                 error, scale = self._error(trained, networks, paths)
             except Ended as stop:
@@ -191,12 +190,12 @@ class RegionSearch:
             half = search.quantile * error + biased
             rounds.append(self._round(trained, paths, scale, in_time, search.quantile * error))
             if best is None or half < best.half_width:
-                best = RegionNetwork(networks, search.form.first_time, half, search.confidence)
+                best = RegionNetwork(networks, search.trainer.form.first_time, half, search.confidence)
             if best.half_width <= search.tol * scale or monitor.exhausted or paths >= search.most_paths:
                 break
             if error > 0.6 * before:  # more paths did not halve the error: the layer is too small
                 r = trained.resolution
-                wider = search.resolution(r.steps, r.substeps, 2 * r.width, 2)
+                wider = search.trainer.resolution(r.steps, r.substeps, 2 * r.width, 2)
             before = error
             paths = min(4 * paths, search.most_paths)
         assert best is not None
@@ -227,7 +226,7 @@ class RegionSearch:
 
         The penalty of the regression keeps weights for which the paths do not suffice as they were.
         """
-        rows = self.search.rows
+        rows = self.search.trainer.rows
 
         def one(model: PathsModel, seeds: Array) -> PathNetwork:
             network = model.networks[0]
@@ -235,7 +234,7 @@ class RegionSearch:
             count, total, products = 0, np.zeros(size), np.zeros((size, size))
             for seed in seeds:
                 checkpoint()
-                start = self.search.start(rows, np.random.default_rng((int(seed), 1)))
+                start = self.search.trainer.start(rows, np.random.default_rng((int(seed), 1)))
                 columns = layer.values(model.process.start(start[: rows // 2]))
                 missing = self._values(model, start, int(seed)) - columns @ network.weights
                 joined = np.column_stack([columns, missing])
@@ -243,12 +242,14 @@ class RegionSearch:
                 products += joined.T @ joined
             mean = total / count
             covariance = products / count - mean[:, None] * mean
-            regression = RidgeRegression.of_moments(mean[:-1], covariance[:-1, :-1], count, self.search.tuning.penalty)
+            regression = RidgeRegression.of_moments(
+                mean[:-1], covariance[:-1, :-1], count, self.search.trainer.tuning.penalty
+            )
             found = network.weights + regression.weights(covariance[:-1, -1], mean[-1], covariance[-1, -1])
             return PathNetwork(layer, found, found)
 
         count = max(1, paths // (2 * rows))
-        seeds = self.search.rng.integers(2**62, size=(2, count))
+        seeds = self.search.trainer.rng.integers(2**62, size=(2, count))
         first, second = parallel(lambda k: one(trained.models[k], seeds[k]), range(2))
         return first, second
 
@@ -259,10 +260,11 @@ class RegionSearch:
 
         At random places, two independent means of many paths have the product (u - û_0)² in expectation, with a noise
         of (variance of a path)/(paths of a place): few places with many paths are better than many with two. Paths are
-        followed until that noise is a quarter of what is asked for, or until they are as many as the correction had.
+        followed until that noise is a quarter of what is asked for, or the error surely larger than that, or until they
+        are as many as the correction had.
         """
         search, process = self.search, trained.models[0].process
-        places = search.start(2 * ERROR_PLACES, search.rng)[:ERROR_PLACES]
+        places = search.trainer.start(2 * ERROR_PLACES, search.trainer.rng)[:ERROR_PLACES]
         state = process.start(places)
         known = np.mean([network.value(state) for network in networks], axis=0)
         square = float(np.mean(known**2))
@@ -271,7 +273,7 @@ class RegionSearch:
         while True:
             checkpoint()
             start = np.concatenate([places, places])
-            seeds = search.rng.integers(2**62, size=(2, 2))
+            seeds = search.trainer.rng.integers(2**62, size=(2, 2))
 
             def both(k: int, start: Array = start, seeds: Array = seeds) -> Array:
                 return np.sum([self._values(trained.models[k], start, int(seed)) for seed in seeds[k]], axis=0)
@@ -280,14 +282,16 @@ class RegionSearch:
             repeats += 2
             one, other = total / repeats - known
             product = SampleMoments.of(one * other)
-            enough = 8 * float(product.error) <= asked or 4 * repeats * ERROR_PLACES >= paths
+            noise = 2 * float(product.error)
+            enough = 4 * noise <= asked or float(product.mean) - noise > asked or 4 * repeats * ERROR_PLACES >= paths
             if enough or search.monitor.exhausted:
                 break
-        found = float(product.mean) + 2 * float(product.error)
-        return float(np.sqrt(max(found, 0.0))), float(np.sqrt(square))
+        # a mean square is not negative: what the noise made of it is not taken from its standard errors
+        return float(np.sqrt(max(float(product.mean), 0.0) + noise)), float(np.sqrt(square))
 
 
 def region_search(search: PointSearch, region: Domain) -> RegionSearch:
     """A search on a region, with the settings of one at a point."""
-    width = search.first_resolution().width if search.fixed is None else search.fixed.width
-    return RegionSearch(replace(search, start=cloud(region), unknowns=search.columns(width)))
+    trainer = replace(search.trainer, start=cloud(region))
+    width = (search.fixed or trainer.first_resolution()).width
+    return RegionSearch(replace(search, trainer=trainer, unknowns=trainer.columns(width)))

@@ -10,9 +10,6 @@ import scipy.linalg
 from rannpde.arrays import Array
 from rannpde.rounding import COMPUTED
 
-PENALTIES = 10.0 ** np.arange(0, 9, 0.5)
-"""Penalties that are tried, as multiples of the least one: half a decade changes a fit little."""
-
 
 @dataclass(frozen=True, eq=False)
 class RidgeRegression:
@@ -62,18 +59,21 @@ class RidgeRegression:
         return self.weights(design.T @ left / self.count, middle, float(left @ left) / self.count)
 
     def weights(self, products: Array, middle: float, total: float) -> Array:
-        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets.
+        """Weights (C,) from the covariances (C,) of columns and targets, and mean and variance of the targets; not
+        numbers where these overflow.
 
         Of penalties whose scores differ by less than one useless column would change them, 2/M, the largest is taken:
         weights that gain nothing are not large, so that the fit does not swing where there are few rows.
         """
         right = self.vectors.T @ (products / self.size)
-        penalties, scores = self.floor * PENALTIES, []
+        penalties, scores = self.floor * 10.0 ** np.arange(0, 9, 0.5), []
         for penalty in penalties:
             shrunk = self.values / (self.values + penalty)
             explained = right**2 / np.maximum(self.values, 1e-300) * shrunk * (2 - shrunk)
             freedom = 1 - float(shrunk.sum()) / self.count
             scores.append((total - float(explained[self.values > 0].sum())) / max(freedom, 1e-6) ** 2)
+        if not np.isfinite(scores).all():
+            return np.full(len(self.mean), np.nan)
         close = np.flatnonzero(np.array(scores) <= min(scores) + 2 / self.count * abs(min(scores)))
         weights = (self.vectors @ (right / (self.values + penalties[close[-1]]))) / self.size
         weights[0] = 0.0

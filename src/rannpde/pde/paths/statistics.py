@@ -49,6 +49,7 @@ class SampleMoments:
 class PathSample:
     """What fresh paths of one model said: moments over antithetic pairs.
 
+    in_time, before : of what a step of twice the length changes in the value, and of what doubling it once more does
     gradient, gradient_in_time : of the score of the first step (d,), before it is turned into a gradient, and of what a
         step of twice the length changes in it
     residual : variance of Σ W ρ of single paths; mean_square : of u along the paths
@@ -56,6 +57,7 @@ class PathSample:
 
     value: SampleMoments
     in_time: SampleMoments
+    before: SampleMoments
     gradient: SampleMoments
     gradient_in_time: SampleMoments
     residual: float
@@ -63,16 +65,28 @@ class PathSample:
 
     @classmethod
     def of(cls, sums: PathSums) -> PathSample:
-        value, in_time, score, score_in_time = (
-            SampleMoments.of(pairs(one)) for one in (sums.value, sums.in_time, sums.score, sums.score_in_time)
-        )
-        return cls(value, in_time, score, score_in_time, float(sums.residual.var()), sums.mean_square)
+        parts = (sums.value, sums.in_time, sums.before, sums.score, sums.score_in_time)
+        value, in_time, before, score, score_in_time = (SampleMoments.of(pairs(one)) for one in parts)
+        return cls(value, in_time, before, score, score_in_time, float(sums.residual.var()), sums.mean_square)
+
+    def time_error(self, errors: float) -> float:
+        """The error in time that is left, from the changes D of the last doubling of the step and D' of the one before.
+
+        A geometric series of the ratio q = D/D' leaves D q/(1 - q): a third of D for a rule of order two, at least
+        that, and D itself where the changes do not fall by half. What may be noise of D counts as a third of itself,
+        and ``errors`` standard errors of D are added likewise.
+        """
+        change, before, noise = (abs(float(one)) for one in (self.in_time.mean, self.before.mean, self.in_time.error))
+        share = min(max(change / (before - change), 1 / 3), 1.0) if change < before else 1.0
+        certain = max(change - noise, 0.0)
+        return max(share * certain + (change - certain + errors * noise) / 3, 0.0)
 
     def __add__(self, other: PathSample) -> PathSample:
         mine, theirs = self.value.count, other.value.count
         share = mine / (mine + theirs)
         return PathSample(
-            self.value + other.value, self.in_time + other.in_time, self.gradient + other.gradient,
-            self.gradient_in_time + other.gradient_in_time, share * self.residual + (1 - share) * other.residual,
+            self.value + other.value, self.in_time + other.in_time, self.before + other.before,
+            self.gradient + other.gradient, self.gradient_in_time + other.gradient_in_time,
+            share * self.residual + (1 - share) * other.residual,
             share * self.mean_square + (1 - share) * other.mean_square,
         )  # fmt: skip

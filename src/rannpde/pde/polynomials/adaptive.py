@@ -19,7 +19,7 @@ from rannpde.pde.functions import ExactSolution
 from rannpde.pde.gauss_newton import Descent, GaussNewton
 from rannpde.pde.monitor import Monitor, Status
 from rannpde.pde.polynomials.marching import is_causal, march
-from rannpde.pde.polynomials.mesh import first_edges
+from rannpde.pde.polynomials.mesh import field_roots, first_edges
 from rannpde.pde.polynomials.settings import PolynomialSettings
 from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
 from rannpde.pde.polynomials.system import PolynomialSystem, relative_size, row_lengths
@@ -102,9 +102,11 @@ class AdaptivePolynomials:
     def run(self) -> PolynomialResult:
         """Solve until the estimate reaches the tolerance, or refinement ends."""
         self.causal = is_causal(self.problem)
-        edges = first_edges(self.problem, self.settings)
-        space = PolynomialSpace(edges, (self.settings.degree,) * len(edges))
+        roots = field_roots(self.problem)
+        edges = first_edges(self.problem, self.settings, roots)
+        space = PolynomialSpace(edges, (self.settings.degree,) * len(edges), roots)
         panels, before, gap = 1, None, np.inf
+        coarser, noise = np.inf, 0
         while True:
             system = self._system(space, panels)
             descent = self._solve(system, before)
@@ -126,7 +128,11 @@ class AdaptivePolynomials:
                 if judged.status is not Status.VETOED:
                     return judged
             if quadrature > 0.1 * self.tol:
-                panels *= 2
+                noise = noise + 1 if quadrature > 0.5 * coarser else 0
+                if noise == 2 and quadrature > self.tol:  # twice as many panels helped neither now nor before
+                    detail = "rounding errors of the integrals are above the tolerance"
+                    return self._result(system, coefficients, Status.STALLED, detail, estimate)
+                panels, coarser = 2 * panels, quadrature
             finer = self._refined(space, coefficients)
             most = self.settings.most_unknowns * (self.settings.most_degree if self.causal else 1)
             if len(self.problem.fields) * finer.size > most:
@@ -138,9 +144,8 @@ class AdaptivePolynomials:
 
     def _system(self, space: PolynomialSpace, panels: int, more: int = 0) -> PolynomialSystem:
         edges = tuple(tuple(map(float, own)) for own in space.edges)
-        rule = FunctionalRule(
-            self.problem.surroundings, edges, 2 * max(space.degrees) + more, self.problem.functions, panels
-        )
+        around, nodes = self.problem.surroundings, 2 * max(space.degrees) + more
+        rule = FunctionalRule(around, edges, nodes, self.problem.functions, panels, *space.all_roots)
         return PolynomialSystem(self.problem, space, rule, more)
 
     def _solve(self, system: PolynomialSystem, before: PiecewiseTensor | None) -> Descent:
@@ -182,7 +187,7 @@ class AdaptivePolynomials:
                 marked = tail > 0.1 * self.tol if (tail > 0.1 * self.tol).any() else np.full(len(tail), True)
                 own = edges[axis]
                 edges[axis] = np.sort(np.concatenate([own, 0.5 * (own[:-1] + own[1:])[marked]]))
-        return PolynomialSpace(tuple(edges), tuple(degrees))
+        return replace(space, edges=tuple(edges), degrees=tuple(degrees))
 
     def _judged(
         self, system: PolynomialSystem, coefficients: Array, descent: Descent, estimate: float, undetermined: bool

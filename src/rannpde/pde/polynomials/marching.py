@@ -16,7 +16,7 @@ from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide
 from rannpde.pde.gauss_newton import Descent, GaussNewton, GaussNewtonStep
 from rannpde.pde.monitor import Status
-from rannpde.pde.polynomials.space import PiecewiseTensor, PolynomialSpace
+from rannpde.pde.polynomials.space import PiecewiseTensor
 from rannpde.pde.polynomials.system import PolynomialSystem, row_lengths
 from rannpde.pde.problem.checks import SAMPLE
 from rannpde.pde.problem.problem import Problem
@@ -105,12 +105,12 @@ def march(system: PolynomialSystem) -> Descent:
     steps: tuple[GaussNewtonStep, ...] = ()
     rank = 0
     for cell in range(len(edges) - 1):
-        part = PolynomialSpace((edges[: cell + 2],), (degree,))
+        part = replace(space, edges=(edges[: cell + 2],))
         rule = replace(system.rule, edges=(tuple(map(float, edges[: cell + 2])),))
         own = replace(system, space=part, rule=rule, last_only=True)
         before = np.zeros(fields)
         if cell:
-            earlier = PiecewiseTensor(PolynomialSpace((edges[: cell + 1],), (degree,)), found)
+            earlier = PiecewiseTensor(replace(space, edges=(edges[: cell + 1],)), found)
             before = earlier(edges[cell].reshape(1, 1))[0]
         start = np.zeros((fields, degree + 1))
         start[:, 0] = before

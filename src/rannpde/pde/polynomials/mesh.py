@@ -13,14 +13,17 @@ import sympy
 
 from rannpde.arrays import Array
 from rannpde.domains.boundary.sides import FlatSide
+from rannpde.pde.polynomials.cell_maps import Roots
 from rannpde.pde.polynomials.settings import PolynomialSettings
 from rannpde.pde.problem.problem import Problem
-from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue
+from rannpde.pde.statement.functionals import DefiniteIntegral, FieldValue, common_power, root_places
 from rannpde.pde.statement.kinks import kink_places
 
 
-def first_edges(problem: Problem, settings: PolynomialSettings) -> tuple[Array, ...]:
+def first_edges(problem: Problem, settings: PolynomialSettings, roots: tuple[Roots, ...] = ()) -> tuple[Array, ...]:
     """For each coordinate, the ends of the domain and the places between them at which solutions are not smooth.
+
+    roots : ``field_roots``; no cell has one at both ends
 
     >>> from rannpde.domains import Box
     >>> problem = Problem("u_t = -u(t - 1)", Box(t=(0, 2.5)), {"t <= 0": "u = 1"})
@@ -33,8 +36,47 @@ def first_edges(problem: Problem, settings: PolynomialSettings) -> tuple[Array, 
         kinks = [place for place in _kinks(problem, symbol, axis) if lower < place < upper]
         maps = list(dict.fromkeys(_arguments(problem, symbol, axis)))
         most = settings.most_unknowns // (4 * (settings.degree + 1))
-        found.append(_propagated((lower, upper), kinks, maps, settings.most_degree, most))
+        own = [place for place, _ in roots[axis]] if roots else []
+        edges = _propagated((lower, upper), own + kinks, maps, settings.most_degree, most)
+        both = np.isin(edges[:-1], own) & np.isin(edges[1:], own)
+        found.append(np.sort(np.concatenate([edges, 0.5 * (edges[:-1] + edges[1:])[both]])))
     return tuple(found)
+
+
+def field_roots(problem: Problem) -> tuple[Roots, ...]:
+    """For each coordinate, where solutions are smooth functions of a root of the distance: (place, power).
+
+    At the ends of integrals with a kernel such as 1/√(x - s), and where roots of the coordinate vanish. Equations of
+    higher order than one have conditions on derivatives, which such functions need not have at these places.
+
+    >>> from rannpde.domains import Box
+    >>> field_roots(Problem("u = 1 - integral(u(s)/sqrt(t - s), s, 0, t)", Box(t=(0, 3))))
+    (((0.0, 2),),)
+    """
+    found = []
+    for axis, symbol in enumerate(problem.vocabulary.symbols):
+        powers: dict[float, int] = {}
+        if max(problem.order(name, axis) for name in problem.fields) <= 1:
+            lower, upper = map(float, problem.domain.bounds[axis])
+            for place, power in _root_candidates(problem, symbol, axis):
+                if power > 1 and lower <= place <= upper:
+                    powers[place] = common_power((power, powers.get(place, 1)))
+        found.append(tuple(sorted(powers.items())))
+    return tuple(found)
+
+
+def _root_candidates(problem: Problem, symbol: sympy.Symbol, axis: int) -> Iterable[tuple[float, int]]:
+    for term in problem.interior:
+        for formula, power, _ in root_places(term.expression.formula, symbol):
+            root = _affine(formula, symbol)
+            if root is not None:
+                yield -root[0] / root[1], power
+        for one in term.expression.functionals.values():
+            if isinstance(one, DefiniteIntegral):
+                for inner in one.integrand.functionals.values():
+                    if isinstance(inner, FieldValue):
+                        ends = (inner.arguments[axis].xreplace({one.variable: end}) for end in (one.lower, one.upper))
+                        yield from ((float(end), one.field_grading) for end in ends if end.is_number)
 
 
 def _affine(formula: sympy.Expr, symbol: sympy.Symbol) -> tuple[float, float] | None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.legendre import legder, leggauss, legvander
+from numpy.polynomial.legendre import leggauss, legvander
 from scipy.sparse import csr_array
 
 from rannpde.arrays import Array, ArrayMap, MultiIndex, block_rows, combinations, row_blocks
 from rannpde.network.storage import floats
+from rannpde.pde.polynomials.cell_maps import Roots, cell_powers, cell_values, nodes_and_weights
+from rannpde.pde.statement.functionals import common_power
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +28,26 @@ class PolynomialSpace:
     """Legendre series of a degree along each coordinate on the cells of a tensor grid.
 
     edges : for each coordinate, the ends (C + 1,) of its cells; degrees : for each coordinate
+    roots : for each coordinate, the edges beside which functions are polynomials in a root of the distance
     """
 
     edges: tuple[Array, ...]
     degrees: tuple[int, ...]
+    roots: tuple[Roots, ...] = ()
+
+    @cached_property
+    def _powers(self) -> list[Array]:
+        return [cell_powers(own, self.roots[axis] if self.roots else ()) for axis, own in enumerate(self.edges)]
 
     @property
     def dim(self) -> int:
         return len(self.edges)
+
+    @property
+    def all_roots(self) -> tuple[tuple[float, ...], int]:
+        """The places of all roots, and the power of z that serves them all (``cell_maps``)."""
+        known = [root for own in self.roots for root in own]
+        return tuple(place for place, _ in known), common_power(power for _, power in known)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -61,9 +75,7 @@ class PolynomialSpace:
             place = points[:, axis]
             side = "left" if axis == before else "right"
             cell = np.clip(np.searchsorted(own, place, side=side) - 1, 0, len(own) - 2)  # type: ignore[call-overload]
-            half = 0.5 * np.diff(own)[cell]
-            scaled = (place - own[cell]) / half - 1
-            local = legvander(scaled, degree) @ _derivative(degree, index[axis]) / half[:, None] ** index[axis]
+            local = cell_values(place, own, self._powers[axis], cell, degree, index[axis])
             first = cell[:, None] * (degree + 1) + np.arange(degree + 1)
             columns = (columns[:, :, None] * self.shape[axis] + first[:, None, :]).reshape(len(points), -1)
             values = (values[:, :, None] * local[:, None, :]).reshape(len(points), -1)
@@ -72,9 +84,7 @@ class PolynomialSpace:
 
     def axis_nodes(self, axis: int, more: int = 0) -> Array:
         """Gauss nodes of all cells along a coordinate, ``more`` than there are functions."""
-        own = self.edges[axis]
-        nodes = leggauss(self.degrees[axis] + 1 + more)[0]
-        return (own[:-1, None] + np.diff(own)[:, None] * (0.5 * (nodes + 1))).ravel()
+        return nodes_and_weights(self.edges[axis], self._powers[axis], self.degrees[axis] + 1 + more)[0].ravel()
 
     def nodes(self, fixed: Mapping[int, float] | None = None, more: int = 0) -> Array:
         """Gauss nodes (K, n) of all cells, with some coordinates fixed."""
@@ -84,8 +94,8 @@ class PolynomialSpace:
     def weights(self, more: int = 0) -> Array:
         """Gauss weights (K,) of the nodes."""
         total = np.ones(1)
-        for own, degree in zip(self.edges, self.degrees, strict=True):
-            along = (0.5 * np.diff(own)[:, None] * leggauss(degree + 1 + more)[1]).ravel()
+        for own, powers, degree in zip(self.edges, self._powers, self.degrees, strict=True):
+            along = nodes_and_weights(own, powers, degree + 1 + more)[1].ravel()
             total = np.multiply.outer(total, along).ravel()
         return total
 
@@ -115,7 +125,7 @@ class PolynomialSpace:
         return found
 
     def _norms(self) -> Array:
-        """L² norms of the functions, shape ``shape``."""
+        """L² norms of the functions in the local coordinates of cells, shape ``shape``."""
         total = np.ones(())
         for own, degree in zip(self.edges, self.degrees, strict=True):
             norms = np.sqrt(np.diff(own)[:, None] / (2 * np.arange(degree + 1) + 1)).ravel()
@@ -138,15 +148,6 @@ class PolynomialSpace:
         return float(np.linalg.norm(coefficients.reshape(-1, *self.shape) * self._norms()))
 
 
-@lru_cache(maxsize=256)
-def _derivative(degree: int, order: int) -> Array:
-    """(degree + 1, degree + 1): Legendre coefficients of the derivatives of Legendre polynomials, by columns."""
-    found = np.zeros((degree + 1, degree + 1))
-    if order <= degree:
-        found[: degree + 1 - order] = legder(np.eye(degree + 1), m=order, axis=0) if order else np.eye(degree + 1)
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class PiecewiseTensor:
     """Fields (fields, size) in a polynomial space."""
@@ -162,6 +163,11 @@ class PiecewiseTensor:
     def edges(self) -> tuple[Array, ...]:
         """Where cells end, along each coordinate."""
         return self.space.edges
+
+    @property
+    def roots(self) -> tuple[tuple[float, ...], int]:
+        """The edges at which fields are smooth in a root of the distance, and the power of z that makes them so."""
+        return self.space.all_roots
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -182,15 +188,15 @@ class PiecewiseTensor:
     def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Header and arrays for a file."""
         arrays = {f"edges{axis}": own for axis, own in enumerate(self.space.edges)}
-        return {"function": "tensor", "degrees": list(self.space.degrees)}, {
-            "coefficients": self.coefficients,
-            **arrays,
-        }
+        roots = {"roots": self.space.roots} if any(self.space.roots) else {}
+        header = {"function": "tensor", "degrees": list(self.space.degrees), **roots}
+        return header, {"coefficients": self.coefficients, **arrays}
 
 
 def unpack_tensor(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> PiecewiseTensor:
     """The inverse of ``PiecewiseTensor.pack``."""
     degrees = tuple(int(degree) for degree in header["degrees"])
     edges = tuple(floats(arrays, f"edges{axis}", (None,)) for axis in range(len(degrees)))
-    space = PolynomialSpace(edges, degrees)
+    roots = tuple(tuple((float(place), int(power)) for place, power in own) for own in header.get("roots", ()))
+    space = PolynomialSpace(edges, degrees, roots)
     return PiecewiseTensor(space, floats(arrays, "coefficients", (None, space.size)))

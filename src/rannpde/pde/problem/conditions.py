@@ -175,7 +175,10 @@ def condition_terms(name: str, condition: Condition, domain: Domain, vocabulary:
     if isinstance(condition, Data):
         return [_data_term(name, condition, domain, vocabulary)]
     if not isinstance(condition, On):
-        reject(f"conditions[{name!r}]", condition, "an equation, On(…), Periodic(…) or Data(…)")
+        remedy = "a value is an equation: 'u = 0'"
+        if callable(condition):
+            remedy = "a function is named and called: functions={'g': …} and 'u = g(x)'"
+        reject(f"conditions[{name!r}]", condition, "an equation, On(…), Periodic(…) or Data(…)", remedy)
     with_context = f"condition {name!r}: "
     with naming(f"condition {name!r}"):
         expression = read(condition.equation, vocabulary)

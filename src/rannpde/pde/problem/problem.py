@@ -48,6 +48,7 @@ from rannpde.pde.residual import Term, term_residual
 from rannpde.pde.statement.divergence import DivergenceSystem, NoDivergenceForm, divergence_system
 from rannpde.pde.statement.expansion import DivergenceForm, divergence_form
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.hints import no_derivative
 from rannpde.pde.statement.quasilinear import QuasilinearSystem, quasilinear_system
 from rannpde.pde.statement.reading import infer_fields, read
 from rannpde.pde.statement.vector import evaluate_vector
@@ -123,7 +124,8 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             self._place()
-        require(isinstance(self.domain, Domain), "domain", self.domain, "an Interval, a Box, a Ball or a SpaceTime")
+        known, remedy = "an Interval, a Box, a Ball or a SpaceTime", "e.g. rp.Interval(0, 1)"
+        require(isinstance(self.domain, Domain), "domain", self.domain, known, remedy)
         require(
             isinstance(self.conditions, Mapping),
             "conditions",
@@ -169,9 +171,7 @@ class Problem:
                 with naming(f"equation {name!r}"):
                     fields = tuple(dict.fromkeys((*fields, *infer_fields([statement], words, named.values()))))
         if not fields:
-            raise InputError(
-                f"the equations {list(named.values())} have no derivative of an unknown function; give fields=(…)"
-            )
+            raise InputError(no_derivative(list(named.values())))
         object.__setattr__(self, "fields", fields)
         for name, parts in self.groups.items():
             require(set(parts) <= set(fields), f"groups[{name!r}]", parts, "names of fields")

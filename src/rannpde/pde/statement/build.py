@@ -15,7 +15,6 @@ import numpy as np
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.errors import suggestion
 from rannpde.grammar import (
     Binary,
     Call,
@@ -41,6 +40,7 @@ from rannpde.pde.statement.arithmetic import (
 )
 from rannpde.pde.statement.expansion import size
 from rannpde.pde.statement.expression import constant, evaluate
+from rannpde.pde.statement.hints import unknown_function, unknown_name
 from rannpde.pde.statement.kinks import choose_where
 from rannpde.pde.statement.special import OF_AN_ORDER
 from rannpde.pde.statement.vocabulary import (
@@ -166,7 +166,7 @@ class _Builder(Arithmetic):
             fail(self.text, node.column, f"{letters!r} in {word} is no coordinate; the coordinates are {known}")
         if word in {*words.functions, *FUNCTIONS, *OPERATORS, *INTEGRALS}:
             fail(self.text, node.column, f"{word} is a function; write {word}(…)")
-        return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, words.known())}")
+        return fail(self.text, node.column, unknown_name(word, words))
 
     def differentiate(self, node: Node, value: sympy.Expr, names: tuple[str, ...]) -> sympy.Expr:
         order = len(names) + _order(value)
@@ -199,11 +199,7 @@ class _Builder(Arithmetic):
             return self.elsewhere(node, stem, names)
         if node.name in self.words.unknown:
             fail(self.text, node.column, f"{node.name} is an unknown; write {node.name} alone")
-        return fail(
-            self.text,
-            node.column,
-            f"the function {node.name!r} is unknown; {suggestion(node.name, self.words.known())}",
-        )
+        return fail(self.text, node.column, unknown_function(node.name, self.words))
 
     def elsewhere(self, node: Call, name: str, names: tuple[str, ...]) -> sympy.Expr:
         """u(t - 1/2), or u_x(s): a field or a derivative of it at another point."""

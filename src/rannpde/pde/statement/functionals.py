@@ -8,7 +8,7 @@ linearisation of the functional, which is linear in the values of fields for ``F
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
@@ -20,7 +20,7 @@ from sympy.core.function import AppliedUndef
 from rannpde.arrays import MultiIndex
 from rannpde.grammar import StatementError
 from rannpde.pde.statement.expression import Expression, Functional
-from rannpde.pde.statement.kinks import kink_places, own_kinks, shown
+from rannpde.pde.statement.kinks import Absolute, kink_places, own_kinks, shown
 from rannpde.pde.statement.vocabulary import Vocabulary
 
 FUNCTIONAL = "functional_"
@@ -73,13 +73,24 @@ class DefiniteIntegral:
     @cached_property
     def grading(self) -> int:
         """The power of a variable in which roots of a kernel such as 1/sqrt(x - s) are polynomials; 1 without any."""
-        powers = [1]
-        for node in sympy.preorder_traversal(self.integrand.formula):
-            if node.has(self.variable) and node.is_Pow and node.exp.is_number and not node.exp.is_integer:
-                powers.append(sympy.nsimplify(node.exp, rational=True).limit_denominator(MOST_GRADED).q)
-            elif isinstance(node, sympy.log) and node.has(self.variable):
-                powers.append(MOST_GRADED)
-        return min(lcm(*powers), MOST_GRADED)
+        return common_power(power for _, power, _ in root_places(self.integrand.formula, self.variable))
+
+    @cached_property
+    def exponent(self) -> float:
+        """The lowest power of the distance from its singularities by which the kernel behaves there, 0 if bounded."""
+        return min((power for _, _, power in root_places(self.integrand.formula, self.variable)), default=0.0)
+
+    @cached_property
+    def field_grading(self) -> int:
+        """The power of a variable in which fields are smooth, or nearly, at fixed limits of the integral.
+
+        Where the kernel is singular at a limit (Abel), fields are sums of powers of that root. Where it is singular
+        inside, what comes from elsewhere is a power series in x, and where powers meet there are logarithms: x log x.
+        The highest power that contains the root makes these as smooth as can be.
+        """
+        if set(self.singularities) <= {self.lower, self.upper}:
+            return self.grading
+        return self.grading * (MOST_GRADED // self.grading)
 
     def breaks(self, edges: tuple[tuple[float, ...], ...]) -> Iterator[sympy.Expr]:
         """Formulas of values of the variable at which the integrand is not smooth, as far as they can be solved for.
@@ -87,17 +98,48 @@ class DefiniteIntegral:
         edges : for each coordinate, where fields are not smooth
         """
         places = list(kink_places(self.integrand.formula))
-        if self.grading > 1:
-            roots = self.integrand.formula.atoms(sympy.Pow, sympy.log)
-            places += [node.args[0] for node in roots if node.has(self.variable)]
         for one in self.integrand.functionals.values():
             if isinstance(one, FieldValue):
                 own = zip(one.arguments, edges, strict=True)
                 places += [argument - edge for argument, ends in own for edge in ends]
+        yield from self._solved(places)
+
+    @cached_property
+    def singularities(self) -> tuple[sympy.Expr, ...]:
+        """Formulas of values of the variable at which a root or logarithm of the kernel vanishes."""
+        return tuple(self._solved(place for place, _, _ in root_places(self.integrand.formula, self.variable)))
+
+    def _solved(self, places: Iterable[sympy.Expr]) -> Iterator[sympy.Expr]:
         for place in places:
             slope = sympy.diff(place, self.variable) if place.has(self.variable) else sympy.Integer(0)
             if slope != 0 and not slope.has(self.variable):  # of others, the comparison of two rules tells the error
                 yield -place.xreplace({self.variable: sympy.Integer(0)}) / slope
+
+
+def root_places(formula: sympy.Expr, variable: sympy.Symbol) -> Iterator[tuple[sympy.Expr, int, float]]:
+    """Formulas that vanish where roots and logarithms are not smooth, the power of z that makes them so, the exponent.
+
+    >>> x = sympy.Symbol("x", real=True)
+    >>> list(root_places((1 - x) ** sympy.Rational(2, 3), x))
+    [(1 - x, 3, 0.6666666666666666)]
+    """
+    for node in sympy.preorder_traversal(formula):
+        if not node.has(variable):
+            continue
+        if node.is_Pow and node.exp.is_number and not node.exp.is_integer:
+            power = sympy.nsimplify(node.exp, rational=True).limit_denominator(MOST_GRADED).q
+            yield _unsigned(node.base), power, float(node.exp)
+        elif isinstance(node, sympy.log):
+            yield _unsigned(node.args[0]), MOST_GRADED, 0.0
+
+
+def _unsigned(formula: sympy.Expr) -> sympy.Expr:
+    return formula.args[0] if isinstance(formula, Absolute) else formula
+
+
+def common_power(powers: Iterable[int]) -> int:
+    """The least power of z that serves all, as far as it is not too large."""
+    return min(lcm(*powers), MOST_GRADED)
 
 
 def with_functionals(source: sympy.Expr, vocabulary: Vocabulary, compiler: Compiler) -> Expression | None:

@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 import sympy
 from sympy.core.function import AppliedUndef
 
-from rannpde.errors import InputError, suggestion
+from rannpde.errors import InputError
 from rannpde.grammar import Call, Name, Node, StatementError, children, fail, parse
 from rannpde.grammar import names as tree_names
 from rannpde.pde.statement.arithmetic import MAGNITUDE_LIMIT, WORK_LIMIT
 from rannpde.pde.statement.build import build
 from rannpde.pde.statement.expansion import compile_expression, expand, size
 from rannpde.pde.statement.expression import Expression
+from rannpde.pde.statement.hints import unknown_function, unknown_name
 from rannpde.pde.statement.kinks import own_kinks
 from rannpde.pde.statement.vocabulary import (
     CONSTANTS,
@@ -52,7 +53,7 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
         if name in vocabulary.fields or name in vocabulary.bare:
             table[node] = vocabulary.bare.get(name) or _at_arguments(node, vocabulary)
         elif name not in vocabulary.functions:
-            raise StatementError(f"the function {name!r} is unknown; {suggestion(name, vocabulary.known())}")
+            raise StatementError(unknown_function(name, vocabulary))
     for symbol in statement.free_symbols - set(vocabulary.normals):  # those stand in statements of our own making
         if symbol.name in vocabulary.coordinates:
             table[symbol] = coordinate_symbol(symbol.name)
@@ -61,9 +62,7 @@ def adopt(statement: Statement, vocabulary: Vocabulary) -> sympy.Expr:
         elif symbol.name in vocabulary.parameters:
             table[symbol] = sympy.sympify(vocabulary.parameters[symbol.name])  # a number, never text
         else:
-            raise StatementError(
-                f"the symbol {symbol.name!r} is unknown; {suggestion(symbol.name, vocabulary.known())}"
-            )
+            raise StatementError(unknown_name(symbol.name, vocabulary))
     symbols = {key: value for key, value in table.items() if key.is_Symbol}
     functions = {key.xreplace(symbols): value.xreplace(symbols) for key, value in table.items() if not key.is_Symbol}
     return own_kinks(statement.xreplace(symbols).xreplace(functions))
@@ -156,7 +155,7 @@ def _fields_in(tree: Node, alone: set[str], vocabulary: Vocabulary, text: str) -
             stem = _stem(node.name, vocabulary)
             called = inside and len(node.arguments) == len(vocabulary.coordinates)
             if stem in taken or not (called or stem in alone):
-                fail(text, node.column, f"the function {node.name!r} is unknown; {suggestion(node.name, known)}")
+                fail(text, node.column, unknown_function(node.name, vocabulary))
             positions.append((node.column, stem))
         if isinstance(node, Call) and node.name in ("d", "grad", "div", "laplace"):
             inner = node.arguments[:1] if node.name == "d" else node.arguments

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from rannpde.errors import suggestion
 from rannpde.grammar import Binary, Call, Comparison, Index, List, Name, Negative, Node, Number, fail, parse
 from rannpde.pde.statement.build import build
+from rannpde.pde.statement.hints import unknown_function, unknown_name
 from rannpde.pde.statement.tensor_values import (
     NULL_NUMBER,
     UNIT,
@@ -187,8 +187,8 @@ class _TensorReader:
             return tuple(ComplexEntry(Entry(f"{NORMAL}_{name}")) for name in words.space)
         if split is not None and stem in notation.definitions:
             return self.derivative(notation.defined(stem), split[1])
-        known = [*words.known(), *notation.vectors, *notation.complexes, *notation.definitions, *TENSOR_WORDS]
-        return fail(self.text, node.column, f"the name {word!r} is unknown; {suggestion(word, known)}")
+        known = (*notation.vectors, *notation.complexes, *notation.definitions, *TENSOR_WORDS)
+        return fail(self.text, node.column, unknown_name(word, words, known))
 
     def field(self, name: str, suffix: str) -> ComplexEntry:
         if name in self.notation.complexes:
@@ -240,8 +240,7 @@ class _TensorReader:
                 fail(self.text, node.column, f"{node.name} takes {'two arguments' if node.name in _OF_TWO else 'one'}")
             return own(node)
         if node.name not in FUNCTIONS and node.name not in self.words.functions:
-            known = [*self.words.known(), *TENSOR_WORDS]
-            fail(self.text, node.column, f"the function {node.name!r} is unknown; {suggestion(node.name, known)}")
+            fail(self.text, node.column, unknown_function(node.name, self.words, tuple(TENSOR_WORDS)))
         inside = ", ".join(self.real(argument).text for argument in node.arguments)
         return ComplexEntry(Entry(f"{node.name}({inside})"))
 

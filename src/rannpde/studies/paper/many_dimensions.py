@@ -47,7 +47,8 @@ DEVIATIONS = (
     "(Cole and Hopf); the second has the explicit solution v = 8/5 + sin(Σx/√d) e^((t-1)/2). Steps, neurons and paths "
     "are the same in all dimensions; output weights are those of one ridge regression a step.",
     "1/√N and 1/√M are drawn with the constant 1, N being the neurons and M the fresh paths: they tell what 'free of "
-    "the dimension' looks like, not what was proven for these equations.",
+    "the dimension' looks like, not what was proven for these equations. The grey curve is n^(-2/d), the order of a "
+    "grid with as many points n as the paths have states, steps × M: no grid was computed.",
 )
 
 
@@ -85,6 +86,7 @@ def _groups(series: Sequence[Series]) -> dict[str, list[Series]]:
 def _draw(series: Sequence[Series]) -> list[Drawing]:
     groups, words = _groups(series), []
     figure, grid = panels(len(groups), height=3.2)
+    lowest = min(float(np.min(one.values()[0])) for one in series)
     figure.set_figwidth(4.2 * len(groups))
     figure.set_figheight(3.9)
     cell = series[0].cells[0]
@@ -103,7 +105,10 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
         for count, sign, dash in ((cell.width, "N", "--"), (cell.paths, "M", ":")):
             text = f"1/√{sign}, {sign} = {count}: free of the dimension"
             axes.plot(dims, np.full(len(dims), count**-0.5), color="black", ls=dash, lw=1.0, label=text)
-        axes.set(title=name, xlabel="dimension d")
+        places, points = np.geomspace(dims[0], dims[-1], 200), cell.paths * cell.steps
+        text = f"n^(-2/d): a grid of n = {points} points, as many as states of paths"
+        axes.plot(places, points ** (-2 / places), color="0.6", lw=2.0, label=text)
+        axes.set(title=name, xlabel="dimension d", ylim=(0.5 * lowest, 2.0))
         log_axes(axes)
         log_scale(axes, "x")
         words.append(
@@ -115,7 +120,8 @@ def _draw(series: Sequence[Series]) -> list[Drawing]:
     caption = (
         f"Two nonlinear equations at the origin: relative error and interval against d, with M = {cell.paths} fresh "
         f"paths, {cell.training} training paths, {cell.steps} steps and N = {cell.width} neurons in every dimension, "
-        "beside lines that are free of d."
+        "beside lines that are free of d, and the order of a grid with as many points, which no dimension above a few "
+        "leaves any use."
     )
     return [Drawing("many-dimensions", caption, "Log-log plots against the dimension. " + " ".join(words), figure)]
 

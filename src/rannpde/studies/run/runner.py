@@ -114,8 +114,11 @@ def _in_this_process(work: Sequence[StudyCell], threads: int) -> Iterator[Finish
 
 
 def _in_processes(work: Sequence[StudyCell], workers: int, threads: int) -> Iterator[Finished]:
-    """Feed a pool of processes; cells in flight when a process dies are tried again, each alone in a new one."""
-    queue = deque(work)
+    """Feed a pool of processes; cells in flight when a process dies are tried again, each alone in a new one.
+
+    The longest go first, so that no process works on alone in the end.
+    """
+    queue = deque(sorted(work, key=lambda cell: -cell.cost))
     while queue:
         lost: list[StudyCell] = []
         yield from _one_pool(queue, workers, threads, lost)

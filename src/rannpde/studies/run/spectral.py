@@ -12,7 +12,7 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.domains import Box
 from rannpde.errors import choose, positive_integer
-from rannpde.fitting.adaptive import adaptive_features
+from rannpde.fitting.adaptive import PASSES, adaptive_features
 from rannpde.fitting.fit import fit
 from rannpde.network.features import FourierFeatures
 from rannpde.network.laws import HeavyTailed
@@ -81,8 +81,9 @@ class BandErrors(MeasurementCell):
 
     @property
     def cost(self) -> float:
-        """Dense normal equations."""
-        return 1e9 + self.draws * 50 * float(max(self.networks)) ** 3
+        """Dense normal equations; adapted neurons are placed by several fits."""
+        fits = 1 + 3 * PASSES if self.law == "adapted" else 1
+        return 1e9 + fits * self.draws * 20 * float(max(self.networks)) ** 3
 
     def measure(self) -> dict[str, list[list[float]]]:
         names = ["error", *(f"band {band}" for band in range(BANDS))]
