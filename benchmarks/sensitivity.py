@@ -38,7 +38,7 @@ SEEDS = (1, 2)
 """Of the runs that tell how much a result changes with the draw alone."""
 BUDGET = 60.0
 """Seconds allowed for each solve; one that does not heed it is stopped after three times as many."""
-GROWTH = ("refinement", "finer", "tolerance_factor", "tighter", "mode_growth", "mode_factor", "factor")
+GROWTH = ("refinement", "finer", "tolerance_factor", "tighter", "growth", "factor")
 """SchurFactors from one iteration to the next, which mean nothing below 1."""
 TIME_NOISE = 1.25
 """Ratios of CPU seconds nearer to 1 than this are noise."""
@@ -364,7 +364,7 @@ OFF: dict[str, Any] = {
     "lines.length_factors": (1.0,),
     "lines.tensor_density": 1.0,
     "lines.unresolved_share": np.inf,
-    "lines.restart_refinement": 1.0,
+    "lines.growth": 1.0,
     "lines.pressure_cutoff": 0.0,
     "lines.slow_contraction": np.inf,
     "lines.tail_share": np.inf,
@@ -390,7 +390,6 @@ OFF: dict[str, Any] = {
     "cells.frequency_spread": (1.0, 1.0),
     "cells.jitter": (0.0, 0.0, 0.0),
     "cells.first_splits": (0, 0, 0),
-    "cells.face_weight": (1.0, 1.0, 1.0),
     "cells.condition_weight": (1.0, 1.0, 1.0),
     "cells.corner_exponent": 0.0,
     "cells.trace_degree_reduction": (0, 0, 0),

@@ -15,6 +15,7 @@ from rannpde.domains import SpaceTime
 from rannpde.errors import InputError, choose, is_real, positive_integer, positive_number, reject, require, suggestion
 from rannpde.pde.budget import Budget, default_memory, watched
 from rannpde.pde.cells.method import Cells
+from rannpde.pde.discontinuities import shock_advice
 from rannpde.pde.ensembles import Ensemble
 from rannpde.pde.family.solver import MemberTask, solve_family
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
@@ -282,7 +283,9 @@ def _judged(solution: Solution) -> Solution:
     if solution.status not in (Status.CONVERGED, Status.EVENT):
         known = f"its error is estimated as {solution.estimate:.1e}" if np.isfinite(solution.estimate) else ""
         told = isinstance(solution, Identified) and solution.status in (Status.UNDETERMINED, Status.VETOED)
-        advice = "" if told else solution.history.advice  # the reason says what to do: no other method would help
+        advice = (
+            "" if told else shock_advice(solution.problem) or solution.history.advice
+        )  # the reason says what to do: no other method would help
         parts = [f"the solution did not converge: {solution.reason}", known, advice]
         warnings.warn("; ".join(filter(None, parts)), ConvergenceWarning, stacklevel=3)
     return solution

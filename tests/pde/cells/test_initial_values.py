@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rannpde as rp
-from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity import loop
+from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.monitor import Status
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from rannpde.domains import Interval, SpaceTime
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.features.galerkin import Galerkin, build_basis
+from rannpde.pde.lines.features.basis import build_basis
+from rannpde.pde.lines.features.galerkin import Galerkin
 from rannpde.pde.lines.features.resolution import from_data
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.fourier.modes import FourierBasis

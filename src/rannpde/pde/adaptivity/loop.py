@@ -19,6 +19,13 @@ from rannpde.pde.adaptivity.result import AdaptiveResult, IterationT, StateT
 from rannpde.pde.monitor import Status
 
 ResolutionT = TypeVar("ResolutionT")
+ERROR_SHARE = 1 / float(np.sqrt(2))
+"""The error of one of two solutions over their difference, where their errors are independent and of one size."""
+GAIN = 0.8
+"""Refinement that does not lower what it should to this share does not help any more: the one number of all stopping
+rules. Smaller ones gave up on kinks, whose errors fall like the square root of the size of cells."""
+SAME_SOLUTION = 1e-2
+"""Realisations that differ by less approximate one solution; what differs by more may not be determined."""
 
 
 class AdaptiveDiscretisation(Protocol[ResolutionT, StateT]):
@@ -110,7 +117,7 @@ class AdaptiveLoop:
     theta: float = 0.5
     most: int = 30
     patience: int | None = 3
-    gain: float = 0.8
+    gain: float = GAIN
 
     def run(
         self,
@@ -118,20 +125,22 @@ class AdaptiveLoop:
         resolution: ResolutionT,
         tol: float,
         over: Callable[[], Status | None],
-        tell: Callable[[StateT, float, float], IterationT],
+        describe: Callable[[StateT, float, float], IterationT],
         verdict: Callable[[StateT, float], Status | None] | None = None,
         record: AdaptiveRecord[StateT, IterationT] | None = None,
         better: Callable[[StateT, float], bool] | None = None,
+        report: Callable[[StateT, float], None] | None = None,
     ) -> AdaptiveResult[StateT, IterationT]:
         """Iterate until the estimate is below ``tol``, or time, resolution or progress are at an end.
 
         over : the status of a solve whose time is used up, None before
-        tell : the record of an iteration, from its state, estimate and seconds; it may report progress
+        describe : the record of an iteration, from its state, estimate and seconds
         verdict : the status with which a state and its estimate end the loop, None where it goes on; by default a loop
             converges where the estimate is below ``tol``
         record : where the iterations are kept; a limit or Ctrl-C that ends a solve finds them there
         better : whether a new state with this estimate replaces the best one; by default where its estimate is no
             larger
+        report : called with a state and its estimate after they are recorded
         """
         kept: AdaptiveRecord[StateT, IterationT] = AdaptiveRecord() if record is None else record
         while True:
@@ -149,10 +158,12 @@ class AdaptiveLoop:
                 return kept.result(stop.status, stop.detail)
             kept.last = now
             kept.estimates.append(estimate)
-            kept.iterations.append(tell(now, estimate, perf_counter() - begin))
+            kept.iterations.append(describe(now, estimate, perf_counter() - begin))
             known = kept.best is not None and np.isfinite(kept.best_estimate)
             if not known or (estimate <= kept.best_estimate if better is None else better(now, estimate)):
                 kept.choose(now, estimate)
+            if report is not None:
+                report(now, estimate)
             converged = Status.CONVERGED if estimate <= tol else None
             status = (converged if verdict is None else verdict(now, estimate)) or over()
             if status is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rannpde.domains.domain import SpaceTime
 from rannpde.errors import InputError, positive_integer, require
+from rannpde.pde.adaptivity.loop import SAME_SOLUTION
 from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
 from rannpde.pde.cells.adaptivity.loop import CellsLoop, CellsResult
 from rannpde.pde.cells.model import CellsModel, CellsTimeModel
@@ -29,8 +30,6 @@ from rannpde.threads import one_thread
 
 NOTHING_SOLVED = 0.5
 """With a relative residual above this, where half of the terms of an equation are left, the residual is the error."""
-GUESS_TOLERANCE = 1e-2
-"""Tolerance of a Poisson initial guess, which is only a starting point."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Cells:
             return guess
         if not isinstance(problem.domain, SpaceTime):
             tried = [
-                CellsLoop(one, GUESS_TOLERANCE, monitor, rng, self.tuning).run(guess).best.network
+                CellsLoop(one, SAME_SOLUTION, monitor, rng, self.tuning).run(guess).best.network
                 for one in poisson_guesses(problem)
             ]
             usable = [network for network in tried if linearises(problem, network)]

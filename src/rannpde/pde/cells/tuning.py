@@ -35,7 +35,7 @@ class CellsTuning:
 
     Weights of rows:
 
-    face_weight, condition_weight : of continuity constraints and of conditions relative to equations; 10 to 100 differ
+    condition_weight : of conditions and of continuity constraints relative to equations; 10 to 100 differ
         little in the plane, 1 and 1000 lose a factor of 3; in three dimensions a cell has more constraints than
         functions to satisfy them: with 10 the error of Poisson 3d-CG is three times that with 1
     corner_exponent : power of the distance from a re-entrant corner that multiplies rows near it, twice that for
@@ -77,28 +77,20 @@ class CellsTuning:
 
     Error estimate and stopping rules:
 
-    estimator_factor : estimate divided by the difference of two iterations; two independent errors of one size differ
-        by √2 times that size
-    singular_estimator_factor : the same for flows and other systems around re-entrant corners, for re-entrant edges of
-        solids, and where interfaces cross; behind a step errors were three and four times the difference of the last
-        two iterations, at an edge twice, at crossings up to seven times
+    singular_estimator_factor : estimate divided by the difference of two iterations for flows and other systems around
+        re-entrant corners, for re-entrant edges of solids, and where interfaces cross; behind a step errors were three
+        and four times that difference, at an edge twice, at crossings up to seven times
     residual_gain_factor, min_gain, min_gain_in_time : where the later iteration has a smaller residual, the estimate is
         multiplied by residual_gain_factor times that ratio, but not by less than min_gain (min_gain_in_time for time
         integration)
     cell_residual_tolerance, residual_tolerance, residual_tolerance_in_time : largest residual of a cell, and largest
         relative residual on held-out points, with which a problem is called solved; in time integration the collocation
         polynomials have fewer correct digits in ∂_t than in values
-    min_change_reduction : four times as many cells must reduce the difference of iterations to this fraction where
-        residuals are small
-    min_residual_reduction : 16 times as many cells must reduce residuals that are not small to this fraction; residuals
-        fall with the size of cells even where there is no solution
     gain_floor : for smaller differences of two iterations a smaller residual does not imply a smaller error (rounding)
     max_rounded_iterations : after this many iterations with residuals at rounding level that still differ, the loop
         ends
-    same_solution_change, undetermined_ratio : iterations that differ by less approximate one solution; iterations that
-        differ by more than that multiple of their residuals are not determined by the equations
-    min_check_reduction : two iterations with smaller cells must reduce a residual that fails the check to less than
-        this fraction; where there is no solution, it stays
+    undetermined_ratio : iterations that differ by more than that multiple of their residuals are not determined by the
+        equations
 
     Time integration:
 
@@ -133,7 +125,6 @@ class CellsTuning:
     trace_degree_reduction: tuple[int, int, int] = (0, 0, 1)
     trace_cutoff: float = 1e-9
 
-    face_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     condition_weight: tuple[float, float, float] = (10.0, 10.0, 1.0)
     corner_exponent: float = 0.5
     largest_contrast_weight: float = 1e6
@@ -160,7 +151,6 @@ class CellsTuning:
     newton_asymptotic_change: float = 0.3
     newton_safety_factor: float = 10.0
 
-    estimator_factor: float = 0.7
     singular_estimator_factor: float = 3.0
     residual_gain_factor: float = 3.0
     min_gain: float = 0.02
@@ -168,13 +158,9 @@ class CellsTuning:
     cell_residual_tolerance: float = 1e-3
     residual_tolerance: float = 1e-2
     residual_tolerance_in_time: float = 0.1
-    min_change_reduction: float = 0.7
-    min_residual_reduction: float = 0.4
     gain_floor: float = 1e-9
     max_rounded_iterations: int = 3
-    same_solution_change: float = 1e-2
     undetermined_ratio: float = 1e3
-    min_check_reduction: float = 0.9
 
     max_corrections: int = 10
     correction_tolerance: float = 0.05

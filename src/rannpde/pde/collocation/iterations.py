@@ -20,7 +20,7 @@ from rannpde.errors import InputError
 from rannpde.network.features import FourierFeatures, RandomFeatures
 from rannpde.pde.collocation.feature_learning import FeatureLearner, LearnedLaw
 from rannpde.pde.collocation.guess import GrowingWindow
-from rannpde.pde.collocation.loop import CollocationLoop, CollocationResult, IterationStep, Plan, Step
+from rannpde.pde.collocation.loop import CollocationLoop, CollocationResult, IterationPlan, IterationStep, Schedule
 from rannpde.pde.collocation.subdomains import BoxFeatures, Scales, Subdomain, SubdomainNetwork, scales_of
 from rannpde.pde.collocation.trial import ScaleSearch, SolverSettings, Trial, first_scales, first_width, solve_trial
 from rannpde.pde.functions import State
@@ -169,7 +169,7 @@ class AdaptiveCollocation:
 
     # ---------------------------------------------------------------------------------------------------- schedules
 
-    def _run(self, plan: Plan) -> CollocationResult:
+    def _run(self, plan: Schedule) -> CollocationResult:
         """The result of the iterations of a schedule."""
         return CollocationLoop(self).run(plan)
 
@@ -183,51 +183,51 @@ class AdaptiveCollocation:
             lambda loop: self._repeat(loop, lambda w, s, k: [window.solve(s, k)], first, width, growing.iterations)
         )
 
-    def _pair(self, loop: CollocationLoop, state: State) -> Iterator[Step]:
+    def _pair(self, loop: CollocationLoop, state: State) -> Iterator[IterationPlan]:
         """Sample two realisations of one width."""
         width = self.method.width
         assert width is not None
-        yield Step(self._uniform, width, state)
-        yield Step(self._resample, width, loop.best.network)
+        yield IterationPlan(self._uniform, width, state)
+        yield IterationPlan(self._resample, width, loop.best.network)
         if loop.unequal:
-            yield Step(self._resample, width, loop.best.network)
+            yield IterationPlan(self._resample, width, loop.best.network)
 
     def _repeat(
         self, loop: CollocationLoop, iterate: IterationStep, state: State, width: int, iterations: int = 2
-    ) -> Iterator[Step]:
+    ) -> Iterator[IterationPlan]:
         """Iterate from the best solution so far until two iterations agree."""
         for number in range(iterations):
-            yield Step(iterate, width, loop.best.network if number else state)
+            yield IterationPlan(iterate, width, loop.best.network if number else state)
             if loop.agreed:
                 return
 
-    def _widen(self, loop: CollocationLoop, state: State) -> Iterator[Step]:
+    def _widen(self, loop: CollocationLoop, state: State) -> Iterator[IterationPlan]:
         """Sample pairs of doubling width until a pair agrees, or neither agreement nor residual improves."""
         tuning, most = self.tuning, self._max_width
         width = min(first_width(self.problem, tuning), most)
         while True:
-            yield Step(self._uniform, width, state)
+            yield IterationPlan(self._uniform, width, state)
             if loop.best.score < tuning.unsolved_residual:
-                yield Step(self._resample, width, loop.best.network)
+                yield IterationPlan(self._resample, width, loop.best.network)
             if loop.unequal:
-                yield Step(self._resample, width, loop.best.network)
+                yield IterationPlan(self._resample, width, loop.best.network)
             stalled = loop.stalled and loop.best.score < tuning.placement_residual
             if loop.agreed or width >= most or stalled or loop.undetermined_twice:
                 return
             state, width = loop.best.network, min(2 * width, most)
 
-    def _learn(self, loop: CollocationLoop, state: State) -> Iterator[Step]:
+    def _learn(self, loop: CollocationLoop, state: State) -> Iterator[IterationPlan]:
         """Do the same as ``_widen``, but after each sample of ridges fit laws to the best solution so far."""
         tuning, most, before = self.tuning, self._max_width, np.inf
         width = min(max(first_width(self.problem, tuning), tuning.learning.first_width), most)
         while True:
             if not self.learned_law:
-                yield Step(self._uniform, width, state)
+                yield IterationPlan(self._uniform, width, state)
             small = width <= max(self.search.width, tuning.learning.first_width)
             if (self.learned_law or small) and loop.best.score < tuning.learning.max_residual:
                 yield from self._learn_at_width(loop, width)
             if not self.learned_law and loop.best.score < tuning.unsolved_residual:
-                yield Step(self._resample, width, loop.best.network)
+                yield IterationPlan(self._resample, width, loop.best.network)
             stalled = tuning.placement_residual > loop.best.score > tuning.min_reduction * before
             if loop.agreed or width >= most or stalled or loop.undetermined_twice:
                 return
@@ -235,12 +235,12 @@ class AdaptiveCollocation:
             if width <= self.search.width:
                 self.learned_law = None  # with more neurons another kind may be the best
 
-    def _learn_at_width(self, loop: CollocationLoop, width: int) -> Iterator[Step]:
+    def _learn_at_width(self, loop: CollocationLoop, width: int) -> Iterator[IterationPlan]:
         """Iterate at one width, each time with laws fitted to the best solution so far."""
         learning, idle = self.tuning.learning, 0
         for _ in range(learning.iterations):
             before = loop.best.score
-            yield Step(partial(self._learned_features, before), width, loop.best.network)
+            yield IterationPlan(partial(self._learned_features, before), width, loop.best.network)
             if loop.agreed and not loop.unequal:
                 return
             idle = 0 if loop.best.score < learning.min_reduction * before else idle + 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rannpde.arrays import Array
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord
+from rannpde.pde.adaptivity.loop import ERROR_SHARE, SAME_SOLUTION, AdaptiveLoop, AdaptiveRecord
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.collocation.layers import NonRidgeLayer
 from rannpde.pde.collocation.trial import Trial
@@ -22,11 +22,9 @@ from rannpde.pde.residual import distance
 if TYPE_CHECKING:
     from rannpde.pde.collocation.iterations import AdaptiveCollocation
 
-Plan = Callable[["CollocationLoop"], Iterator["Step"]]
+Schedule = Callable[["CollocationLoop"], Iterator["IterationPlan"]]
 """Gives the steps of a schedule one by one, from what the loop has found so far."""
 
-SAME_SOLUTION = 1e-2
-"""Realisations that differ by less approximate one solution."""
 CONSTANT_SPREAD = 0.05
 """Two realisations differ by a constant if the standard deviation of their difference is below this fraction of its
 mean."""
@@ -42,7 +40,7 @@ class IterationStep(Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
+class IterationPlan:
     """The resolution of an iteration: how it is made, its width, and the state at which it begins."""
 
     iterate: IterationStep
@@ -65,17 +63,18 @@ class CollocationLoop:
         """The iterations so far."""
         return self.record.iterations
 
-    def run(self, plan: Plan) -> CollocationResult:
+    def run(self, plan: Schedule) -> CollocationResult:
         """The result of a schedule, which sees what its steps have given."""
         owner, self.plan = self.owner, plan(self)
         loop = AdaptiveLoop(most=sys.maxsize, patience=None)  # the schedule ends by itself
         found = loop.run(
-            self, next(self.plan), owner.tol, lambda: owner.monitor.ended, self._told, lambda *_: None, self.record
-        )
+            self, next(self.plan), owner.tol, lambda: owner.monitor.ended, self._described, lambda *_: None,
+            self.record, report=self._report,
+        )  # fmt: skip
         self.status = found.status if found.status.by_caller else None
         return self.result()
 
-    def solve(self, resolution: Step) -> Trial:
+    def solve(self, resolution: IterationPlan) -> Trial:
         """SOLVE: one iteration; its other trials are kept."""
         self.width, self.owner.number = resolution.width, len(self.answers) + 1
         answer, *others = resolution.iterate(resolution.width, resolution.state, self.owner.number)
@@ -92,15 +91,16 @@ class CollocationLoop:
         """MARK: the network as a whole."""
         return np.ones(1)
 
-    def refine(self, resolution: Step, now: Trial, marked: Array) -> Step | None:
+    def refine(self, resolution: IterationPlan, now: Trial, marked: Array) -> IterationPlan | None:
         """REFINE: the next step of the schedule."""
         return next(self.plan, None)
 
-    def _told(self, now: Trial, estimate: float, seconds: float) -> Iteration:
-        number, steps = len(self.answers), len(now.descent.steps)
+    def _described(self, now: Trial, estimate: float, seconds: float) -> Iteration:
+        return Iteration(self.width, len(now.descent.steps), estimate, seconds, now.score)
+
+    def _report(self, now: Trial, estimate: float) -> None:
         self.owner.keep(self)
-        self.owner.monitor.tell(number, steps, width=self.width, estimate=estimate)
-        return Iteration(self.width, steps, estimate, seconds, now.score)
+        self.owner.monitor.tell(len(self.answers), len(now.descent.steps), width=self.width, estimate=estimate)
 
     @property
     def best(self) -> Trial:
@@ -137,7 +137,7 @@ class CollocationLoop:
         """Error of the best divided by its difference to the next; realisations of a fitted law have more in common."""
         tuning = self.owner.tuning
         learned = any(isinstance(subdomain.features, NonRidgeLayer) for subdomain in self.best.network.subdomains)
-        return tuning.estimator_factor * (tuning.learning.estimator_factor if learned else 1.0)
+        return ERROR_SHARE * (tuning.learning.estimator_factor if learned else 1.0)
 
     @property
     def unequal(self) -> bool:

@@ -99,8 +99,6 @@ class CollocationTuning:
 
     first_width, last_width : neurons of the first and of the widest iteration; max_columns : of all fields together,
         since an orthogonal factorisation costs the cube
-    estimator_factor : error of the better of two realisations of one width divided by their difference: 0.7 if they are
-        equally good
     ill_posed_ratio, ill_posed_factor : realisations that differ by more than this multiple of their residuals have an
         error in common that a small residual does not show (Cauchy data for Laplace: error 11 times the plain estimate;
         a load of width 1e-4: 3 times); the estimate is then multiplied by the factor
@@ -129,7 +127,6 @@ class CollocationTuning:
     first_width: int = 100
     last_width: int = 1600
     max_columns: int = 3200
-    estimator_factor: float = 0.7
     ill_posed_ratio: float = 1e3
     ill_posed_factor: float = 5.0
     unsolved_residual: float = 0.3

@@ -19,6 +19,7 @@ from rannpde.arrays import Array
 from rannpde.errors import InputError
 from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
 from rannpde.pde.adaptivity.result import Iteration
+from rannpde.pde.discontinuities import error_over_difference, initial_values_jump, without_smoothing
 from rannpde.pde.lines.comparison import SolutionSamples
 from rannpde.pde.lines.settings import IterationSettings, LinesResult
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
@@ -56,15 +57,16 @@ class LinesIterations:
         self.record: AdaptiveRecord[SpaceTimeSolution, Iteration] = AdaptiveRecord()
         self.samples: SolutionSamples | None = None
         self.first: SpaceTimeSolution | None = None
-        self.difference = np.inf
+        self.difference, self.share = np.inf, settings.tuning.error_share
 
     def run(self) -> LinesResult:
         """Iterations until two with the wanted tolerance agree, or until something else ends them."""
         settings = self.settings
         loop = AdaptiveLoop(most=len(self.kind.tolerances))
         found = loop.run(
-            self, 1, settings.tol, lambda: settings.monitor.ended, self._told, self._verdict, self.record, self._better
-        )
+            self, 1, settings.tol, lambda: settings.monitor.ended, self._described, self._verdict, self.record,
+            self._better, self._report,
+        )  # fmt: skip
         assert self.record.last is not None
         trajectory, status, detail = self.record.last.trajectory, found.status, found.detail
         if status is Status.STALLED:  # of a broken integration, the last iteration knows why
@@ -90,10 +92,13 @@ class LinesIterations:
         return solution
 
     def estimate(self, before: SpaceTimeSolution | None, now: SpaceTimeSolution) -> float:
-        """ESTIMATE: a share of the difference of two iterations."""
+        """ESTIMATE: a share of the difference of two iterations; at jumps that are carried along, a multiple."""
         earlier, self.samples = self.samples, SolutionSamples(now)
         self.difference = np.inf if earlier is None else self.samples.difference(earlier)
-        return self.settings.tuning.error_share * self.difference
+        if before is None and without_smoothing(now.evolution.problem) and initial_values_jump(now.evolution):
+            first, second = self.kind.tolerances[-2:] if len(self.kind.tolerances) > 1 else (2.0, 1.0)
+            self.share = error_over_difference(first / second)
+        return self.share * self.difference
 
     def indicators(self, now: SpaceTimeSolution) -> Array:
         """MARK: the basis as a whole."""
@@ -109,13 +114,16 @@ class LinesIterations:
         number = len(self.record.iterations)
         return number > 1 and self.kind.tolerances[number - 2] <= self.settings.tol
 
-    def _told(self, now: SpaceTimeSolution, estimate: float, seconds: float) -> Iteration:
-        number = len(self.record.iterations) + 1
-        one = self._iteration(number, now, self.difference, seconds)
-        stopped = now.trajectory.status  # a part of the time says nothing about the whole
-        told = None if stopped is not None and stopped.by_caller else self.difference
-        self.settings.monitor.tell(number, one.steps, width=one.width, estimate=told)
-        return one
+    def _described(self, now: SpaceTimeSolution, estimate: float, seconds: float) -> Iteration:
+        return self._iteration(len(self.record.iterations) + 1, now, self.difference, seconds)
+
+    def _report(self, now: SpaceTimeSolution, estimate: float) -> None:
+        number, stopped = len(self.record.iterations), now.trajectory.status
+        told = (
+            None if stopped is not None and stopped.by_caller else self.difference
+        )  # a part says nothing of the whole
+        last = self.record.iterations[-1]
+        self.settings.monitor.tell(number, last.steps, width=last.width, estimate=told)
 
     def _iteration(self, number: int, now: SpaceTimeSolution, difference: float, seconds: float) -> Iteration:
         system, steps = now.segments[-1].system, sum(len(segment.trajectory.steps) for segment in now.segments)
@@ -130,7 +138,11 @@ class LinesIterations:
             return ended
         if self._comparable and now.trajectory.broken:
             return ended or Status.INTEGRATOR
-        return (ended or Status.CONVERGED) if self._comparable and self.difference <= self.settings.tol else None
+        return (
+            (ended or Status.CONVERGED)
+            if self._comparable and max(self.difference, estimate) <= self.settings.tol
+            else None
+        )
 
     def _better(self, now: SpaceTimeSolution, estimate: float) -> bool:
         """The last solution, unless it was cut short."""

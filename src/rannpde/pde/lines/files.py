@@ -15,7 +15,8 @@ from rannpde.arrays import Array
 from rannpde.errors import FileError, choose
 from rannpde.network.network import unpack_features
 from rannpde.network.storage import floats
-from rannpde.pde.lines.features.galerkin import FeatureBasis, Galerkin, Rule
+from rannpde.pde.lines.features.basis import FeatureBasis, Rule
+from rannpde.pde.lines.features.galerkin import Galerkin
 from rannpde.pde.lines.fourier.equations import Equations
 from rannpde.pde.lines.fourier.modes import FourierBasis
 from rannpde.pde.lines.fourier.steps import TruncatedStep

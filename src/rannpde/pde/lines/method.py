@@ -12,6 +12,7 @@ import numpy as np
 from rannpde.domains.domain import Ball, Box, SpaceTime
 from rannpde.errors import InputError, choose, positive_integer, require
 from rannpde.pde.adaptivity.result import Iteration, iteration_lines, iteration_table, iterations_from
+from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.forward_model import ForwardModel, ModelRequest
 from rannpde.pde.lines.adaptive import Discretisation, better, keeping, solve_in_time
 from rannpde.pde.lines.comparison import check_points, fourier_applies
@@ -138,6 +139,8 @@ class Lines:
         ridges = stated and discretisation(evolution_form(problem)) is FeatureDiscretisation
         if ridges and not problem.bounds and not problem.pairings:
             return ("space cannot be split along its axes, where cells are better",)
+        if corner_jumps(problem):
+            return ("prescribed values jump at a corner, where one basis for all of space converges slowly",)
         return ()
 
     def solve(

@@ -58,12 +58,12 @@ class LinesTuning:
 
     length_factors : a tensor-product basis divides length scales by one of these, the smallest with which the profiles
         of the last iteration are represented to profile_share of its tolerance. Ranks multiply: a sine to nine digits
-        needs 16 functions at 0.2, 29 at 0.5, 53 at 1; a tanh front has 3 digits at 0.2, 10 at 0.5
-    first_length_factor : the same before there is a solution
+        needs 16 functions at 0.2, 29 at 0.5, 53 at 1; a tanh front has 3 digits at 0.2, 10 at 0.5.
+        Before there is a solution, it is the middle one
     tensor_density : share of the quadrature cells for a tensor-product basis: ten points on 0.8 ℓ leave 6^-20
     nodes_per_function : of the rule of an axis: 4.4 nodes for a wavelength of the last function, where Gauss needs π
-    unresolved_share, restart_refinement, refinements : one of the first iterations stops where the last quarter of the
-        basis of an axis holds this share of the solution, and goes on with bases that are finer by this factor, at
+    unresolved_share, refinements : one of the first iterations stops where the last quarter of the
+        basis of an axis holds this share of the solution, and goes on with bases that are finer by ``growth``, at
         most so many times: Heat 2d-LT (PINNacle) took 460 steps with fronts that 23 functions did not resolve
     tensor_samples : most values at nodes and times when length scales are estimated on a tensor-product basis
     most_unknowns : of a component in 2-D and 3-D; most_nodes : of the product of the rules
@@ -75,8 +75,8 @@ class LinesTuning:
 
     first_modes, most_modes : highest Fourier mode per axis, at first and at most, by dimension
     rough_modes : highest Fourier mode for data that no grid resolves
-    tail_share : of the tolerance that the highest eighth of the modes may hold; mode_growth : factor where it is more
-    mode_factor : factor of the highest mode from one iteration to the next
+    tail_share : of the tolerance that the highest eighth of the modes may hold
+    growth : factor of the size of a basis where it is too small, and from one iteration to the next
     mode_tolerance_factor : every iteration with Fourier modes divides the tolerance of the last one by this: two with
         the same tolerance would take the same steps; for kinks that are carried around, whose error in time falls like
         √tol, a factor of 2 hid nine tenths of the error
@@ -125,13 +125,11 @@ class LinesTuning:
     strong_cutoff: float = 1e-13
 
     length_factors: tuple[float, ...] = (0.2, 0.3, 0.45, 0.65, 1.0)
-    first_length_factor: float = 0.45
     profile_share: float = 0.05
     tensor_density: float = 0.4
     nodes_per_function: float = 2.2
     unresolved_share: float = 0.02
     refinements: int = 8
-    restart_refinement: float = 1.3
     tensor_samples: int = 1_500_000
     most_unknowns: tuple[int, int] = (20_000, 40_000)
     most_nodes: int = 2_000_000
@@ -146,8 +144,7 @@ class LinesTuning:
     most_modes: tuple[int, int, int] = (1024, 320, 42)
     rough_modes: tuple[int, int, int] = (1024, 96, 20)
     tail_share: float = 0.1
-    mode_growth: float = 1.25
-    mode_factor: float = 1.3
+    growth: float = 1.3
     mode_tolerance_factor: float = 4.0
     pilot_power: int = 2
     exponential_above: float = 1e-6

@@ -31,7 +31,7 @@ def may_be_ill_conditioned(problem: Problem) -> bool:
     return orders != {2} or len(problem.fields) > 1 or problem.incomplete
 
 
-def stability(
+def stability_constant(
     system: CellsSystem, solution: DiscreteSolution, sizes: Array, points: Array, rng: np.random.Generator
 ) -> float:
     """Return the largest change of a field, relative to its size, by residuals of size 1 with random signs.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rannpde.pde.adaptivity.loop import ERROR_SHARE, GAIN, SAME_SOLUTION
 from rannpde.pde.adaptivity.result import Iteration
 from rannpde.pde.cells.tuning import CellsTuning
 
@@ -50,7 +51,7 @@ class CellsEstimator:
             return np.inf
         change = self.iterations[-1].difference
         if self.in_time:
-            return self.tuning.estimator_factor * change * self._gain_in_time(change)
+            return ERROR_SHARE * change * self._gain_in_time(change)
         if self.nonlinear_line:  # on a line residuals do not show how errors grow, and one more iteration is cheap
             return change
         if self.singular:  # pollution by a corner is the same in all iterations that resolve it equally well
@@ -61,7 +62,7 @@ class CellsEstimator:
         gain = self.tuning.residual_gain_factor * self.residuals[-1] / max(self.residuals[-2], 1e-300)
         gained = change * float(np.clip(gain, self.tuning.min_gain, 1.0))
         # near rounding, residuals say nothing about errors
-        return self.tuning.estimator_factor * max(gained, min(change, self.tuning.gain_floor))
+        return ERROR_SHARE * max(gained, min(change, self.tuning.gain_floor))
 
     def _gain_in_time(self, change: float) -> float:
         """Bound the ratio of the errors of the last two integrations from below.
@@ -88,7 +89,7 @@ class CellsEstimator:
         later = len(cells) - early[-1] - 1 if len(early) else 0
         if len(self.iterations) < 4 or not (later >= 2 if small else 0 < later <= 2):
             return False
-        gain = self.tuning.min_change_reduction if small else self.tuning.min_residual_reduction
+        gain = GAIN**2 if small else GAIN**4  # for every doubling of the cells
         return bool(values[early[-1] + 1 :].min() > gain * values[early].min())
 
     def residual_reduction(self, left: float) -> float:
@@ -101,15 +102,12 @@ class CellsEstimator:
         """
         self.checked_residuals.append(left)
         bound = max(self.tuning.residual_tolerance, 3 * self.tol)
-        stagnant = (
-            len(self.checked_residuals) > 2 and left > self.tuning.min_check_reduction * self.checked_residuals[-3]
-        )
+        stagnant = len(self.checked_residuals) > 2 and left > GAIN * self.checked_residuals[-3]
         return 1.0 if left <= bound or stagnant else max(bound / left, self.tuning.max_threshold_reduction)
 
     def undetermined(self) -> bool:
         """Return whether iterations that all satisfy the equations differ by far more than their residuals."""
         values = [one for one in self.iterations[-3:] if one.residual <= self.residual_tolerance]
         return len(values) == 3 and all(
-            one.difference > max(self.tuning.same_solution_change, self.tuning.undetermined_ratio * one.residual)
-            for one in values
+            one.difference > max(SAME_SOLUTION, self.tuning.undetermined_ratio * one.residual) for one in values
         )

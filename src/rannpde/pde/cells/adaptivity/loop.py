@@ -15,19 +15,19 @@ import numpy as np
 from rannpde.arrays import Array
 from rannpde.checkpoints import Ended
 from rannpde.errors import InputError
-from rannpde.pde.adaptivity.loop import AdaptiveLoop, AdaptiveRecord, Inadmissible
+from rannpde.pde.adaptivity.loop import SAME_SOLUTION, AdaptiveLoop, AdaptiveRecord, Inadmissible, doerfler
 from rannpde.pde.adaptivity.result import AdaptiveResult, Iteration
 from rannpde.pde.cells.adaptivity.checks import (
     defect_error,
     may_be_ill_conditioned,
     quadrature,
     several_slopes,
-    stability,
+    stability_constant,
 )
 from rannpde.pde.cells.adaptivity.estimation import CellsEstimator
 from rannpde.pde.cells.adaptivity.integration_check import IntegrationCheck
 from rannpde.pde.cells.adaptivity.marking import refine_marked
-from rannpde.pde.cells.adaptivity.solving import MeshSolver, StationarySolver, sizes_of
+from rannpde.pde.cells.adaptivity.solving import MeshSolver, StationarySolver, sampled_sizes
 from rannpde.pde.cells.basis.basis import BasisSample
 from rannpde.pde.cells.interfaces.detection import Interfaces, interfaces_of
 from rannpde.pde.cells.mesh.initial import (
@@ -38,18 +38,18 @@ from rannpde.pde.cells.mesh.initial import (
     resolve_holes_and_corners,
     resolve_layers,
     resolve_waves,
+    touches_corner,
 )
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.network import DiscreteSolution
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.functions import State
 from rannpde.pde.intrinsic import turning_amplification
 from rannpde.pde.monitor import Monitor, Status, status_of
 from rannpde.pde.problem.problem import Problem
 from rannpde.pde.residual import held_out_residual, relative_difference
 
-WAVE_TOLERANCE = 1e-2
-"""Waves are resolved at least to this relative accuracy: with less, the phase is lost, and residuals tell nothing."""
 CHECK_POINTS = 4000
 """Held-out points at which two iterations are compared."""
 MOST_AMPLIFICATION = float(np.finfo(float).eps) ** -0.5
@@ -86,6 +86,7 @@ class CellsLoop:
         self.interfaces = interfaces_of(problem, problem.domain.dim - self.dim) if problem.kinked else Interfaces()
         self.stationary = StationarySolver(problem, tol, monitor, tuning, factors or {}, self.interfaces, self.points)
         self.creases = problem.domain.creases
+        self.jumps = corner_jumps(problem)
         corners = len(problem.fields) > 1 and bool(problem.domain.corners)
         cornered = corners or bool(self.interfaces.corners) or len(self.creases) > 0
         timed = in_time is not None
@@ -117,8 +118,9 @@ class CellsLoop:
         self.graded = self.problem.linear or self.in_time is not None  # Newton's first steps need no graded mesh
         loop = AdaptiveLoop(self.tuning.theta, self.tuning.max_iterations, patience=None)
         found = loop.run(
-            self, None, self.tol, lambda: self.monitor.ended, self._told, self._verdict, self.record, self._better
-        )
+            self, None, self.tol, lambda: self.monitor.ended, self._described, self._verdict, self.record,
+            self._better, self._report,
+        )  # fmt: skip
         return self.result(found.status)
 
     def result(self, status: Status, detail: str = "") -> CellsResult:
@@ -181,7 +183,7 @@ class CellsLoop:
         tree = first_tree(self.problem, self.degree, self.tol if self.graded else 1.0, self.tuning, self.interfaces)
         if self.dim == 1 and not self.problem.linear:
             tree = resolve_guess(tree, state, self.degree, budget // 4)
-        tol = min(self.tol, WAVE_TOLERANCE)
+        tol = min(self.tol, SAME_SOLUTION)  # with less, the phase of a wave is lost, and residuals tell nothing
         if self.dim == 1:
             tree = resolve_layers(tree, self.problem, state, self.degree, tol)
         tree, self.phase = resolve_waves(tree, self.problem, state, self.degree, tol, budget // 2)
@@ -197,15 +199,16 @@ class CellsLoop:
         """ESTIMATE: the difference of two iterations; where they agree, also defect times stability."""
         values = now.network(self.points)
         change = np.inf if before is None else self._difference(before, now)
-        residual = float(now.indicators.max())
+        indicators = self._indicators(now)
+        residual = float(indicators.max())
         cells = sum(cell is not None for cell in now.mesh.cells)
         volumes = np.array([np.prod(leaf.lengths) for leaf in now.mesh.tree.leaves])
-        whole = float(np.sqrt(volumes @ now.indicators**2 / volumes.sum()))
+        whole = float(np.sqrt(volumes @ indicators**2 / volumes.sum()))
         one = Iteration(cells, now.steps, change, 0.0, residual, self.degree, counted="cells")
         self.estimator.record(one, whole)
         short = now.status.by_caller or now.status is Status.INTEGRATOR  # the integration did not reach the end
         self.broken = short and (now.status.by_caller or (before is not None and before.status is now.status))
-        self.last, self.sizes = now, sizes_of(values, self.sizes)
+        self.last, self.sizes = now, sampled_sizes(values, self.sizes)
         estimate = self.estimator.estimate()
         if self.turning > 1:  # defect times stability: what two iterations leave in the equations may be of one sign
             estimate = max(estimate, self.turning * max(whole, self._rounding))
@@ -232,7 +235,7 @@ class CellsLoop:
         """Return the error that agreement does not show on a line; the stability is measured elsewhere as well."""
         system = self.stationary.system if self.may_be_ill_conditioned else None
         if system is not None:
-            self.stability = stability(system, now, self.sizes, self.points, self.rng)
+            self.stability = stability_constant(system, now, self.sizes, self.points, self.rng)
         if self.dim > 1 or self.in_time is not None or not self.stability <= MOST_AMPLIFICATION:
             return 0.0
         self.several_slopes = several_slopes(self.problem, now, self.points)
@@ -256,13 +259,14 @@ class CellsLoop:
         """With large residuals, and where it has been checked, the last one."""
         return not self._small or self.agree or estimate <= self.record.best_estimate
 
-    def _told(self, now: DiscreteSolution, estimate: float, seconds: float) -> Iteration:
+    def _described(self, now: DiscreteSolution, estimate: float, seconds: float) -> Iteration:
         iterations = self.estimator.iterations
         iterations[-1] = replace(iterations[-1], seconds=seconds)
-        self.monitor.tell(
-            len(iterations), now.steps, width=iterations[-1].width, estimate=estimate, counted=iterations[-1].counted
-        )
         return iterations[-1]
+
+    def _report(self, now: DiscreteSolution, estimate: float) -> None:
+        last, number = self.estimator.iterations[-1], len(self.estimator.iterations)
+        self.monitor.tell(number, now.steps, width=last.width, estimate=estimate, counted=last.counted)
 
     def _verdict(self, now: DiscreteSolution, estimate: float) -> Status | None:
         """Return the status with which an iteration ends the loop; None where it goes on, perhaps with more marked."""
@@ -276,7 +280,7 @@ class CellsLoop:
             return Status.UNDETERMINED
         if self.agree and self.defect > self.tol:  # cells are split although two iterations agree
             reduction = max(self.tol / self.defect, self.tuning.max_threshold_reduction)
-            self.threshold = min(self.threshold, reduction * float(now.indicators.max()))
+            self.threshold = min(self.threshold, reduction * float(self._indicators(now).max()))
         elif self.agree and not self._fails_residual_check(now):
             return Status.CONVERGED
         if self.monitor.exhausted:
@@ -290,7 +294,7 @@ class CellsLoop:
         if self.in_time is not None:
             return False
         reduction = self.estimator.residual_reduction(max(held_out_residual(self.problem, solution.network).values()))
-        self.threshold = min(self.threshold, reduction * float(solution.indicators.max()))
+        self.threshold = min(self.threshold, reduction * float(self._indicators(solution).max()))
         self.grade_at_crossings = self.dim == 2 and reduction < 1
         return reduction < 1
 
@@ -298,7 +302,18 @@ class CellsLoop:
 
     def indicators(self, now: DiscreteSolution) -> Array:
         """MARK: squared residuals of the cells above the threshold."""
-        return np.where(now.indicators > self.threshold, now.indicators, 0.0) ** 2
+        indicators = self._indicators(now)
+        return np.where(indicators > self.threshold, indicators, 0.0) ** 2
+
+    def _indicators(self, now: DiscreteSolution) -> Array:
+        """Return the residuals of cells (C,), 0 for cells as small as the tolerance where prescribed values jump at a
+        corner: no residual is small there, and what such a cell leaves in a solution is of the order of its length."""
+        if not self.jumps:
+            return now.indicators
+        tree = now.mesh.tree
+        small = [bool((leaf.lengths <= self.tol * tree.lengths).all()) for leaf in tree.leaves]
+        held = [one and touches_corner(leaf, self.jumps) for one, leaf in zip(small, tree.leaves, strict=True)]
+        return np.where(held, 0.0, now.indicators)
 
     def refine(self, resolution: CellNode | None, now: DiscreteSolution, marked: Array) -> CellNode | None:
         """REFINE: split marked cells; None beyond the most cells allowed."""
@@ -321,7 +336,7 @@ class CellsLoop:
         meshes did not agree, more cells are marked.
         """
         assert self.last is not None
-        residual = float(self.last.indicators.max())
+        residual = float(self._indicators(self.last).max())
         if self._similar(before, tree) and not self.estimator.at_rounding(self.estimator.iterations[-1]):
             differ = self.tol < self.record.best_estimate < np.inf
             has_corners = bool(self.problem.domain.corners or self.interfaces.corners)
@@ -330,7 +345,7 @@ class CellsLoop:
             if more or tree is before:
                 self.threshold = min(self.threshold / 4, self._target_reduction() * residual)
             if more:
-                marked = self.last.indicators > self.threshold
+                marked = doerfler(self.indicators(self.last), self.tuning.theta)
                 tree = refine_marked(before, self.last, marked, self.sizes, self.tuning)
         if self.in_time is None and self._similar(before, tree):
             self.degree = sum(self.degrees) - self.degree

@@ -48,7 +48,7 @@ class MeshSolver(Protocol):
     ) -> DiscreteSolution: ...
 
 
-def sizes_of(values: Array, before: Array) -> Array:
+def sampled_sizes(values: Array, before: Array) -> Array:
     """Return the sizes of the fields from values (M, fields); the previous ones where no value is finite."""
     reached = values[np.isfinite(values).all(axis=1)]
     return field_sizes(np.sqrt(np.mean(reached**2, axis=0))) if reached.any() else before
@@ -102,7 +102,7 @@ class StationarySolver:
             weights, steps, status, rank_deficient = self.newton.solve(system, state, number, last is None)
         network = cell_network(mesh, weights)
         if last is None:  # residuals are relative to the sizes of the fields, which are known now
-            system.sizes = sizes_of(network(self.points), sizes)
+            system.sizes = sampled_sizes(network(self.points), sizes)
         equation_residuals, condition_residuals = system.residuals(weights)
         losses = system.losses(weights)
         return DiscreteSolution(

@@ -83,7 +83,7 @@ class ContinuityConstraints:
                 self.cell_faces[one].append(number)
         self.operators: list[list[FaceOperator]] = [[] for _ in mesh.cells]
         self.face_bases: dict[int, tuple[Array, Array, Array]] = {}
-        self.face_weight = next(cell.basis.tuning.face_weight[cell.basis.dim - 1] for _, cell in mesh.present)
+        self.face_weight = next(cell.basis.tuning.condition_weight[cell.basis.dim - 1] for _, cell in mesh.present)
         for number, cell in mesh.present:
             self.operators[number] = [
                 operator for j in self.cell_faces[number] for operator in self._operators(j, number, cell)

@@ -16,6 +16,7 @@ from rannpde.domains.domain import Domain, SpaceTime, is_box
 from rannpde.pde.cells.interfaces.detection import Interfaces
 from rannpde.pde.cells.mesh.tree import CellNode
 from rannpde.pde.cells.tuning import CellsTuning
+from rannpde.pde.discontinuities import corner_jumps
 from rannpde.pde.functions import State
 from rannpde.pde.initial import Integrated
 from rannpde.pde.intrinsic import layer_rates, resolved_growth, resolved_phase, wavenumbers
@@ -70,6 +71,8 @@ def first_tree(
         tree = _longest_first(tree, 0.5 ** tuning.first_splits[len(bounds) - 1])
     tree = _refine_while(tree, lambda leaf: leaf.lengths > 2 * leaf.lengths.min())
     tree = resolve_holes_and_corners(tree, domain, log2(1 / tol), interfaces)
+    # where prescribed values jump, the error in the last cell is of the order of its length
+    tree = graded_towards(tree, corner_jumps(problem), ceil(log2(1 / tol) / -log2(GRADING)))
     data, max_cells = problem.variation, tuning.max_cells[len(bounds) - 1] // 4
     tree = _resolve_curved_interfaces(tree, interfaces, max_cells)
     if data is None:
@@ -272,6 +275,15 @@ def graded_towards(tree: CellNode, corners: Sequence[tuple[float, ...]], levels:
                 dict.fromkeys(near, axes_of(space)), {leaf: split_fractions(leaf, point) for leaf in near}
             )
     return tree
+
+
+def touches_corner(leaf: CellNode, corners: Sequence[tuple[float, ...]]) -> bool:
+    """Return whether a leaf touches one of these points of space."""
+    slack = 2 * FLAT * leaf.lengths
+    lower, upper = leaf.bounds[:, 0] - slack, leaf.bounds[:, 1] + slack
+    return any(
+        (lower[-len(corner) :] <= corner).all() and (corner <= upper[-len(corner) :]).all() for corner in corners
+    )
 
 
 def split_fractions(leaf: CellNode, point: Array) -> Array:

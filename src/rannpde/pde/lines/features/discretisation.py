@@ -11,7 +11,8 @@ from rannpde.arrays import Array, MultiIndex
 from rannpde.network.adapted import inverse_length
 from rannpde.network.features import RandomFeatures
 from rannpde.pde.lines.comparison import check_points
-from rannpde.pde.lines.features.galerkin import FeatureBasis, Galerkin, affordable_width, build_basis
+from rannpde.pde.lines.features.basis import FeatureBasis, affordable_width, build_basis
+from rannpde.pde.lines.features.galerkin import Galerkin
 from rannpde.pde.lines.features.resolution import Resolution, extent, from_data, from_nodes
 from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment

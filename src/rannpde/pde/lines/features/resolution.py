@@ -21,7 +21,7 @@ from rannpde.domains.domain import Ball, Domain
 from rannpde.domains.quadrature.integrals import gauss_rule
 from rannpde.domains.region import composite_gauss
 from rannpde.network.adapted import Adapted, inverse_length
-from rannpde.pde.lines.features.galerkin import Rule
+from rannpde.pde.lines.features.basis import Rule
 from rannpde.pde.lines.tuning import LinesTuning
 from rannpde.pde.problem.data import space_fields
 from rannpde.pde.problem.evolution import Evolution, space_side_rule

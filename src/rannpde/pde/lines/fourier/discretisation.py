@@ -81,7 +81,7 @@ class FourierDiscretisation:
         self.most = tuning.most_modes[self.dim - 1]
         self.parities = self.equations.parities
         self.bounds, wanted, rough = self._of_data()
-        most = min(int(self.most / tuning.mode_factor), tuning.rough_modes[self.dim - 1] if rough else self.most)
+        most = min(int(self.most / tuning.growth), tuning.rough_modes[self.dim - 1] if rough else self.most)
         self.highest = tuple(min(one, most) for one in wanted)
         self.rough, self.tol, self.work = rough, settings.tol, Work(evolution.domain.time[1])
         if settings.integrator is None:
@@ -126,10 +126,8 @@ class FourierDiscretisation:
         if self.rough or not short.any():
             return highest
         # an iteration of the tolerance wanted must leave room for a finer one
-        most = int(self.most / (1.0 if self.tol < self.settings.tol else tuning.mode_factor))
-        wanted = [
-            int(np.ceil(tuning.mode_growth * high)) if few else high for high, few in zip(highest, short, strict=True)
-        ]
+        most = int(self.most / (1.0 if self.tol < self.settings.tol else tuning.growth))
+        wanted = [int(np.ceil(tuning.growth * high)) if few else high for high, few in zip(highest, short, strict=True)]
         larger = tuple(min(high, most) for high in wanted)
         growth = float(np.prod(larger)) / float(np.prod(highest))
         self.rough = larger == highest or (self.dim > 1 and self._too_costly(growth))
@@ -173,7 +171,7 @@ class FourierDiscretisation:
         last = solution.segments[-1].system
         assert isinstance(last, FourierSystem)
         self.scales, self.amplitude = _scales(solution), RunningAmplitude.of(solution, self.settings.tuning)
-        step = self.settings.tuning.mode_factor
+        step = self.settings.tuning.growth
         self.highest = tuple(min(int(np.ceil(step * high)), self.most) for high in last.modes.highest)
         again = self.rough and self.dim > 1 and self.tol <= self.settings.tol
         return not (again or (failed and max(last.modes.highest) >= self.most))

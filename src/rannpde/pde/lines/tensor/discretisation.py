@@ -9,7 +9,7 @@ import numpy as np
 
 from rannpde.arrays import Array
 from rannpde.network.features import RandomFeatures
-from rannpde.pde.lines.features.galerkin import Rule
+from rannpde.pde.lines.features.basis import Rule
 from rannpde.pde.lines.settings import IterationSettings, RunningAmplitude, first_scales, with_initial_rates
 from rannpde.pde.lines.solution import SpaceTimeSolution, TimeSegment
 from rannpde.pde.lines.tensor.basis import AxisBasis, along, periodic_axis, random_axis
@@ -71,7 +71,7 @@ class TensorDiscretisation:
             if trajectory.status is not None or solution.whole or not trajectory.steps:
                 return solution
             self.resolutions, self.scales = tensor_length_scales(solution, self.resolutions, self.settings)
-            self.refinement *= self.settings.tuning.restart_refinement
+            self.refinement *= self.settings.tuning.growth
             left -= 1
 
     def _integrated(
@@ -148,7 +148,7 @@ class TensorDiscretisation:
             highest = int(np.ceil(self.refinement * axis.highest))
             return dict.fromkeys(self.form.orders, periodic_axis(axis.bounds, highest))
         if not self.profiles:
-            return self._sampled(number, axis, tol, tuning.first_length_factor)
+            return self._sampled(number, axis, tol, tuning.length_factors[len(tuning.length_factors) // 2])
         share = tuning.profile_share
         goal = share * max(tol, self.resolved)
         # the rank grows in proportion to the digits: this part of it must suffice for the digits seen so far

@@ -168,7 +168,7 @@ def _observed(line: AxisResolution, inverse: Array, tail: float, settings: Itera
     resolution = smoothed(line.resolution.space, inverse, tuning)
     if not line.highest:
         return AxisResolution(resolution)
-    growth = tuning.mode_growth if tail > tuning.tail_share * settings.tol else 1.0
+    growth = tuning.growth if tail > tuning.tail_share * settings.tol else 1.0
     return AxisResolution(resolution, int(np.ceil(growth * line.highest)))
 
 

@@ -1,0 +1,127 @@
+"""Jumps that a solution keeps: where nothing smooths them, smooth functions converge slowly, and estimates know it.
+
+Transport carries a jump of its data along, and a conservation law makes one of smooth data. The L² error of a method
+of order p in steps h at a jump is of the order of h^(p/(2(p+1))), whatever the accuracy elsewhere, so that two
+solutions of similar resolution differ by much less than their error.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from rannpde.arrays import Array
+from rannpde.domains.domain import SpaceTime, is_box
+from rannpde.pde.problem.evolution import Component, Evolution, evolution_form
+from rannpde.pde.problem.problem import Problem
+
+LINE_INTERVALS = 2**12
+"""Intervals of a line along which initial values are looked at."""
+STEP_ORDER = 5
+"""Of the time integration at the tolerances at which a jump can be followed: three stages of Radau IIA."""
+NEAR_CORNER = float(np.finfo(float).eps) ** 0.5
+"""Distance from a corner, relative to the sides, at which prescribed values are compared."""
+ADVICE = (
+    "nothing smooths jumps here, which smooth features follow slowly: use finite volumes (Clawpack, OpenFOAM, "
+    "Trixi.jl; see docs/choose.md), or add diffusion"
+)
+
+
+def without_smoothing(problem: Problem) -> bool:
+    """Whether no derivative in space is of a higher order than those in time, as in transport and waves."""
+    if not isinstance(problem.domain, SpaceTime):
+        return False
+    jets = [jet for term in problem.interior for jet in term.expression.jets]
+    in_time = max((jet.index[0] for jet in jets), default=0)
+    return 0 < max((sum(jet.index[1:]) for jet in jets), default=0) <= in_time
+
+
+def jumps(values: Array) -> bool:
+    """Whether values on an even grid jump: a change between neighbours hardly falls with the spacing.
+
+    Half the spacing halves the changes of a Lipschitz function, kinks included; √½ is a square root's.
+
+    >>> grid = np.linspace(0, 1, 101)
+    >>> jumps(np.sign(grid - 0.3)), jumps(np.abs(grid - 0.3)), jumps(np.sin(9 * grid))
+    (True, False, False)
+    """
+    near, far = (float(np.abs(values[step:] - values[:-step]).max()) for step in (1, 2))
+    return near > 0.5**0.5 * far
+
+
+def initial_values_jump(evolution: Evolution) -> bool:
+    """Whether initial values jump along one of the axes of space, through its middle."""
+    bounds = evolution.domain.space.bounds
+    for axis, (lower, upper) in enumerate(bounds):
+        points = np.tile(bounds.mean(axis=1), (LINE_INTERVALS + 1, 1))
+        points[:, axis] = np.linspace(lower, upper, LINE_INTERVALS + 1)
+        for name, order in evolution.orders.items():
+            component = Component(name, 0)
+            if order and component in evolution.initial and jumps(evolution.initial_values(component, points)):
+                return True
+    return False
+
+
+def error_over_difference(factor: float) -> float:
+    """The L² error at a jump over the difference to a solution with ``factor`` times the tolerance in time.
+
+    A step is tol^(1/(p+1)) long, and the error is e = step^(p/(2(p+1))) = tol^(p/(2(p+1)²)). The finer solution holds
+    more of the frequencies of the same jump, so that differences are orthogonal: d² = e_coarse² - e².
+
+    >>> round(error_over_difference(4.0), 1), round(error_over_difference(2.0), 1)
+    (2.2, 3.1)
+    """
+    rate = factor ** (STEP_ORDER / (2 * (STEP_ORDER + 1) ** 2))
+    return float((rate**2 - 1) ** -0.5)
+
+
+def shock_advice(problem: Problem | None) -> str:
+    """What to do where a solution did not converge because it jumps; empty for other problems."""
+    if problem is None or not without_smoothing(problem):
+        return ""
+    evolves = not problem.obstacles
+    return ADVICE if not problem.linear or (evolves and initial_values_jump(evolution_form(problem))) else ""
+
+
+def corner_jumps(problem: Problem) -> list[tuple[float, ...]]:
+    """The corners of a plane box at which the values prescribed on its two sides differ, at the last time.
+
+    Near such a corner a solution depends on the angle alone: no function that is continuous there is close to it.
+    """
+    domain = problem.domain
+    space = domain.space if isinstance(domain, SpaceTime) else domain
+    if space.dim != 2 or not is_box(space):
+        return []
+    end = domain.bounds[: domain.dim - 2, 1]
+    around = {}
+    for corner in product(*space.bounds.tolist()):
+        # close to the corner, and at places along both sides at which no period of the data vanishes
+        shares = (NEAR_CORNER, *(prime**-0.5 for prime in (2, 3, 5, 7)))
+        steps = [share * step for share in shares for step in np.diag(space.bounds.mean(axis=1) - corner)]
+        around[corner] = [prescribed_values(problem, np.concatenate([end, corner + step])[None]) for step in steps]
+    found = []
+    for name in problem.fields:
+        size = max((abs(one[name]) for sides in around.values() for one in sides if name in one), default=0.0)
+        for corner, sides in around.items():
+            near = [one[name] for one in sides[:2] if name in one]
+            if (
+                near and np.ptp(near) > NEAR_CORNER**0.25 * size
+            ):  # continuous data, even a square root's, differ by less
+                found.append(corner)
+    return list(dict.fromkeys(found))
+
+
+def prescribed_values(problem: Problem, point: Array) -> dict[str, float]:
+    """Field → its value that a boundary condition prescribes at a point (1, n)."""
+    values = {}
+    for term in problem.constraints:
+        jets = term.expression.jets
+        if term.kind == "boundary" and len(jets) == 1 and jets[0].order == 0 and term.region is not None:
+            if not term.region.contains(point)[0]:
+                continue
+            zero = {jets[0]: np.zeros(1)}
+            value, (slope,) = term.expression.linearised(term.known(point, problem.vocabulary), zero)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values[jets[0].field] = float(np.ravel(-np.asarray(value) / slope)[0])
+    return values

@@ -1,0 +1,98 @@
+"""Jumps of data: where they are found, what they cost, and that no solution with one is called better than it is."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import rannpde as rp
+from rannpde.pde.discontinuities import corner_jumps, error_over_difference, jumps, shock_advice, without_smoothing
+
+PLANE = rp.Box(x=(0, 1.3), y=(-0.2, 0.7))
+TUBE = rp.SpaceTime(t=(0, 0.5), x=(0, 1))
+
+
+def plate(left: str, rest: str = "u = 0", equation: str = "u_t = laplace(u)", domain=None) -> rp.Problem:
+    sides = {"left": rp.On("x=0", left), "rest": rp.On("boundary except x=0", rest)}
+    timed = {} if domain is PLANE else {"start": rp.On("t=0", "u = 0")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the corners
+        return rp.Problem(equation, domain or rp.SpaceTime(t=(0, 1), x=(0, 1.3), y=(-0.2, 0.7)), timed | sides)
+
+
+@pytest.mark.parametrize(
+    ("left", "corners"),
+    [
+        ("u = 5", {(0, -0.2), (0, 0.7)}),
+        ("2*u = 1e-9", {(0, -0.2), (0, 0.7)}),
+        ("u = y + 0.2", {(0, 0.7)}),
+        ("u = sqrt(y + 0.2)*(0.7 - y)", set()),
+        ("u_x = 5", set()),
+        ("u = 1e6*t", {(0, -0.2), (0, 0.7)}),
+    ],
+)
+def test_corners_at_which_prescribed_values_jump_are_found(left, corners):
+    assert set(corner_jumps(plate(left))) == corners
+    if "t" not in left.replace("sqrt", ""):
+        assert set(corner_jumps(plate(left, equation="laplace(u) = u**3", domain=PLANE))) == corners
+
+
+def test_values_that_vanish_at_corners_and_middles_do_not_jump():
+    assert corner_jumps(rp.zoo("kovasznay")) == []
+    waves = "u = sin(2*pi*(y + 0.2)/0.9)*cos(4*pi*x/1.3)"
+    assert corner_jumps(plate(waves, waves)) == []
+
+
+def test_a_plate_that_is_heated_at_one_side_does_not_go_to_lines():
+    assert "jump at a corner" in rp.Lines().drawbacks(plate("u = 5"))[0]
+    assert not rp.Lines().drawbacks(plate("u = (y + 0.2)*(0.7 - y)"))
+
+
+def test_a_jump_differs_from_a_kink_a_square_root_and_a_bump():
+    rng = np.random.default_rng(1)
+    grid = np.linspace(0, 1, 4097)
+    for _ in range(50):
+        place, size = rng.uniform(0.05, 0.95), 10 ** rng.uniform(-9, 9)
+        smooth = np.sin(rng.uniform(0, 30) * grid)
+        assert jumps(size * (smooth + 3 * (grid > place)))
+        assert not jumps(size * (smooth + 9 * np.abs(grid - place)))
+        assert not jumps(size * np.exp(-(((grid - place) / 0.01) ** 2)))
+    assert not jumps(np.sqrt(grid))
+    assert not jumps(np.ones(9))
+
+
+def test_errors_at_a_jump_exceed_the_difference_of_similar_resolutions():
+    """At equal rates the factor follows d² = e_coarse² - e²; a resolution that is far coarser hides nothing."""
+    assert error_over_difference(2.0) > error_over_difference(4.0) > 1
+    assert error_over_difference(1e60) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("equation", "start", "advised"),
+    [
+        ("u_t + u*u_x = 0", "u = sin(6*x)", True),
+        ("u_t + u_x = 0", "u = where(x < 0.4, 1, 0)", True),
+        ("u_t + u_x = 0", "u = sin(6*x)", False),
+        ("u_t + u*u_x = 0.1*u_xx", "u = where(x < 0.4, 1, 0)", False),
+    ],
+)
+def test_shocks_and_carried_jumps_get_the_advice_of_the_pages(equation, start, advised):
+    problem = rp.Problem(equation, TUBE, {"start": rp.On("t=0", start), "circle": rp.Periodic("x")})
+    assert without_smoothing(problem) == ("u_xx" not in equation)
+    assert ("finite volumes" in shock_advice(problem)) == advised
+
+
+@pytest.mark.parametrize(("tol", "half"), [(0.2, 0.25), (0.05, 0.25), (0.1, 0.15)])
+def test_a_square_wave_is_not_called_better_than_it_is(tol, half):
+    conditions = {"start": rp.On("t=0", f"u = where(abs(x - 0.5) < {half}, 1, 0)"), "circle": rp.Periodic("x")}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        solution = rp.solve(rp.Problem("u_t + u_x = 0", TUBE, conditions), tol=tol)
+    points = TUBE.sample(20_000, rng=3)
+    exact = np.abs((points[:, 1] - points[:, 0]) % 1 - 0.5) < half
+    error = np.linalg.norm(solution(points).ravel() - exact) / np.linalg.norm(exact)
+    assert error < solution.estimate
+    if not solution.converged:
+        assert any("finite volumes" in str(one.message) for one in told)
